@@ -29,10 +29,12 @@ mod stack;
 mod status;
 mod subscribing;
 mod transfer;
+mod trunk;
 
 pub use config::{Listen, ListenTransport, SipConfig};
 pub use plugin::{Sip, SipError};
 pub use requests::REQUESTS;
+pub use trunk::TrunkConfig;
 
 #[cfg(test)]
 mod tests;

@@ -14,6 +14,7 @@ use crate::attached::Attached;
 use crate::config::SipConfig;
 use crate::media::{MediaContext, MediaKey};
 use crate::phones::{Commands, Phones};
+use crate::trunk::Trunks;
 
 /// The plugin, with its SIP stack.
 pub struct Sip {
@@ -23,6 +24,8 @@ pub struct Sip {
 /// What all handles of the plugin share.
 pub(crate) struct Shared {
     phones: Mutex<Phones>,
+    /// None: there are none. Nothing is done under both locks.
+    trunks: Option<Mutex<Trunks>>,
 }
 
 /// Why the plugin does not start.
@@ -37,6 +40,22 @@ impl Shared {
     pub(crate) fn phones(&self) -> MutexGuard<'_, Phones> {
         self.phones.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Something happened at the SIP stack.
+    fn agent_event(&self, event: AgentEvent) {
+        let left = match self.trunks() {
+            Some(mut trunks) => trunks.take(event),
+            None => Some(event),
+        };
+        if let Some(event) = left {
+            self.phones().agent_event(event);
+        }
+    }
+
+    pub(crate) fn trunks(&self) -> Option<MutexGuard<'_, Trunks>> {
+        let trunks = self.trunks.as_ref()?;
+        Some(trunks.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 impl Sip {
@@ -44,19 +63,20 @@ impl Sip {
     pub(crate) fn on(
         config: SipConfig,
         context: MediaContext,
-        commands: Commands,
+        (commands, trunks): (Commands, Option<Trunks>),
         mut events: mpsc::Receiver<AgentEvent>,
         mut news: mpsc::Receiver<(MediaKey, CallNews)>,
     ) -> Self {
         let config = Arc::new(config);
         let shared = Arc::new_cyclic(|own| Shared {
             phones: Mutex::new(Phones::new(config, context, commands, own.clone())),
+            trunks: trunks.map(Mutex::new),
         });
         let own = Arc::downgrade(&shared);
         tokio::spawn(async move {
             while let Some(event) = events.recv().await {
                 let Some(shared) = own.upgrade() else { return };
-                shared.phones().agent_event(event);
+                shared.agent_event(event);
             }
         });
         let own = Arc::downgrade(&shared);

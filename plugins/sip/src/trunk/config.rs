@@ -1,8 +1,8 @@
 //! Trunks: who may call audio rooms by telephone, and by whom rooms call telephones.
 
-use portunus_core::configuration::Section;
 use portunus_core::Network;
-use portunus_sip::message::Uri;
+use portunus_core::configuration::Section;
+use portunus_sip::message::{SipUri, Uri};
 use serde::{Deserialize, Serialize};
 
 /// A trunk: a telephone provider or exchange.
@@ -21,12 +21,10 @@ pub struct TrunkConfig {
     pub prefix: String,
     /// The room that all its calls go to, whatever was called; empty: the one with the called number.
     pub room: String,
-    /// The server that telephones are called by, a `sip:` URI; empty: none are called.
-    #[serde(with = "portunus_core::configuration::optional")]
-    pub server: Option<Uri>,
+    /// The server that telephones are called by: a `sip:` URI; empty: none are called.
+    pub server: String,
     /// Who calls: a `sip:` URI, which the provider gives.
-    #[serde(with = "portunus_core::configuration::optional")]
-    pub identity: Option<Uri>,
+    pub identity: String,
     /// The user of the digest to the server; empty: that of the identity.
     pub user: String,
     /// Its password.
@@ -48,8 +46,8 @@ impl Default for TrunkConfig {
             caller_password: String::new(),
             prefix: String::new(),
             room: String::new(),
-            server: None,
-            identity: None,
+            server: String::new(),
+            identity: String::new(),
             user: String::new(),
             password: String::new(),
             register: false,
@@ -66,22 +64,47 @@ pub(crate) fn check(trunks: &[TrunkConfig], section: &mut Section<'_>) {
         section.require(&["trunks"], is_named, "each trunk needs a name");
         let is_first = trunks.iter().take(n).all(|other| other.name != trunk.name);
         section.require(&["trunks"], is_first, "two trunks have the same name");
-        let pair = (trunk.caller_user.is_empty(), trunk.caller_password.is_empty());
+        let pair = (
+            trunk.caller_user.is_empty(),
+            trunk.caller_password.is_empty(),
+        );
         let text = "a trunk needs both of caller_user and caller_password, or none";
         section.require(&["trunks"], pair.0 == pair.1, text);
+        let is_sip = |uri: &str| uri.is_empty() || sip(uri).is_some();
+        let text = "server and identity of a trunk are sip: URIs";
+        section.require(
+            &["trunks"],
+            is_sip(&trunk.server) && is_sip(&trunk.identity),
+            text,
+        );
         let text = "a trunk with a server needs an identity";
-        let has_identity = trunk.server.is_none() || trunk.identity.is_some();
+        let has_identity = trunk.server.is_empty() || !trunk.identity.is_empty();
         section.require(&["trunks"], has_identity, text);
         let text = "a trunk registers at its server: that is missing";
-        section.require(&["trunks"], !trunk.register || trunk.server.is_some(), text);
-        let is_sip = |uri: &Option<Uri>| uri.as_ref().is_none_or(|uri| uri.as_sip().is_some());
-        let text = "server and identity of a trunk are sip: URIs";
-        section.require(&["trunks"], is_sip(&trunk.server) && is_sip(&trunk.identity), text);
-        section.require(&["trunks"], trunk.max_calls > 0, "max_calls of a trunk is 1 at least");
+        section.require(
+            &["trunks"],
+            !trunk.register || !trunk.server.is_empty(),
+            text,
+        );
+        section.require(
+            &["trunks"],
+            trunk.max_calls > 0,
+            "max_calls of a trunk is 1 at least",
+        );
     }
 }
 
+/// A `sip:` URI.
+fn sip(uri: &str) -> Option<SipUri> {
+    uri.parse::<Uri>().ok()?.as_sip().cloned()
+}
+
 impl TrunkConfig {
+    /// Where telephones are called by, and who calls; none if none are called.
+    pub(crate) fn outgoing(&self) -> Option<(SipUri, SipUri)> {
+        sip(&self.server).zip(sip(&self.identity))
+    }
+
     /// The room that a call to this number goes to; none if the number is not the trunk's.
     pub(crate) fn room_of(&self, called: &str) -> Option<String> {
         if !self.room.is_empty() {
@@ -93,12 +116,16 @@ impl TrunkConfig {
 
     /// The URI of a number that may be called; none if it is no number, or not one that the trunk calls.
     pub(crate) fn callee(&self, to: &str) -> Result<Uri, NotCalled> {
-        let host = self.server.as_ref().and_then(Uri::as_sip).ok_or(NotCalled::NoServer)?;
+        let host = sip(&self.server).ok_or(NotCalled::NoServer)?;
         let number = to.strip_prefix("tel:").unwrap_or(to);
         let number: String = number.chars().filter(|c| !" -()./".contains(*c)).collect();
         let is_number = |text: &str| {
             let digits = text.strip_prefix('+').unwrap_or(text);
-            !digits.is_empty() && digits.len() <= 32 && digits.bytes().all(|c| c.is_ascii_digit() || c == b'*' || c == b'#')
+            !digits.is_empty()
+                && digits.len() <= 32
+                && digits
+                    .bytes()
+                    .all(|c| c.is_ascii_digit() || c == b'*' || c == b'#')
         };
         if !is_number(&number) {
             return Err(NotCalled::NoNumber);
@@ -107,7 +134,7 @@ impl TrunkConfig {
         if !self.numbers.is_empty() && !self.numbers.iter().any(begins) {
             return Err(NotCalled::Forbidden);
         }
-        Ok(host.clone().with_user(&number).into())
+        Ok(host.with_user(&number).into())
     }
 }
 
@@ -143,7 +170,7 @@ mod tests {
     #[test]
     fn numbers_are_called_that_the_trunk_may_call() {
         let trunk = TrunkConfig {
-            server: Some("sip:provider.example:5070".parse().unwrap()),
+            server: "sip:provider.example:5070".to_owned(),
             numbers: vec!["+49".to_owned(), "110".to_owned()],
             ..TrunkConfig::default()
         };
@@ -155,6 +182,9 @@ mod tests {
         for no in ["", "+", "sip:ann@evil.example", "49;ext=1", "12@x"] {
             assert_eq!(callee(no), Err(NotCalled::NoNumber), "{no}");
         }
-        assert_eq!(TrunkConfig::default().callee("110"), Err(NotCalled::NoServer));
+        assert_eq!(
+            TrunkConfig::default().callee("110"),
+            Err(NotCalled::NoServer)
+        );
     }
 }

@@ -36,7 +36,11 @@ pub(super) async fn attend(
         line: _line,
     } = incoming;
     let reject = |code| office.reject(call, code);
-    let Some(entrance) = office.doors.audio_rooms().and_then(|rooms| rooms.entrance(&room)) else {
+    let Some(entrance) = office
+        .doors
+        .audio_rooms()
+        .and_then(|rooms| rooms.entrance(&room))
+    else {
         tracing::info!(%call, room, "a call to a room that is not there");
         return reject(404);
     };
@@ -70,7 +74,9 @@ pub(super) async fn attend(
     };
     talk.accept(sdp);
     match visit(&mut talk, &*entrance, &invite).await {
-        Farewell::Ended { code, reason } => tracing::debug!(%call, code, reason, "a call has ended"),
+        Farewell::Ended { code, reason } => {
+            tracing::debug!(%call, code, reason, "a call has ended")
+        }
         Farewell::HangUp => {
             talk.hang_up();
             while !matches!(talk.next(None).await, Deed::End { .. }) {}

@@ -10,15 +10,15 @@ mod visit;
 use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Instant;
 
 use portunus_call::{CallSettings, ServerCall};
 use portunus_core::audio::AudioThreads;
-use portunus_core::{DialError, DialId, Dialled, Doors};
+use portunus_core::{DialError, DialId, Dialled, Doors, Telephone};
 use portunus_sip::agent::{AccountId, AgentEvent, CallId, Command, Invite, Profile, Registration};
 use portunus_sip::digest::{Credentials, Kind, Rules, Verdict, Verifier};
-use portunus_sip::message::{Request, Uri};
+use portunus_sip::message::Request;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 pub use config::TrunkConfig;
@@ -27,6 +27,7 @@ pub(crate) use config::check;
 use crate::calling::sdp_body;
 use crate::config::SipConfig;
 use crate::phones::Commands;
+use crate::plugin::Shared;
 use crate::seen::Seen;
 use config::NotCalled;
 use incoming::Incoming;
@@ -34,6 +35,8 @@ use outgoing::Outgoing;
 use prompts::Prompts;
 use talk::Talk;
 
+/// Numbers of accounts and calls from here on are those of trunks.
+const FIRST: u64 = 1 << 62;
 /// Events of a call that wait for its task.
 const EVENTS: usize = 32;
 
@@ -45,6 +48,8 @@ pub(crate) struct Trunks {
     office: Arc<Office>,
     trunks: Vec<Trunk>,
     calls: HashMap<CallId, mpsc::Sender<AgentEvent>>,
+    /// The number of the next call.
+    next: u64,
 }
 
 /// What all calls of trunks have in common.
@@ -95,12 +100,11 @@ enum Admission {
 }
 
 impl Trunks {
-    /// The trunks of the configuration. `number` gives numbers that no account has.
+    /// The trunks of the configuration.
     pub(crate) fn new(
         config: &SipConfig,
         (call, audio, doors): (&CallSettings, AudioThreads, Doors),
         commands: Commands,
-        mut number: impl FnMut() -> u64,
     ) -> io::Result<Self> {
         let settings = CallSettings {
             silence: (!config.rtp_timeout.is_zero()).then_some(config.rtp_timeout),
@@ -113,8 +117,8 @@ impl Trunks {
             doors,
             prompts: Arc::new(Prompts::new(config.prompts.as_deref())?),
         };
-        let trunks = config.trunks.iter().map(|trunk| {
-            let account = AccountId::new(number());
+        let trunks = config.trunks.iter().zip(FIRST..).map(|(trunk, number)| {
+            let account = AccountId::new(number);
             if let Some(profile) = profile(trunk, config) {
                 office.command(Command::SetAccount {
                     account,
@@ -136,6 +140,7 @@ impl Trunks {
             office: Arc::new(office),
             trunks,
             calls: HashMap::new(),
+            next: FIRST,
         })
     }
 
@@ -168,7 +173,8 @@ impl Trunks {
                 None
             }
             event => {
-                let Some(call) = call_of(&event).filter(|call| self.calls.contains_key(call)) else {
+                let Some(call) = call_of(&event).filter(|call| self.calls.contains_key(call))
+                else {
                     return Some(event);
                 };
                 let is_end = matches!(event, AgentEvent::Ended { .. });
@@ -195,7 +201,13 @@ impl Trunks {
     }
 
     /// A call comes in.
-    fn called(&mut self, call: CallId, from: IpAddr, invite: &Arc<Request>, account: Option<AccountId>) {
+    fn called(
+        &mut self,
+        call: CallId,
+        from: IpAddr,
+        invite: &Arc<Request>,
+        account: Option<AccountId>,
+    ) {
         let n = match self.admit(from, invite, account) {
             Admission::Trunk(n) => n,
             Admission::Challenge(values) => {
@@ -229,10 +241,14 @@ impl Trunks {
     }
 
     fn admit(&self, from: IpAddr, invite: &Request, account: Option<AccountId>) -> Admission {
-        let mut candidates = self.trunks.iter().enumerate().filter(|(_, trunk)| match account {
-            Some(account) => trunk.account == account,
-            None => trunk.is_from(from),
-        });
+        let mut candidates = self
+            .trunks
+            .iter()
+            .enumerate()
+            .filter(|(_, trunk)| match account {
+                Some(account) => trunk.account == account,
+                None => trunk.is_from(from),
+            });
         let Some((n, trunk)) = candidates.next() else {
             return Admission::Refuse(404);
         };
@@ -254,12 +270,12 @@ impl Trunks {
         }
     }
 
-    /// Calls a telephone into a room. `number` is that of the call.
-    pub(crate) fn dial(&mut self, dialled: Dialled, number: u64) -> Result<DialId, DialError> {
+    /// Calls a telephone into a room.
+    fn dial(&mut self, dialled: Dialled) -> Result<DialId, DialError> {
         let wanted = dialled.trunk.as_deref();
         let is_wanted = |trunk: &&Trunk| match wanted {
             Some(name) => trunk.config.name == name,
-            None => trunk.config.server.is_some(),
+            None => !trunk.config.server.is_empty(),
         };
         let unknown = || DialError::NoTrunk(wanted.unwrap_or_default().to_owned());
         let trunk = self.trunks.iter().find(is_wanted).ok_or_else(unknown)?;
@@ -269,10 +285,14 @@ impl Trunks {
             NotCalled::NoNumber => DialError::Address(to()),
             NotCalled::Forbidden => DialError::Forbidden(to()),
         })?;
-        let line = Arc::clone(&trunk.lines).try_acquire_owned().map_err(|_| DialError::Busy)?;
+        let line = Arc::clone(&trunk.lines)
+            .try_acquire_owned()
+            .map_err(|_| DialError::Busy)?;
         let fault = |error: portunus_call::CallError| DialError::Fault(error.to_string());
         let (mut media, legs) = ServerCall::new(self.office.call.clone()).map_err(fault)?;
         let offer = media.offer().map_err(fault)?;
+        let number = self.next;
+        self.next = number.wrapping_add(1);
         let call = CallId::new(number);
         let (to, events) = mpsc::channel(EVENTS);
         self.calls.insert(call, to);
@@ -306,34 +326,61 @@ impl Trunks {
     }
 }
 
+/// What rooms call telephones by.
+pub(crate) struct Switchboard {
+    pub(crate) shared: Weak<Shared>,
+    pub(crate) commands: Commands,
+}
+
+impl Telephone for Switchboard {
+    fn dial(&self, call: Dialled) -> Result<DialId, DialError> {
+        let gone = || DialError::NoTrunk(String::new());
+        let shared = self.shared.upgrade().ok_or_else(gone)?;
+        let mut trunks = shared.trunks().ok_or_else(gone)?;
+        trunks.dial(call)
+    }
+
+    /// No lock is taken: rooms ask for it under theirs.
+    fn end(&self, call: DialId) -> bool {
+        (self.commands)(Command::Hangup {
+            call: CallId::new(call.0),
+            headers: Vec::new(),
+        });
+        true
+    }
+}
+
 impl Trunk {
     fn is_from(&self, address: IpAddr) -> bool {
-        self.config.from.iter().any(|network| network.contains(address))
+        self.config
+            .from
+            .iter()
+            .any(|network| network.contains(address))
     }
 }
 
 /// The account of a trunk at the SIP stack; none if it only calls us.
 fn profile(trunk: &TrunkConfig, config: &SipConfig) -> Option<Profile> {
-    let (server, identity) = trunk.server.as_ref().zip(trunk.identity.as_ref())?;
-    let user = identity.as_sip().and_then(|uri| uri.user_name());
+    let (server, identity) = trunk.outgoing()?;
+    let user = identity.user_name();
     let user = match trunk.user.as_str() {
         "" => user.unwrap_or_default().into_owned(),
         user => user.to_owned(),
     };
     let keepalive = (!config.keepalive_interval.is_zero()).then_some(config.keepalive_interval);
     Some(Profile {
-        identity: identity.clone(),
+        identity: identity.clone().into(),
         display_name: String::new(),
         credentials: (!trunk.password.is_empty())
             .then(|| Credentials::password(&user, &trunk.password)),
         registration: trunk.register.then(|| Registration {
-            registrar: Some(server.clone()),
+            registrar: Some(server.clone().into()),
             expires: config.register_ttl,
             headers: Vec::new(),
             keepalive,
             retry: true,
         }),
-        outbound_proxy: Some(Uri::clone(server)),
+        outbound_proxy: Some(server.into()),
         transport: None,
         user_agent: None,
         contact_params: Vec::new(),

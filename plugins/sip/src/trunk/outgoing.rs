@@ -51,7 +51,9 @@ async fn converse(talk: &mut Talk, outgoing: &Outgoing) -> Farewell {
                 let taken = answered.map(|sdp| talk.media.accept_answer(&sdp));
                 match taken {
                     Some(Ok(())) => break,
-                    Some(Err(error)) => tracing::info!(call = %talk.call, "an answer is of no use: {error}"),
+                    Some(Err(error)) => {
+                        tracing::info!(call = %talk.call, "an answer is of no use: {error}")
+                    }
                     None => tracing::info!(call = %talk.call, "an answer has no description"),
                 }
                 return Farewell::HangUp;

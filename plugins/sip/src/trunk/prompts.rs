@@ -6,8 +6,9 @@ use std::{fs, io};
 
 use portunus_call::ServerCall;
 use portunus_core::audio::{
-    Announcement, AnnouncementId, AudioCodec, AudioError, AudioEvent, AudioRoom, AudioThreads, Channels,
-    Encoding, Format, Out, ParticipantId, ParticipantOptions, RoomOptions, RtpLeg, SampleRate,
+    Announcement, AnnouncementId, AudioCodec, AudioError, AudioEvent, AudioRoom, AudioThreads,
+    Channels, Encoding, Format, Out, ParticipantId, ParticipantOptions, RoomOptions, RtpLeg,
+    SampleRate,
 };
 use portunus_core::media::MediaPlane;
 use tempfile::TempDir;
@@ -104,7 +105,12 @@ impl Lobby {
         };
         let (room, heard) = audio.open(options)?;
         let leg = Arc::new(RtpLeg::of(media, Arc::clone(call.leg())));
-        room.join(CALLER, caller(codec), Some(leg.source()), Some(Out::Leg(leg)));
+        room.join(
+            CALLER,
+            caller(codec),
+            Some(leg.source()),
+            Some(Out::Leg(leg)),
+        );
         room.connect(CALLER, true);
         Ok(Lobby {
             room,

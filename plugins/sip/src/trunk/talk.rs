@@ -61,7 +61,10 @@ impl Talk {
                     }
                 }
                 Ok(Err(news)) => match news.event {
-                    LegEvent::Key { by: LegSide::FarEnd, .. } => {
+                    LegEvent::Key {
+                        by: LegSide::FarEnd,
+                        ..
+                    } => {
                         if let Some(key) = news.event.digit() {
                             return Deed::Key(key);
                         }

@@ -44,13 +44,23 @@ impl Talk {
             return Ok(None);
         }
         let office = Arc::clone(&self.office);
-        let lobby = Lobby::open(&office.audio, &office.call.media, &self.media, codec, &office.prompts);
+        let lobby = Lobby::open(
+            &office.audio,
+            &office.call.media,
+            &self.media,
+            codec,
+            &office.prompts,
+        );
         let mut lobby = lobby.map_err(|error| {
             tracing::warn!("a caller cannot be asked for a pin: {error}");
             Farewell::HangUp
         })?;
         for attempt in 0..ATTEMPTS {
-            let prompt = if attempt == 0 { Prompt::Pin } else { Prompt::WrongPin };
+            let prompt = if attempt == 0 {
+                Prompt::Pin
+            } else {
+                Prompt::WrongPin
+            };
             lobby.say(prompt).await;
             let pin = self.digits().await?;
             if entrance.takes_pin(&pin) {
@@ -132,7 +142,11 @@ impl Talk {
                 }
                 Deed::End { code, reason } => return Farewell::Ended { code, reason },
                 Deed::Gone => return Farewell::HangUp,
-                Deed::Key(_) | Deed::Nothing | Deed::Progress(_) | Deed::Answer(_) | Deed::Acknowledge(_) => {}
+                Deed::Key(_)
+                | Deed::Nothing
+                | Deed::Progress(_)
+                | Deed::Answer(_)
+                | Deed::Acknowledge(_) => {}
             }
             after_star = matches!(deed, Deed::Key('*'));
         }
