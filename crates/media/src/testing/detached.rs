@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::command::{Command, NewIngest};
 use crate::graph::{Inspector, Packet, Sent};
 use crate::ingest::{IngestMedia, Listening, ParameterSets};
+use crate::leg::{LegGates, LegId, LegRemote, LegStatus, LegTones, NewLeg};
 use crate::outlet::{Handed, NewOutlet, OutletEnd, Taken};
 use crate::{
     DataMessage, DataPayload, Encodings, ForwardOptions, IngestId, IngestOptions, IngestStatus,
@@ -40,6 +41,8 @@ pub struct Requested {
     pub ingests: Vec<RequestedIngest>,
     /// The taps and forwarders that there are. Taps are held open by this.
     pub outlets: Vec<RequestedOutlet>,
+    /// The legs that there are. Their sockets are held open by this.
+    pub legs: Vec<RequestedLeg>,
     /// The ingests that are listened to, and how.
     pub listening: HashMap<IngestId, Listening>,
     /// The sources of which keyframes are kept.
@@ -60,6 +63,14 @@ pub struct Requested {
     pub stats_asked: usize,
     /// Those who ask for figures that are never given wait for as long as this is held.
     unanswered: Vec<Arc<oneshot::Sender<PeerStats>>>,
+}
+
+impl Requested {
+    fn change_leg(&mut self, id: LegId, change: impl FnOnce(&mut RequestedLeg)) {
+        if let Some(leg) = self.legs.iter_mut().find(|known| known.id == id) {
+            change(leg);
+        }
+    }
 }
 
 /// An ingest.
@@ -164,6 +175,25 @@ impl RequestedOutlet {
             OutletEnd::Forward(forwarder) => Some(forwarder.options().clone()),
         }
     }
+}
+
+/// A leg.
+#[derive(Debug, Clone)]
+pub struct RequestedLeg {
+    /// Its id.
+    pub id: LegId,
+    /// As it was added; what is sent to its `tell` is told.
+    pub new: Arc<NewLeg>,
+    /// What the control plane sees.
+    pub status: Arc<LegStatus>,
+    /// The far end, as it was set last.
+    pub remote: Option<LegRemote>,
+    /// As they were set last.
+    pub gates: LegGates,
+    /// What it is sent, and what of it.
+    pub from: Option<(SourceRef, RouteOptions)>,
+    /// What was pressed, in the order in which it was.
+    pub tones: Vec<LegTones>,
 }
 
 /// A route.
@@ -275,6 +305,32 @@ pub(crate) fn note(notes: &Notes, command: Command) {
                 Some(listening) => notes.listening.insert(ingest, listening),
                 None => notes.listening.remove(&ingest),
             };
+        }
+        Command::AddLeg(leg) => {
+            let (id, new, status) = *leg;
+            notes.legs.push(RequestedLeg {
+                id,
+                new: Arc::new(new),
+                status,
+                remote: None,
+                gates: LegGates::OPEN,
+                from: None,
+                tones: Vec::new(),
+            });
+        }
+        Command::SetLegRemote { leg, remote } => {
+            notes.change_leg(leg, |leg| leg.remote = Some(*remote));
+        }
+        Command::SetLegGates { leg, gates } => notes.change_leg(leg, |leg| leg.gates = gates),
+        Command::RouteToLeg { leg, from, options } => {
+            notes.change_leg(leg, |leg| leg.from = from.map(|from| (from, *options)));
+        }
+        Command::SendTones { leg, tones } => notes.change_leg(leg, |leg| leg.tones.push(*tones)),
+        Command::RemoveLeg { leg, .. } => {
+            notes.legs.retain(|known| known.id != leg);
+            let from = SourceRef::Ingest(leg.ingest());
+            notes.routes.retain(|route| route.from != from);
+            notes.outlets.retain(|outlet| outlet.from != from);
         }
         Command::KeepKeyframe { source, keep } => {
             notes.kept.retain(|(of, _)| *of != source);

@@ -562,7 +562,8 @@ fn file_codec(codec: Codec) -> Option<portunus_files::Codec> {
         | Codec::L16
         | Codec::Isac
         | Codec::Red
-        | Codec::TelephoneEvent => return None,
+        | Codec::TelephoneEvent
+        | Codec::ComfortNoise => return None,
     })
 }
 
