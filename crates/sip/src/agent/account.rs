@@ -117,6 +117,8 @@ impl Agent {
             }
         }
         self.list(id, wanted);
+        self.deadlines.set(Timer::Register(id), None);
+        self.deadlines.set(Timer::KeepAlive(id), None);
         if registers {
             self.register(now, id);
         }
@@ -166,9 +168,28 @@ impl Agent {
     pub(super) fn account_for(&self, request: &Request, flow: &Flow) -> Option<AccountId> {
         let uri = request.uri.as_sip()?;
         self.account_of(uri, flow).or_else(|| {
-            // A trunk may ask for a number that we know by To only.
-            let to = request.headers.to().ok()??;
-            self.account_of(to.uri.as_sip()?, flow)
+            // A registrar may ask for a number of which it knows that it is ours.
+            let source = flow.remote.ip();
+            if self.guard.serves(source) == 0 {
+                return None;
+            }
+            let to = request.headers.to().ok().flatten();
+            let by_to = to
+                .as_ref()
+                .and_then(|to| self.account_of(to.uri.as_sip()?, flow))
+                .filter(|id| {
+                    self.accounts
+                        .get(id)
+                        .is_some_and(|account| came_from(account, flow))
+                });
+            by_to.or_else(|| {
+                let only = self.guard.serves(source) == 1;
+                let mut there = self
+                    .accounts
+                    .iter()
+                    .filter(|(_, account)| came_from(account, flow));
+                only.then(|| there.next().map(|(id, _)| *id)).flatten()
+            })
         })
     }
 

@@ -88,6 +88,14 @@ impl Guard {
                 .any(|&(network, bits)| covers(network, bits, source))
     }
 
+    /// How many accounts are registered at `source`.
+    pub(super) fn serves(&self, source: IpAddr) -> usize {
+        self.registrars
+            .get(&source.to_canonical())
+            .copied()
+            .unwrap_or(0)
+    }
+
     /// A registrar has taken a registration of ours.
     pub(super) fn trust(&mut self, registrar: IpAddr) {
         let count = self.registrars.entry(registrar.to_canonical()).or_insert(0);

@@ -14,13 +14,13 @@ macro_rules! ids {
         impl $name {
             /// An id chosen by the agent's owner; the highest bit is the agent's and is taken off.
             #[must_use]
-            pub fn new(number: u64) -> Self {
+            pub const fn new(number: u64) -> Self {
                 Self(number & !OWN)
             }
 
             /// The number.
             #[must_use]
-            pub fn get(self) -> u64 {
+            pub const fn get(self) -> u64 {
                 self.0
             }
 

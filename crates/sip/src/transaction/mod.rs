@@ -450,6 +450,15 @@ impl Transactions {
             .map(|client| (&client.route, &client.bytes))
     }
 
+    /// Gives a request 64*T1 to be answered, however far it is.
+    pub fn give_up(&mut self, now: Instant, id: ClientId) {
+        if let Some(client) = self.clients.get_mut(&id) {
+            client.end_by(now + self.timers.timeout);
+            let deadline = client.deadline();
+            self.deadlines.set(Key::Client(id), deadline);
+        }
+    }
+
     /// Forgets a request whose answer nobody waits for.
     pub fn forget(&mut self, id: ClientId) {
         self.remove_client(id);

@@ -235,6 +235,9 @@ impl Agent {
             return;
         };
         self.tags.remove(&call.local_tag);
+        if let Some(exchange) = call.reinvite.as_ref().and_then(Reinvite::exchange) {
+            self.give_up(now, exchange);
+        }
         if let Phase::Ringing(ringing) = &call.phase {
             self.servers.remove(&ringing.server);
             self.ringing = self.ringing.saturating_sub(1);

@@ -15,7 +15,7 @@ use crate::message::{Method, Request, Response, StatusCode};
 use crate::transaction::{NewRequest, ServerId};
 
 /// Glares in a row, after which a re-INVITE is given up.
-const MOST_GLARES: u8 = 8;
+const MOST_GLARES: u8 = 20;
 
 /// A re-INVITE of ours.
 #[derive(Debug)]
@@ -38,6 +38,10 @@ impl Reinvite {
             glares: 0,
             refresh,
         }
+    }
+
+    pub(super) fn exchange(&self) -> Option<ExchangeId> {
+        self.exchange
     }
 }
 

@@ -18,6 +18,8 @@ pub(super) struct Session {
     interval: Duration,
     /// Whether we refresh.
     ours: bool,
+    /// When it is over, if it is not refreshed.
+    until: Instant,
 }
 
 /// The interval that an answer wants at least: 422 to a request with a shorter one.
@@ -61,7 +63,7 @@ impl Agent {
         if peer_can {
             response.headers.push("Require", "timer");
         }
-        self.set_session(now, id, Some(Session { interval, ours }));
+        self.set_session(now, id, Some(Session::new(now, interval, ours)));
     }
 
     /// Takes what the answer to a request of ours says of the session timer.
@@ -73,16 +75,14 @@ impl Agent {
         response: &Response,
     ) {
         let session = match response.headers.session_expires() {
-            Ok(Some(session)) => Some(Session {
-                interval: session.interval.max(self.options.session.min),
-                ours: session.refresher != Some(Refresher::Uas),
-            }),
+            Ok(Some(session)) => {
+                let interval = session.interval.max(self.options.session.min);
+                let ours = session.refresher != Some(Refresher::Uas);
+                Some(Session::new(now, interval, ours))
+            }
             // The peer does not know session timers, but we may refresh for our own sake.
             _ => match request.headers.session_expires() {
-                Ok(Some(session)) => Some(Session {
-                    interval: session.interval,
-                    ours: true,
-                }),
+                Ok(Some(session)) => Some(Session::new(now, session.interval, true)),
                 _ => None,
             },
         };
@@ -99,10 +99,12 @@ impl Agent {
             Some(Session {
                 interval,
                 ours: true,
+                ..
             }) => self.set_timer(id, CallTimer::Session, now + interval / 2),
             Some(Session {
                 interval,
                 ours: false,
+                ..
             }) => {
                 let margin = (interval / 3).min(Duration::from_secs(32));
                 self.set_timer(
@@ -139,7 +141,7 @@ impl Agent {
         let Some(session) = call.session else {
             return;
         };
-        if !session.ours {
+        if !session.ours || now >= session.until {
             let headers = vec![(
                 "Reason".to_owned(),
                 "SIP;cause=408;text=\"Session Expired\"".to_owned(),
@@ -204,6 +206,14 @@ impl Agent {
 }
 
 impl Session {
+    fn new(now: Instant, interval: Duration, ours: bool) -> Self {
+        Self {
+            interval,
+            ours,
+            until: now + interval,
+        }
+    }
+
     pub(super) fn lengthen(&mut self, least: Duration) {
         self.interval = self.interval.max(least);
     }
