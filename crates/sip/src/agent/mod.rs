@@ -93,6 +93,8 @@ enum Timer {
     Subscription(SubscriptionId),
     Publication(SubscriptionId),
     Refer(ReferId),
+    /// A name was not found in time.
+    Resolve(ResolveId),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -353,6 +355,7 @@ impl Agent {
                 Timer::Subscription(id) => self.subscription_due(now, id),
                 Timer::Publication(id) => self.publication_due(now, id),
                 Timer::Refer(id) => self.refer_due(now, id),
+                Timer::Resolve(id) => self.take_targets(now, id, Err(ResolveError::Dns)),
             }
         }
         self.settle(now);
