@@ -36,6 +36,13 @@ impl<K: Copy + Ord + Hash> Deadlines<K> {
         }
     }
 
+    /// Brings the deadline of `key` forward, or sets it.
+    pub(crate) fn hasten(&mut self, key: K, at: Instant) {
+        if self.of.get(&key).is_none_or(|old| *old > at) {
+            self.set(key, Some(at));
+        }
+    }
+
     /// The earliest.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.order.first().map(|&(at, _)| at)

@@ -73,14 +73,18 @@ impl Dialog {
         Ok(dialog)
     }
 
-    /// The dialog that a request makes for who is asked, who answers with `local_tag`.
+    /// The dialog that a request makes for who is asked, who answers with `local_tag`; or that of a NOTIFY which comes before
+    /// the answer to its SUBSCRIBE, and has the tag of that.
     ///
     /// # Errors
     /// From, To, CSeq, Contact or Record-Route cannot be used.
     pub fn of_request(request: &Request, local_tag: &str) -> Result<Self, DialogError> {
         let (remote, remote_tag) =
             party(request.headers.get("From"), request.headers.from(), "From")?;
-        let (local, _) = party(request.headers.get("To"), request.headers.to(), "To")?;
+        let (mut local, tag) = party(request.headers.get("To"), request.headers.to(), "To")?;
+        if tag.is_empty() {
+            local = format!("{local};tag={local_tag}");
+        }
         let call_id = request
             .headers
             .call_id()
@@ -98,7 +102,7 @@ impl Dialog {
                 local_tag: local_tag.to_owned(),
                 remote_tag,
             },
-            local: format!("{local};tag={local_tag}"),
+            local,
             remote,
             local_cseq: 0,
             remote_cseq: Some(sequence(request)?.number),
@@ -121,6 +125,12 @@ impl Dialog {
     #[must_use]
     pub fn is_confirmed(&self) -> bool {
         self.confirmed
+    }
+
+    /// Whether requests go by proxies that want to stay on the way.
+    #[must_use]
+    pub fn has_route(&self) -> bool {
+        !self.routes.is_empty()
     }
 
     /// The peer's Contact: Request-URI of our requests.
@@ -184,10 +194,9 @@ impl Dialog {
         self.local_cseq
     }
 
-    /// The latest number that we used.
-    #[must_use]
-    pub fn local_cseq(&self) -> u32 {
-        self.local_cseq
+    /// Goes on counting from a number that was used before there was a dialog.
+    pub fn count_from(&mut self, number: u32) {
+        self.local_cseq = self.local_cseq.max(number);
     }
 
     /// A request with the next number. Via and Contact are still to be added.

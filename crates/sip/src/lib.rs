@@ -6,6 +6,7 @@
 //! Whatever a peer sends, memory stays bounded and nothing panics.
 #![forbid(unsafe_code)]
 
+pub mod agent;
 mod deadlines;
 pub mod dialog;
 pub mod digest;

@@ -308,7 +308,7 @@ impl Transactions {
     pub fn accept(
         &mut self,
         now: Instant,
-        new: NewRequest,
+        new: &NewRequest,
         reserved: bool,
     ) -> Result<ServerId, Full> {
         let part = |all: usize| if reserved { all } else { all - all / 4 };
@@ -448,6 +448,15 @@ impl Transactions {
         self.clients
             .get(&id)
             .map(|client| (&client.route, &client.bytes))
+    }
+
+    /// Gives a request 64*T1 to be answered, however far it is.
+    pub fn give_up(&mut self, now: Instant, id: ClientId) {
+        if let Some(client) = self.clients.get_mut(&id) {
+            client.end_by(now + self.timers.timeout);
+            let deadline = client.deadline();
+            self.deadlines.set(Key::Client(id), deadline);
+        }
     }
 
     /// Forgets a request whose answer nobody waits for.

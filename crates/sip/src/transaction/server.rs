@@ -49,17 +49,17 @@ impl Server {
     pub(super) fn new(
         now: Instant,
         timers: &Timers,
-        new: NewRequest,
+        new: &NewRequest,
         merge: Option<String>,
     ) -> Self {
         // Who sent another request than INVITE has given up by then, and must not be answered (RFC 4320).
         let dead = (new.request.method != Method::Invite).then(|| now + timers.timeout);
         Self {
-            key: new.key,
+            key: new.key.clone(),
             merge,
             flow: new.flow,
-            route: new.route,
-            request: new.request,
+            route: new.route.clone(),
+            request: new.request.clone(),
             size: new.size,
             last: None,
             state: State::Proceeding,

@@ -71,7 +71,7 @@ impl Table {
     /// Receives a request, and opens a transaction for it.
     fn open(&mut self, flow: &Flow, text: &str) -> ServerId {
         match self.receive(flow, text) {
-            Received::Request(new) => self.table.accept(self.now, new, false).unwrap(),
+            Received::Request(new) => self.table.accept(self.now, &new, false).unwrap(),
             other => panic!("{other:?}"),
         }
     }
@@ -379,7 +379,7 @@ fn a_cancel_finds_its_invite() {
             Received::Request(new) => {
                 assert_eq!(t.table.cancelled(&new), Some(id));
                 assert!(!t.table.merged(&new));
-                t.table.accept(t.now, new, false).unwrap();
+                t.table.accept(t.now, &new, false).unwrap();
             }
             other => panic!("{other:?}"),
         }
@@ -481,7 +481,7 @@ fn the_table_is_bounded_and_keeps_a_reserve() {
             text("OPTIONS", &format!("z9hG4bK-{number}")).replace("c1", &format!("c{number}"));
         match t.receive(&udp, &text) {
             Received::Request(new) => {
-                taken += usize::from(t.table.accept(t.now, new, false).is_ok())
+                taken += usize::from(t.table.accept(t.now, &new, false).is_ok())
             }
             other => panic!("{other:?}"),
         }
