@@ -39,7 +39,7 @@ pub use self::ids::{AccountId, CallId, ReferId, RequestId, SubscriptionId};
 pub use self::options::{Limits, Local, Options, SessionTimer};
 
 use self::account::Account;
-use self::call::Call;
+use self::call::{Asked, Call};
 use self::compose::Speaker;
 use self::exchange::{Exchange, ExchangeId};
 use self::guard::Guard;
@@ -257,7 +257,13 @@ impl Agent {
                 headers,
                 body,
             } => {
-                self.send_within(now, call, request, method, &headers, body.as_ref());
+                let asked = Asked {
+                    request,
+                    method,
+                    headers,
+                    body,
+                };
+                self.send_within(now, call, asked);
             }
             Command::OutOfDialog {
                 account,

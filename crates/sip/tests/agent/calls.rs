@@ -471,3 +471,55 @@ fn a_name_that_is_never_resolved_is_given_up() {
     assert_eq!(world.told(alice), ["ended Unreachable 503 DNS Error"]);
     world.assert_idle(alice);
 }
+
+#[test]
+fn many_requests_in_a_call_arrive_in_their_order() {
+    for seed in 0..10 {
+        let mut world = World::new(Weather::FOUL, seed);
+        let alice = world.agent("alice", passive);
+        let bob = world.agent("bob", answering);
+        let call = world.invite(alice, 1, invite("sip:bob@192.0.2.2"));
+        world.until(alice, MINUTE, is_accepted);
+        let press = |number: u64| Command::InDialog {
+            call,
+            request: portunus_sip::agent::RequestId::new(number),
+            method: Method::Info,
+            headers: Vec::new(),
+            body: Some(portunus_sip::agent::Body {
+                content_type: "application/dtmf-relay".into(),
+                content: number.to_string().into_bytes(),
+            }),
+        };
+        for number in 0..9 {
+            world.command(alice, press(number));
+        }
+        world.pass(MINUTE * 3);
+        let mut told = world.told(bob);
+        told.retain(|event| event.starts_with("INFO"));
+        assert_eq!(
+            told,
+            (0..9)
+                .map(|number| format!("INFO {number}"))
+                .collect::<Vec<_>>(),
+            "seed {seed}"
+        );
+        // What still waits when the call ends has its answer before the end.
+        world.told(alice);
+        world.command(alice, press(20));
+        world.command(alice, press(21));
+        world.hangup(alice, call);
+        world.pass(MINUTE * 2);
+        let told = world.told(alice);
+        assert_eq!(
+            told.iter()
+                .filter(|event| event.starts_with("response"))
+                .count(),
+            2,
+            "{told:?}"
+        );
+        assert!(
+            told.contains(&"ended Hangup 200 to BYE".to_owned()),
+            "{told:?}"
+        );
+    }
+}
