@@ -2,8 +2,8 @@
 //!
 //! [`message`] parses and writes requests and responses, [`framing`] finds them in datagrams and streams, [`digest`] proves
 //! and asks who somebody is, [`locate`] finds where requests go, [`transaction`] repeats them until they arrive,
-//! [`dialog`] keeps what belongs together. Bytes and a time go in; bytes, events and a deadline come out.
-//! Whatever a peer sends, memory stays bounded and nothing panics.
+//! [`dialog`] keeps what belongs together, [`agent`] registers and calls. Bytes and a time go in; bytes, events and a deadline come out.
+//! Only [`net`] knows sockets and clocks. Whatever a peer sends, memory stays bounded and nothing panics.
 #![forbid(unsafe_code)]
 
 pub mod agent;
@@ -14,4 +14,5 @@ pub mod flow;
 pub mod framing;
 pub mod locate;
 pub mod message;
+pub mod net;
 pub mod transaction;

@@ -312,6 +312,7 @@ fn uris_are_compared_as_the_rfc_asks() {
     ));
     assert!(!same("sip:bob@phone21.boxesbybob.com", "sip:bob@192.0.2.4"));
     assert!(!same("sip:a@b", "sips:a@b"));
+    assert!(same("sip:a;x=1;x=2", "sip:a;%78=1;x=3") && !same("sip:a;x=1;x=2", "sip:a;x=2"));
     assert!(same("tel:+1", "TEL:+1") && !same("tel:+1", "tel:+2"));
     assert!(same("sip:a@[2001:db8::1]", "sip:a@[2001:DB8:0::1]"));
 }

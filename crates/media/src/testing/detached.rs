@@ -16,9 +16,10 @@ use crate::ingest::{IngestMedia, Listening, ParameterSets};
 use crate::leg::{LegGates, LegId, LegRemote, LegStatus, LegTones, NewLeg};
 use crate::outlet::{Handed, NewOutlet, OutletEnd, Taken};
 use crate::{
-    DataMessage, Encodings, ForwardOptions, IngestId, IngestOptions, IngestStatus, KeyframeCache,
-    KeyframeInterval, LineStats, PeerEvent, PeerId, PeerStats, RouteId, RouteOptions, SourceRef,
-    TalkDetection, Tapped, TappedMessage, TappedPacket, TappedReport, TrackRef,
+    DataMessage, DataPayload, Encodings, ForwardOptions, IngestId, IngestOptions, IngestStatus,
+    KeyframeCache, KeyframeInterval, LineStats, PeerEvent, PeerId, PeerStats, RouteId,
+    RouteOptions, SourceRef, TalkDetection, Tapped, TappedMessage, TappedPacket, TappedReport,
+    TrackRef,
 };
 
 /// What a detached media plane was asked for.
@@ -141,8 +142,9 @@ impl RequestedOutlet {
         self.hand(Tapped::Report(report))
     }
 
-    /// Hands a message to the consumer of the tap; says whether it was queued.
-    pub fn pretend_message(&self, message: TappedMessage) -> bool {
+    /// Hands a message that came now by a channel of this label to the consumer of the tap; false if there is none any more.
+    pub fn pretend_message(&self, label: &str, payload: DataPayload) -> bool {
+        let message = TappedMessage::new(Instant::now(), label.to_owned(), payload);
         self.hand(Tapped::Message(message))
     }
 
@@ -152,7 +154,8 @@ impl RequestedOutlet {
             OutletEnd::Tap(tap) => {
                 let handed = match tapped {
                     Tapped::Packet(packet) => tap.hand_packet(packet),
-                    other => tap.hand(other),
+                    Tapped::Message(message) => tap.hand_message(message),
+                    report @ Tapped::Report(_) => tap.hand(report),
                 };
                 handed != Handed::Ended
             }

@@ -143,15 +143,14 @@ impl SipUri {
         };
         // Parameters that count even if only one of the two has them.
         let always = |name: &str| ["user", "ttl", "method", "maddr", "transport"].contains(&name);
+        // Of a parameter that is there twice, which it must not be, the first counts.
         let fits = |one: &Params, other: &Params| {
-            one.iter().all(|(name, value)| {
+            one.iter().all(|(name, _)| {
                 let name = unescape(name).to_ascii_lowercase();
-                match other.unescaped(&name) {
-                    Some(theirs) => match (value.map(unescape), theirs) {
-                        (Some(mine), Some(theirs)) => mine.eq_ignore_ascii_case(&theirs),
-                        (mine, theirs) => mine.is_none() && theirs.is_none(),
-                    },
-                    None => !always(&name),
+                match (one.unescaped(&name).flatten(), other.unescaped(&name)) {
+                    (Some(mine), Some(Some(theirs))) => mine.eq_ignore_ascii_case(&theirs),
+                    (mine, Some(theirs)) => mine.is_none() && theirs.is_none(),
+                    (_, None) => !always(&name),
                 }
             })
         };

@@ -1,0 +1,106 @@
+//! What an endpoint is told.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::agent::Options;
+use crate::flow::Transport;
+use crate::message::Host;
+
+/// Where and how an endpoint listens and connects.
+#[derive(Debug, Clone, Default)]
+pub struct Config {
+    /// Where to listen. TCP, TLS and WebSockets can be connected out without; UDP can not.
+    pub listen: Vec<Listen>,
+    /// What is written into Via and Contact in place of the addresses listened on, for instance that of a NAT.
+    pub public: Option<Host>,
+    /// Certificates.
+    pub tls: TlsFiles,
+    /// The path of WebSockets that we connect to. Empty: `/`.
+    pub websocket_path: String,
+    /// DNS servers in place of the system's.
+    pub name_servers: Vec<SocketAddr>,
+    /// To which addresses requests of ours may go. Answers go back to wherever a request came from.
+    pub allow: Allow,
+    /// What bounds connections.
+    pub limits: Limits,
+    /// What the agent is told. To its `locals` those are added that `listen` and `public` make.
+    pub agent: Options,
+}
+
+/// Which addresses may be sent to. By default, all.
+#[derive(Clone)]
+pub struct Allow(Arc<dyn Fn(IpAddr) -> bool + Send + Sync>);
+
+impl Allow {
+    /// Those for which `is_allowed` says so.
+    pub fn new(is_allowed: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(is_allowed))
+    }
+
+    pub(super) fn allows(&self, address: IpAddr) -> bool {
+        (self.0)(address)
+    }
+}
+
+impl Default for Allow {
+    fn default() -> Self {
+        Self::new(|_| true)
+    }
+}
+
+impl fmt::Debug for Allow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Allow").finish_non_exhaustive()
+    }
+}
+
+/// An address to listen on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Listen {
+    /// What is spoken there.
+    pub transport: Transport,
+    /// The address. Port 0 is any that is free. `[::]` takes IPv6 only.
+    pub address: SocketAddr,
+}
+
+/// PEM files.
+#[derive(Debug, Clone, Default)]
+pub struct TlsFiles {
+    /// The certificate that is shown, with its chain: to those who connect, and to servers that ask for one.
+    pub certificate: Option<PathBuf>,
+    /// Its key.
+    pub key: Option<PathBuf>,
+    /// Authorities that are trusted beside the system's.
+    pub authorities: Option<PathBuf>,
+}
+
+/// What bounds connections.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Connections at once. Beyond, accepted ones are closed, and of ours the one unused for longest.
+    pub connections: usize,
+    /// Accepted connections of one address at once.
+    pub connections_per_address: usize,
+    /// How long connecting may take, with all handshakes.
+    pub connect: Duration,
+    /// For how long an accepted connection may bring no whole message or keep-alive.
+    pub idle: Duration,
+    /// How often a connection that we made is kept alive.
+    pub keep_alive: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 4096,
+            connections_per_address: 512,
+            connect: Duration::from_secs(10),
+            idle: Duration::from_secs(900),
+            keep_alive: Duration::from_secs(95),
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The task that owns an agent, its sockets and its clock.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+
+use crate::agent::{
+    Agent, AgentEvent, Command, Counters, Load, Local, Output, ResolveError, ResolveId,
+};
+use crate::flow::Target;
+use crate::locate::{Destination, LocateError, Reach};
+use crate::message::Host;
+
+use super::config::{Config, Listen};
+use super::error::StartError;
+use super::locals::locals;
+use super::resolver::Resolver;
+use super::sockets::{Sockets, Told};
+
+/// Events that wait for the owner. Beyond, sockets are not read.
+const EVENTS: usize = 4096;
+/// Names that are resolved at once. Beyond, requests to names fail.
+const RESOLUTIONS: usize = 1024;
+/// How often [`Endpoint::status`] is brought up to date.
+const STATUS: Duration = Duration::from_secs(1);
+
+/// How an endpoint is doing; a second old at most.
+#[derive(Debug, Clone, Default)]
+pub struct Status {
+    /// What the agent has counted.
+    pub counters: Counters,
+    /// What the agent holds.
+    pub load: Load,
+    /// Connections of TCP, TLS and WebSockets.
+    pub connections: usize,
+    /// Connections that were refused, or closed, for want of room.
+    pub refused_connections: u64,
+}
+
+/// A handle of an endpoint. When the last one is dropped, the endpoint ends, and all its sockets are closed.
+#[derive(Debug, Clone)]
+pub struct Endpoint {
+    commands: mpsc::UnboundedSender<Command>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    listening: Vec<Listen>,
+    locals: Vec<Local>,
+    status: Mutex<Status>,
+}
+
+impl Endpoint {
+    /// Binds all sockets and starts the task. The receiver has all events; it has to be read, or the endpoint comes to a halt.
+    ///
+    /// # Errors
+    /// A socket cannot be bound, or certificates cannot be used.
+    pub fn start(mut config: Config) -> Result<(Self, mpsc::Receiver<AgentEvent>), StartError> {
+        let sockets = Sockets::bind(&config)?;
+        let listening = sockets.listening().to_vec();
+        config
+            .agent
+            .locals
+            .extend(locals(&listening, config.public.as_ref()));
+        let locals = config.agent.locals.clone();
+        let shared = Arc::new(Shared {
+            listening,
+            locals,
+            status: Mutex::default(),
+        });
+        let (commands, asked) = mpsc::unbounded_channel();
+        let (events, told) = mpsc::channel(EVENTS);
+        let task = Task {
+            agent: Agent::new(config.agent, Instant::now().into_std()),
+            reach: sockets.reach(),
+            sockets,
+            resolver: Resolver::new(&config.name_servers),
+            resolving: JoinSet::new(),
+            events,
+            shared: Arc::clone(&shared),
+        };
+        tokio::spawn(task.run(asked));
+        Ok((Self { commands, shared }, told))
+    }
+
+    /// Has a command followed. All results are events.
+    pub fn command(&self, command: Command) {
+        // It fails only when the task is gone, whose events end then.
+        let _ = self.commands.send(command);
+    }
+
+    /// What is listened on, with the ports that it came to be.
+    #[must_use]
+    pub fn listening(&self) -> &[Listen] {
+        &self.shared.listening
+    }
+
+    /// What is written into Via and Contact.
+    #[must_use]
+    pub fn locals(&self) -> &[Local] {
+        &self.shared.locals
+    }
+
+    /// How it is doing.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        self.shared
+            .status
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+struct Task {
+    agent: Agent,
+    sockets: Sockets,
+    reach: Reach,
+    resolver: Resolver,
+    resolving: JoinSet<(ResolveId, Result<Vec<Target>, ResolveError>)>,
+    events: mpsc::Sender<AgentEvent>,
+    shared: Arc<Shared>,
+}
+
+impl Task {
+    async fn run(mut self, mut asked: mpsc::UnboundedReceiver<Command>) {
+        let mut next_status = Instant::now();
+        loop {
+            let now = Instant::now();
+            if now >= next_status {
+                self.tell_status();
+                next_status = now.checked_add(STATUS).unwrap_or(now);
+            }
+            let deadline = self
+                .agent
+                .deadline()
+                .map_or(next_status, |at| next_status.min(at.into()));
+            tokio::select! {
+                command = asked.recv() => match command {
+                    Some(command) => self.agent.command(time(), command),
+                    None => return,
+                },
+                told = self.sockets.next() => match told {
+                    Told::Message(flow, bytes) => self.agent.receive(time(), &flow, &bytes),
+                    Told::Unreachable(transport, remote) => self.agent.unreachable(time(), transport, remote),
+                    Told::Closed(flow) => self.agent.closed(time(), &flow),
+                },
+                Some(resolved) = self.resolving.join_next() => if let Ok((id, targets)) = resolved {
+                    self.agent.resolved(time(), id, targets);
+                },
+                () = sleep_until(deadline) => {}
+            }
+            self.agent.timeout(time());
+            if self.follow().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Does what the agent wants done.
+    async fn follow(&mut self) -> Result<(), mpsc::error::SendError<AgentEvent>> {
+        while let Some(output) = self.agent.poll() {
+            match output {
+                Output::Transmit { route, bytes } => self.sockets.send(&route, bytes),
+                Output::Resolve { id, destination } => self.resolve(id, destination),
+                Output::Event(event) => self.events.send(event).await?,
+            }
+        }
+        Ok(())
+    }
+
+    fn resolve(&mut self, id: ResolveId, destination: Destination) {
+        if self.resolving.len() >= RESOLUTIONS && matches!(destination.host, Host::Name(_)) {
+            self.agent.resolved(time(), id, Err(ResolveError::Dns));
+            return;
+        }
+        let (resolver, reach) = (self.resolver.clone(), self.reach.clone());
+        self.resolving.spawn(async move {
+            let found = resolver.locate(destination, reach).await;
+            let error = |error| match error {
+                LocateError::Dns => ResolveError::Dns,
+                LocateError::NoTransport => ResolveError::NoTransport,
+            };
+            (id, found.map_err(error))
+        });
+    }
+
+    fn tell_status(&self) {
+        let status = Status {
+            counters: self.agent.counters(),
+            load: self.agent.load(),
+            connections: self.sockets.connections(),
+            refused_connections: self.sockets.refused,
+        };
+        *self
+            .shared
+            .status
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = status;
+    }
+}
+
+fn time() -> std::time::Instant {
+    Instant::now().into_std()
+}
+
+#[cfg(test)]
+mod tests;

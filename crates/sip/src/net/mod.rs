@@ -1,0 +1,20 @@
+//! The sockets: UDP, TCP, TLS and WebSockets on tokio, DNS, and an [`Endpoint`] that drives an agent with them.
+
+mod config;
+mod connection;
+mod endpoint;
+mod error;
+mod locals;
+mod resolver;
+mod sockets;
+mod stream;
+#[cfg(test)]
+mod testing;
+mod tls;
+mod udp;
+mod websocket;
+
+pub use config::{Allow, Config, Limits, Listen, TlsFiles};
+pub use endpoint::{Endpoint, Status};
+
+pub use error::StartError;

@@ -1,0 +1,82 @@
+//! TLS on both sides: rustls with AWS-LC (RFC 5922).
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig, crypto};
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+use crate::message::Host;
+
+use super::config::TlsFiles;
+use super::error::StartError;
+
+/// The certificate that we show, with its key.
+type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+
+/// Our side of connections that we make.
+pub(super) fn connector(files: &TlsFiles) -> Result<TlsConnector, StartError> {
+    let mut roots = RootCertStore::empty();
+    // A system without authorities is no reason not to speak UDP.
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if let Some(path) = &files.authorities {
+        for certificate in certificates(path)? {
+            roots.add(certificate)?;
+        }
+    }
+    let provider = Arc::new(crypto::aws_lc_rs::default_provider());
+    let builder =
+        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    let builder = builder.with_root_certificates(roots);
+    let config = match identity(files)? {
+        Some((chain, key)) => builder.with_client_auth_cert(chain, key)?,
+        None => builder.with_no_client_auth(),
+    };
+    Ok(TlsConnector::from(Arc::new(config)))
+}
+
+/// Our side of connections that we accept.
+pub(super) fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, StartError> {
+    let (chain, key) = identity(files)?.ok_or(StartError::NoCertificate)?;
+    let provider = Arc::new(crypto::aws_lc_rs::default_provider());
+    let builder =
+        ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    let config = builder.with_no_client_auth().with_single_cert(chain, key)?;
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+/// The name that the certificate of a server has to be for: the domain of the URI (RFC 5922 section 7.3).
+pub(super) fn server_name(host: &Host) -> Option<ServerName<'static>> {
+    match host {
+        Host::Name(name) => ServerName::try_from(name.clone()).ok(),
+        Host::Address(address) => Some(ServerName::IpAddress((*address).into())),
+    }
+}
+
+fn identity(files: &TlsFiles) -> Result<Option<Identity>, StartError> {
+    let (Some(certificate), Some(key)) = (&files.certificate, &files.key) else {
+        return Ok(None);
+    };
+    let key = PrivateKeyDer::from_pem_file(key).map_err(|error| StartError::File {
+        path: key.clone(),
+        reason: error.to_string(),
+    })?;
+    Ok(Some((certificates(certificate)?, key)))
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, StartError> {
+    let failed = |reason| StartError::File {
+        path: path.to_owned(),
+        reason,
+    };
+    let certificates = CertificateDer::pem_file_iter(path)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|error| failed(error.to_string()))?;
+    if certificates.is_empty() {
+        Err(failed("there are no certificates in it".to_owned()))
+    } else {
+        Ok(certificates)
+    }
+}
