@@ -49,6 +49,15 @@ export class Linphone {
     return this.child.until(`word of ${text}`, () => (typeof text === 'string' ? this.child.log().includes(text) : text.test(this.child.log())));
   }
 
+  /** Ends all calls, and waits until they have ended. */
+  async endCalls(): Promise<void> {
+    this.command('terminate all');
+    await this.child.until('end of the calls', () => {
+      this.command('calls');
+      return /No active call\.?\s+(linphonec> )?$/.test(this.child.log());
+    });
+  }
+
   /** The tones that it hears now. */
   heard(): string[] {
     return tonesIn(join(this.child.folder, 'heard.wav'), this.rate);

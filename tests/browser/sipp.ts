@@ -1,5 +1,5 @@
 // A far end that does what a scenario says and echoes the sound: Debian's sipp.
-import { freeTcpPort, freeUdpPorts } from '../server/ports.mjs';
+import { freeTcpPort, freeUdpPorts, tcpPortTaken, udpPortTaken } from '../server/ports.mjs';
 import { Child, folderFor } from './child';
 
 export interface SippOptions {
@@ -14,6 +14,7 @@ const folder = new URL('../sip/', import.meta.url).pathname;
 export async function startAnswering(options: SippOptions = {}): Promise<{ child: Child; uri: string }> {
   const port = await freeTcpPort();
   const child = await start('answers', port, [], options);
+  await child.until('socket', () => (options.transport === 'tcp' ? tcpPortTaken(port) : udpPortTaken(port)));
   return { child, uri: `sip:echo@127.0.0.1:${port}${options.transport === 'tcp' ? ';transport=tcp' : ''}` };
 }
 

@@ -1,5 +1,5 @@
 // Ports that are free, for what tests start.
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 
@@ -40,4 +40,15 @@ export async function udpPortTaken(port) {
   } finally {
     socket.close();
   }
+}
+
+/**
+ * Whether somebody listens at a TCP port of the loopback interface.
+ * @param {number} port
+ */
+export function tcpPortTaken(port) {
+  return new Promise((done) => {
+    const socket = connect(port, '127.0.0.1', () => done(true)).on('error', () => done(false));
+    socket.on('connect', () => socket.destroy());
+  });
 }
