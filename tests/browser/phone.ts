@@ -8,7 +8,7 @@ import { type Kamailio, needsPhones, startKamailio } from './kamailio';
 export type Name = keyof typeof TONES;
 
 /** What the server is told: its SIP and its sound stay on the loopback interface. */
-const CONFIGURATION = '[sip]\nlocal_ip = "127.0.0.1"\n';
+const configurationFor = ({ certificate }: Kamailio) => `[sip]\nlocal_ip = "127.0.0.1"\ntls_cacert = "${certificate}"\n`;
 
 export const test = base.extend<{ installed: void }, { kamailio: Kamailio }>({
   installed: [async ({}, use) => {
@@ -24,8 +24,8 @@ export const test = base.extend<{ installed: void }, { kamailio: Kamailio }>({
     { scope: 'worker' },
   ],
   server: [
-    async ({}, use) => {
-      const server = await startServer({ workers: 2, config: CONFIGURATION });
+    async ({ kamailio }, use) => {
+      const server = await startServer({ workers: 2, config: configurationFor(kamailio) });
       await use(server);
       expect(await server.stop(), server.log().slice(-4000)).toBe(0);
     },

@@ -45,6 +45,11 @@ export class Call {
     return new Call(handle);
   }
 
+  /** What the server calls the handle. */
+  get id(): number {
+    return Number(this.handle.getId());
+  }
+
   /** The live PeerConnection, for statistics. */
   get peerConnection(): RTCPeerConnection | null {
     return this.handle.webrtcStuff?.pc ?? null;

@@ -70,6 +70,12 @@ function comeBack(): void {
   void register(before.account);
 }
 
+/** Takes a call again that this page had. */
+function comeBackTo(id: string, peer: string): void {
+  // The next time that a line is free, if none is.
+  if (phone?.hasFree && lost.delete(id)) run(phone.take(id, peer));
+}
+
 async function register(entered: Account): Promise<void> {
   clearNotice();
   status('Registering…');
@@ -112,9 +118,7 @@ const events: PhoneEvents = {
     show(true);
     status(account?.guest ? 'Ready to call, without a registration.' : `Registered as ${account?.user}.`);
     remember();
-    for (const { call_id: id, peer } of resumable) {
-      if (id && lost.delete(id)) run(phone?.take(id, peer ?? ''));
-    }
+    for (const { call_id: id, username } of resumable) comeBackTo(id, username);
   },
   registrationFailed: (code, reason) => {
     notice('error', registrationFailure(code, reason));
@@ -154,7 +158,10 @@ const events: PhoneEvents = {
     if (track.kind === 'audio') sounds.play(key(line), track);
     cards.get(line)?.track(track);
   },
-  whereabouts: (lines) => whereabouts.show(lines),
+  whereabouts: (lines) => {
+    whereabouts.show(lines, new Set(phone?.lines.map(({ id }) => id)));
+    for (const line of lines) if (line.resumable) comeBackTo(line.call_id ?? '', line.peer ?? '');
+  },
   missed: (caller, displayname) => notice('info', `${named(caller, displayname)} called while you were busy.`),
   message: (result) => messages.came(String(result['sender'] ?? ''), String(result['displayname'] ?? ''), String(result['content'] ?? ''), String(result['content_type'] ?? '')),
   sent: (callId) => messages.taken(callId),
@@ -229,7 +236,7 @@ function giveUp(): void {
   sending.close();
   tones.set(null);
   document.title = title;
-  whereabouts.show([]);
+  whereabouts.show([], new Set());
   keep(null);
   show(false);
   status('Not registered.');

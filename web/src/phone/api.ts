@@ -36,6 +36,12 @@ export interface Line {
   resumable?: boolean;
 }
 
+/** A call that waits for a page to come back to it. */
+export interface Waiting {
+  call_id: string;
+  username: string;
+}
+
 export const identity = (account: Account): string => `sip:${account.user}@${account.server}`;
 
 /** The request that registers an account. */

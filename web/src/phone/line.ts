@@ -80,6 +80,10 @@ export class PhoneLine {
     return this.call.send(body, jsep);
   }
 
+  get id(): number {
+    return this.call.id;
+  }
+
   get peerConnection(): RTCPeerConnection | null {
     return this.call.peerConnection;
   }

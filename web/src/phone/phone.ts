@@ -1,6 +1,6 @@
 // The phone: an account with lines, of which one is always free.
 import type { Session } from '../session';
-import { type Account, identity, type Line, registration, type Result } from './api';
+import { type Account, identity, type Line, registration, type Result, type Waiting } from './api';
 import { PhoneLine, type Voice } from './line';
 
 /** How many calls a page has at once. */
@@ -12,7 +12,7 @@ export interface PhoneEvents {
   ended(line: PhoneLine, peer: string, code: number, reason: string): void;
   failed(error: unknown): void;
   track(line: PhoneLine, track: MediaStreamTrack): void;
-  registered(resumable: Line[]): void;
+  registered(resumable: Waiting[]): void;
   registrationFailed(code: number, reason: string): void;
   unregistered(): void;
   whereabouts(lines: Line[]): void;
@@ -45,6 +45,10 @@ export class Phone {
 
   get calls(): PhoneLine[] {
     return this.lines.filter(({ state }) => state !== 'idle');
+  }
+
+  get hasFree(): boolean {
+    return this.lines.some(({ state }) => state === 'idle');
   }
 
   /** A line without a call; an error if all have one. */
@@ -139,7 +143,7 @@ export class Phone {
     switch (result['event']) {
       case 'registered':
         if (!isMaster) break;
-        if (result['resumable'] || !this.masterId) this.events.registered((result['resumable'] ?? []) as Line[]);
+        if (result['resumable'] || !this.masterId) this.events.registered((result['resumable'] ?? []) as Waiting[]);
         this.masterId = Number(result['master_id']);
         void this.keepOneFree();
         break;

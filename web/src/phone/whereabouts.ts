@@ -10,10 +10,11 @@ export class Whereabouts {
   /** `take` is called when the user wants the call of another page here. */
   constructor(private readonly server: () => string, private readonly take: (line: Line) => void) {}
 
-  show(lines: Line[]): void {
+  /** `own` are the lines of this page. */
+  show(lines: Line[], own: Set<number>): void {
     element('others').hidden = lines.length === 0;
     const calls = lines.filter((line) => line.call_status !== 'idle' || !line.helper);
-    this.list.replaceChildren(...calls.map((line) => this.item(line)));
+    this.list.replaceChildren(...calls.map((line) => this.item(line, own.has(line.id))));
   }
 
   tick(): void {
@@ -22,10 +23,10 @@ export class Whereabouts {
     }
   }
 
-  private item(line: Line): HTMLElement {
+  private item(line: Line, isOwn: boolean): HTMLElement {
     const item = make('li', { testid: `line-${line.id}` });
     item.dataset['status'] = line.call_status;
-    const who = make('strong', { text: line.call_status === 'parked' ? 'Waiting' : `${line.name || 'A page'}${line.self ? ' (this one)' : ''}` });
+    const who = make('strong', { text: line.call_status === 'parked' ? 'Waiting' : `${line.name || 'A page'}${isOwn ? ' (this one)' : ''}` });
     const does = make('span', { className: 'soft', text: `${this.does(line)} ` });
     if (line.since && line.call_status !== 'idle') {
       const time = make('time', { text: duration(Date.now() - line.since * 1000) });
@@ -35,7 +36,7 @@ export class Whereabouts {
     const text = make('div', { className: 'grow' });
     text.append(who, document.createElement('br'), does);
     item.append(text);
-    const takeable = line.call_id && !line.self && (line.resumable || line.call_status === 'incall');
+    const takeable = line.call_id && !isOwn && (line.resumable || line.call_status === 'incall');
     if (takeable) item.append(makeButton('Take over', 'take', () => this.take(line)));
     return item;
   }
