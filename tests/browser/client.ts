@@ -90,6 +90,23 @@ class Client {
     });
   }
 
+  /** An offer for whoever it is that `body` tells; gives what the plugin makes of it. */
+  async make(tracks: Json[], body: Json): Promise<Json> {
+    const offer: Json = await new Promise((success, error) => this.handle.createOffer({ tracks, success, error }));
+    return (await this.ask(body, offer)).data;
+  }
+
+  /** Takes what the plugin answers to `body`; an offer is answered with these tracks, and the plugin told by `then`. */
+  async take(body: Json, tracks: Json[], then: Json): Promise<Json[]> {
+    const { data, jsep } = await this.ask(body);
+    if (jsep?.['type'] === 'answer') {
+      await new Promise<void>((success, error) => this.handle.handleRemoteJsep({ jsep, success: () => success(), error }));
+    }
+    if (jsep?.['type'] !== 'offer') return [data];
+    const answer: Json = await new Promise((success, error) => this.handle.createAnswer({ jsep, tracks, success, error }));
+    return [data, (await this.ask(then, answer)).data];
+  }
+
   /** One round of offer and answer; gives the plugin's answer. */
   async negotiate(tracks: Json[], body: Json = {}, options: Json = {}): Promise<Json> {
     const offer: Json = await new Promise((success, error) =>

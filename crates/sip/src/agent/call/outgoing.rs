@@ -1,0 +1,446 @@
+//! Calls of ours (RFC 3261 section 13.2): forks, redirections, CANCEL.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::session::{SESSION_EXPIRES, too_small};
+use super::{CANCELLED, Call, Owed, Phase};
+use crate::agent::compose::{Speaker, add_headers, set_request_body};
+use crate::agent::exchange::{Answer, ExchangeId, Owner, Sending, to_tag};
+use crate::agent::incoming::Usage;
+use crate::agent::{AccountId, Agent, AgentEvent, CallId, Cause, Invite};
+use crate::dialog::{Dialog, DialogId};
+use crate::message::{
+    Contacts, Message, Method, NameAddr, Request, Response, SipUri, StatusCode, Uri,
+};
+
+/// An outgoing call that has no final answer.
+#[derive(Debug)]
+pub(super) struct Calling {
+    pub(super) exchange: ExchangeId,
+    pub(super) invite: Invite,
+    /// Who was called, for To.
+    to: NameAddr,
+    cseq: u32,
+    /// Early dialogs, one for each fork that answered.
+    forks: Vec<Fork>,
+    /// Where redirections sent us, still to be tried; the next is last.
+    next: Vec<Uri>,
+    /// Where we have been.
+    tried: Vec<Uri>,
+    pub(super) cancelled: bool,
+    /// The session interval that a peer wants at least.
+    least_session: Option<std::time::Duration>,
+}
+
+#[derive(Debug)]
+struct Fork {
+    dialog: Dialog,
+    /// The latest reliable provisional answer.
+    rseq: Option<u32>,
+}
+
+impl Calling {
+    /// The early dialog that answered last.
+    pub(super) fn latest_dialog(&mut self) -> Option<&mut Dialog> {
+        self.forks.last_mut().map(|fork| &mut fork.dialog)
+    }
+
+    pub(super) fn fork(&mut self, remote_tag: &str) -> Option<&mut Dialog> {
+        self.forks
+            .iter_mut()
+            .map(|fork| &mut fork.dialog)
+            .find(|dialog| dialog.id().remote_tag == remote_tag)
+    }
+}
+
+impl Agent {
+    /// Calls.
+    pub(in crate::agent) fn invite(
+        &mut self,
+        now: Instant,
+        account: AccountId,
+        id: CallId,
+        invite: Invite,
+    ) {
+        if self.calls.contains_key(&id) {
+            return;
+        }
+        let Some(speaker) = self.speaker(account) else {
+            self.never(id, 500, "No such account");
+            return;
+        };
+        if self.calls.len() >= self.options.limits.calls {
+            self.counters.full = self.counters.full.saturating_add(1);
+            self.never(id, 503, "Too many calls");
+            return;
+        }
+        let Some(uri) = plain(&invite.uri) else {
+            self.never(id, 416, StatusCode::UNSUPPORTED_URI_SCHEME.reason());
+            return;
+        };
+        let call_id = match &invite.call_id {
+            Some(call_id) => call_id.clone(),
+            None => self.new_call_id(),
+        };
+        let local_tag = self.tag();
+        self.tags.insert(local_tag.clone(), Usage::Call(id));
+        let calling = Calling {
+            exchange: ExchangeId::NONE,
+            to: NameAddr::new(uri.clone()),
+            cseq: 0,
+            forks: Vec::new(),
+            next: Vec::new(),
+            tried: Vec::new(),
+            cancelled: false,
+            least_session: None,
+            invite,
+        };
+        let call = Call {
+            speaker,
+            call_id,
+            local_tag,
+            outgoing: true,
+            dialog: None,
+            flow: None,
+            unacked: None,
+            owed: None,
+            reinvite: None,
+            theirs: None,
+            session: None,
+            sdp: calling.invite.offer.clone(),
+            peer_updates: false,
+            referring: 0,
+            leaving: None,
+            credentials: calling.invite.credentials.clone(),
+            phase: Phase::Calling(Box::new(calling)),
+        };
+        self.calls.insert(id, call);
+        self.send_invite(now, id, uri);
+    }
+
+    fn send_invite(&mut self, now: Instant, id: CallId, uri: Uri) {
+        let offer = self.options.session.offer;
+        let min = self.options.session.min;
+        let Some(call) = self.calls.get_mut(&id) else {
+            return;
+        };
+        let Phase::Calling(calling) = &mut call.phase else {
+            return;
+        };
+        calling.cseq = calling.cseq.wrapping_add(1) & 0x7fff_ffff;
+        calling.forks.clear();
+        calling.tried.push(uri.clone());
+        let (to, cseq, least) = (calling.to.clone(), calling.cseq, calling.least_session);
+        let (headers, body) = (calling.invite.headers.clone(), calling.invite.offer.clone());
+        let (speaker, call_id, tag) = (
+            call.speaker.clone(),
+            call.call_id.clone(),
+            call.local_tag.clone(),
+        );
+        let credentials = call.credentials.clone();
+        let mut request = self.request(&speaker, Method::Invite, uri, &to, (&call_id, &tag, cseq));
+        request.headers.push("Allow", self.allow());
+        // An offer in a reliable provisional answer would have to be answered in PRACK, which is not done.
+        let reliable = speaker.profile.reliable && body.is_some();
+        let mut supported = vec!["replaces"];
+        supported.extend(reliable.then_some("100rel"));
+        supported.extend(offer.map(|_| "timer"));
+        request.headers.push("Supported", supported.join(", "));
+        if let Some(interval) = offer.map(|offer| offer.max(min).max(least.unwrap_or_default())) {
+            request.headers.push(SESSION_EXPIRES, interval.as_secs());
+            request
+                .headers
+                .push("Min-SE", least.unwrap_or(min).as_secs());
+        }
+        add_headers(&mut request.headers, &headers, &[]);
+        set_request_body(&mut request, body.as_ref());
+        let mut sending = Sending::outside(Owner::Invite(id), speaker, request, Some(id));
+        if credentials.is_some() {
+            sending.credentials = credentials;
+        }
+        let exchange = self.send(now, sending);
+        if let Some(Phase::Calling(calling)) = self.calls.get_mut(&id).map(|call| &mut call.phase) {
+            calling.exchange = exchange;
+        }
+    }
+
+    /// Takes a provisional answer other than 100.
+    pub(in crate::agent) fn call_progress(
+        &mut self,
+        now: Instant,
+        id: CallId,
+        request: &Request,
+        response: Arc<Response>,
+    ) {
+        let most = self.options.limits.forks;
+        let Some(Call {
+            phase: Phase::Calling(calling),
+            call_id,
+            local_tag,
+            ..
+        }) = self.calls.get_mut(&id)
+        else {
+            return;
+        };
+        let tag = to_tag(response.headers.to().ok().flatten());
+        let name = DialogId {
+            call_id: call_id.clone(),
+            local_tag: local_tag.clone(),
+            remote_tag: tag.clone(),
+        };
+        let mut prack = None;
+        if !tag.is_empty() {
+            let known = calling
+                .forks
+                .iter()
+                .position(|fork| fork.dialog.id().remote_tag == tag);
+            match known {
+                // The fork that answered last is the one that requests go to.
+                Some(at) => {
+                    let fork = calling.forks.remove(at);
+                    calling.forks.push(fork);
+                }
+                None if calling.forks.len() >= most => return,
+                None => match Dialog::of_response(request, &response) {
+                    Ok(dialog) => calling.forks.push(Fork { dialog, rseq: None }),
+                    Err(_) => return,
+                },
+            }
+            if let Some(fork) = calling.forks.last_mut() {
+                fork.dialog.learn(&response);
+                if let (true, Ok(Some(rseq))) = (
+                    response.headers.has_token("Require", "100rel"),
+                    response.headers.rseq(),
+                ) {
+                    // A repetition, or one ahead of its turn (RFC 3262 section 4).
+                    if fork
+                        .rseq
+                        .is_some_and(|last| last.checked_add(1) != Some(rseq))
+                    {
+                        return;
+                    }
+                    fork.rseq = Some(rseq);
+                    let mut request = fork.dialog.request(Method::Prack);
+                    request.headers.push(
+                        "RAck",
+                        format_args!("{rseq} {} INVITE", calling.cseq_of(&response)),
+                    );
+                    prack = Some(request);
+                }
+            }
+        }
+        if let Some(request) = prack {
+            self.send_in(now, id, Owner::Nobody, request);
+        }
+        self.tell(AgentEvent::Provisional {
+            call: id,
+            dialog: name,
+            response,
+        });
+    }
+
+    /// Takes a 2xx to an INVITE or re-INVITE: the first, or that of another fork.
+    pub(in crate::agent) fn invite_accepted(
+        &mut self,
+        now: Instant,
+        owner: Owner,
+        exchange: ExchangeId,
+        answer: Answer,
+    ) {
+        let id = match owner {
+            Owner::Invite(id) => id,
+            Owner::Reinvite(id) => {
+                self.reinvite_accepted(now, id, exchange, answer);
+                return;
+            }
+            _ => return,
+        };
+        let Some(response) = answer.response else {
+            return;
+        };
+        let cancelled = match self.calls.get(&id).map(|call| &call.phase) {
+            Some(Phase::Calling(calling)) if calling.exchange == exchange => calling.cancelled,
+            _ => {
+                self.discard(now, exchange, &answer.request, &response);
+                return;
+            }
+        };
+        if cancelled {
+            self.discard(now, exchange, &answer.request, &response);
+            self.end(now, id, CANCELLED, Some(message_of(&response)));
+            return;
+        }
+        let Ok(mut dialog) = Dialog::of_response(&answer.request, &response) else {
+            return;
+        };
+        let Some(call) = self.calls.get_mut(&id) else {
+            return;
+        };
+        let Phase::Calling(calling) = std::mem::replace(&mut call.phase, Phase::Up) else {
+            return;
+        };
+        // What was sent in the early dialog counts on.
+        let mut calling = *calling;
+        if let Some(early) = calling.fork(&dialog.id().remote_tag) {
+            early.learn(&response);
+            dialog = early.clone();
+        }
+        let name = dialog.id().clone();
+        let cseq = calling.cseq_of(&response);
+        call.dialog = Some(dialog);
+        call.peer_updates = allows_update(&response.headers);
+        if calling.invite.offer.is_some() {
+            self.ack_within(now, id, exchange, cseq, None);
+        } else {
+            call.owed = Some(Owed { exchange, cseq });
+        }
+        self.session_of_answer(now, id, &answer.request, &response);
+        self.tell(AgentEvent::Accepted {
+            call: id,
+            dialog: name,
+            response,
+        });
+    }
+
+    /// A 2xx that comes too late, or from another fork: acknowledged, and hung up.
+    fn discard(
+        &mut self,
+        now: Instant,
+        exchange: ExchangeId,
+        request: &Request,
+        response: &Response,
+    ) {
+        let Some(speaker) = self.speaker_of(exchange) else {
+            return;
+        };
+        let Ok(mut dialog) = Dialog::of_response(request, response) else {
+            return;
+        };
+        let cseq = response
+            .headers
+            .cseq()
+            .ok()
+            .flatten()
+            .map_or(1, |cseq| cseq.number);
+        self.acknowledge(now, exchange, &speaker, dialog.ack(cseq), None, None);
+        let mut bye = dialog.request(Method::Bye);
+        self.sign(&speaker, &mut bye.headers, "User-Agent");
+        self.send(now, Sending::within(Owner::Nobody, speaker, bye, None));
+    }
+
+    /// Takes a final answer other than 2xx, or the lack of one.
+    pub(in crate::agent) fn invite_refused(&mut self, now: Instant, id: CallId, answer: Answer) {
+        let most = usize::from(self.options.limits.redirections);
+        let Some(Call {
+            phase: Phase::Calling(calling),
+            ..
+        }) = self.calls.get_mut(&id)
+        else {
+            return;
+        };
+        if let Ok(Some(cseq)) = answer.request.headers.cseq() {
+            calling.cseq = cseq.number;
+        }
+        let message = answer.response.as_ref().map(message_of);
+        if calling.cancelled {
+            self.end(now, id, CANCELLED, message);
+            return;
+        }
+        if let Some(response) = &answer.response {
+            if response.status.is_redirection() {
+                calling.follow(response);
+            }
+            if let Some(least) = too_small(&answer.request, response) {
+                calling.least_session = Some(least);
+                let uri = answer.request.uri.clone();
+                self.send_invite(now, id, uri);
+                return;
+            }
+        }
+        // 6xx is the last word for all (RFC 3261 section 21.6).
+        if answer.code < 600
+            && calling.tried.len() <= most
+            && let Some(uri) = calling.next.pop()
+        {
+            self.send_invite(now, id, uri);
+            return;
+        }
+        let cause = match (&answer.response, answer.code) {
+            (Some(_), _) => Cause::Rejected,
+            (None, 408) => Cause::Timeout,
+            (None, _) => Cause::Unreachable,
+        };
+        self.end_as(now, id, cause, answer.code, answer.reason, message);
+    }
+
+    fn speaker_of(&self, exchange: ExchangeId) -> Option<Speaker> {
+        self.exchanges
+            .get(&exchange)
+            .map(|exchange| exchange.speaker().clone())
+    }
+}
+
+impl Calling {
+    /// The number of the INVITE that an answer is for; with a challenge, there were several.
+    fn cseq_of(&self, response: &Response) -> u32 {
+        response
+            .headers
+            .cseq()
+            .ok()
+            .flatten()
+            .map_or(self.cseq, |cseq| cseq.number)
+    }
+
+    /// Takes the contacts of a 3xx, best first (RFC 3261 section 8.1.3.4).
+    fn follow(&mut self, response: &Response) {
+        let Ok(Contacts::These(contacts)) = response.headers.contacts() else {
+            return;
+        };
+        let quality = |contact: &NameAddr| -> f32 {
+            contact
+                .params
+                .get("q")
+                .and_then(|q| q.parse().ok())
+                .unwrap_or(1.0)
+        };
+        let mut found: Vec<(f32, Uri)> = contacts
+            .iter()
+            .filter_map(|contact| Some((quality(contact), plain(&contact.uri)?)))
+            .collect();
+        found.sort_by(|one, other| other.0.total_cmp(&one.0));
+        for (_, uri) in found.into_iter().rev() {
+            if !self
+                .tried
+                .iter()
+                .chain(&self.next)
+                .any(|known| known.matches(&uri))
+            {
+                self.next.push(uri);
+            }
+        }
+    }
+}
+
+/// A URI that can be called, without the header fields in it.
+fn plain(uri: &Uri) -> Option<Uri> {
+    let uri = uri.as_sip()?.clone();
+    Some(
+        SipUri {
+            headers: None,
+            ..uri
+        }
+        .into(),
+    )
+}
+
+pub(super) fn message_of(response: &Arc<Response>) -> Arc<Message> {
+    Arc::new(Message::Response(Response::clone(response)))
+}
+
+/// Whether Allow lists UPDATE.
+pub(super) fn allows_update(headers: &crate::message::Headers) -> bool {
+    headers
+        .allow()
+        .is_ok_and(|methods| methods.contains(&Method::Update))
+}

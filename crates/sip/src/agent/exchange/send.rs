@@ -1,0 +1,239 @@
+//! How a request gets on its way: the next hop, the addresses of it, Via and Contact.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::{Exchange, ExchangeId, Owner, Sending, to_tag};
+use crate::agent::compose::{Contact, Speaker};
+use crate::agent::event::{Output, ResolveError, ResolveId};
+use crate::agent::{Agent, Timer};
+use crate::dialog::next_hop;
+use crate::flow::{Route, Target, Transport};
+use crate::locate::{Destination, MAX_TARGETS};
+use crate::message::{Host, Via};
+
+impl Agent {
+    /// Begins an exchange. Its owner hears of it later, even of a failure.
+    pub(in crate::agent) fn send(&mut self, now: Instant, mut sending: Sending) -> ExchangeId {
+        let id = ExchangeId(self.number());
+        if let Some(credentials) = &sending.credentials {
+            sending.digest.start();
+            if !sending.digest.is_empty() {
+                let cnonce = self.token(16);
+                sending
+                    .digest
+                    .authorize(&mut sending.request, credentials, &cnonce);
+            }
+        }
+        let flow = sending.flow;
+        let hop = hop_of(&sending);
+        let exchange = Exchange {
+            sending,
+            targets: VecDeque::new(),
+            route: None,
+            client: None,
+            proceeding: false,
+            accepted: false,
+            cancel: None,
+            acks: Vec::new(),
+        };
+        self.exchanges.insert(id, exchange);
+        if let Some(flow) = flow {
+            self.attempt(now, id, Some(Route::Flow(flow)));
+            return id;
+        }
+        match hop {
+            Some(destination) => match literal(&destination) {
+                Some(target) => self.found(now, id, [target]),
+                None => {
+                    let resolve = ResolveId(self.number());
+                    self.resolving.insert(resolve, id);
+                    let patience = now + self.options.timers.timeout;
+                    self.deadlines.set(Timer::Resolve(resolve), Some(patience));
+                    self.outputs.push_back(Output::Resolve {
+                        id: resolve,
+                        destination,
+                    });
+                }
+            },
+            None => self.stillborn.push_back((id, "DNS Error")),
+        }
+        id
+    }
+
+    /// Takes the answer to [`Output::Resolve`].
+    pub(in crate::agent) fn take_targets(
+        &mut self,
+        now: Instant,
+        id: ResolveId,
+        targets: Result<Vec<Target>, ResolveError>,
+    ) {
+        self.deadlines.set(Timer::Resolve(id), None);
+        let Some(id) = self.resolving.remove(&id) else {
+            return;
+        };
+        match targets {
+            Ok(targets) if !targets.is_empty() => self.found(now, id, targets),
+            Err(ResolveError::NoTransport) => self.failed(now, id, 503, "Service Unavailable"),
+            _ => self.failed(now, id, 503, "DNS Error"),
+        }
+    }
+
+    fn found(&mut self, now: Instant, id: ExchangeId, targets: impl IntoIterator<Item = Target>) {
+        if let Some(exchange) = self.exchanges.get_mut(&id) {
+            exchange.targets = targets.into_iter().take(MAX_TARGETS).collect();
+            self.attempt(now, id, None);
+        }
+    }
+
+    /// Sends the request on `route`, or to the next of its targets that can be used.
+    pub(super) fn attempt(&mut self, now: Instant, id: ExchangeId, mut route: Option<Route>) {
+        loop {
+            let Some(exchange) = self.exchanges.get_mut(&id) else {
+                return;
+            };
+            let next = route
+                .take()
+                .or_else(|| exchange.targets.pop_front().map(Route::Target));
+            let Some(next) = next else {
+                self.stillborn.push_back((id, "Service Unavailable"));
+                return;
+            };
+            if self.transmit(now, id, next) {
+                return;
+            }
+        }
+    }
+
+    /// Whether the request could be sent on `route`.
+    fn transmit(&mut self, now: Instant, id: ExchangeId, route: Route) -> bool {
+        let (transport, remote) = (route.transport(), route.remote().ip());
+        let branch = format!("z9hG4bK{}", self.token(20));
+        let Some(via) = self
+            .local(transport, remote)
+            .map(|local| Via::new(transport.as_str(), local.host.clone(), local.port, &branch))
+        else {
+            return false;
+        };
+        let Some(mut exchange) = self.exchanges.remove(&id) else {
+            return true;
+        };
+        let Sending {
+            request,
+            speaker,
+            contact,
+            owner,
+            call,
+            ..
+        } = &mut exchange.sending;
+        request.headers.remove("Via");
+        request.headers.push_first("Via", via);
+        if let Some(header) = self.contact_of(speaker, *contact, transport, remote) {
+            request.headers.set("Contact", header);
+        }
+        let (speaker, call) = (speaker.clone(), *call);
+        if let Owner::Ack(invite) = *owner {
+            let bytes: Arc<[u8]> = request.to_bytes().into();
+            let tag = to_tag(request.headers.to().ok().flatten());
+            self.transactions.send(route.clone(), bytes.clone());
+            self.trace(&speaker, call, true, &route, &bytes);
+            if let Some(invite) = self.exchanges.get_mut(&invite) {
+                invite.acks.push((tag, route, bytes));
+            }
+            return true;
+        }
+        let sent = self
+            .transactions
+            .request(now, request.clone(), route.clone());
+        if let Ok(client) = sent {
+            exchange.client = Some(client);
+            exchange.route = Some(route.clone());
+            exchange.proceeding = false;
+            self.clients.insert(client, id);
+            if let Some((_, bytes)) = self.transactions.sent(client) {
+                let bytes = bytes.clone();
+                self.trace(&speaker, call, true, &route, &bytes);
+            }
+        } else {
+            self.counters.full = self.counters.full.saturating_add(1);
+        }
+        self.exchanges.insert(id, exchange);
+        sent.is_ok()
+    }
+
+    /// The Contact header field of a request.
+    fn contact_of(
+        &self,
+        speaker: &Speaker,
+        contact: Contact,
+        transport: Transport,
+        remote: IpAddr,
+    ) -> Option<String> {
+        let header = match contact {
+            Contact::No => return None,
+            Contact::Plain | Contact::Register(_) => {
+                self.contact_header(speaker, transport, remote)?
+            }
+        };
+        let Contact::Register(seconds) = contact else {
+            return Some(header.to_string());
+        };
+        let mut text = format!("{header};expires={seconds}");
+        let account = speaker.account.and_then(|id| self.accounts.get(&id));
+        if let Some(old) = account
+            .and_then(|account| account.contact.as_ref())
+            .filter(|old| **old != header.uri)
+        {
+            text = format!("{text}, <{old}>;expires=0");
+        }
+        Some(text)
+    }
+}
+
+/// Where a request is to go next.
+fn hop_of(sending: &Sending) -> Option<Destination> {
+    let uri = sending
+        .hop
+        .clone()
+        .unwrap_or_else(|| next_hop(&sending.request));
+    let uri = uri.as_sip()?;
+    let host = match uri.params.get("maddr") {
+        Some(maddr) => maddr.parse().ok()?,
+        None => uri.host.clone(),
+    };
+    let transport = match uri.transport() {
+        Some(transport) => Some(transport.parse::<Transport>().ok()?),
+        None => sending.speaker.profile.transport,
+    };
+    let transport = match transport {
+        Some(Transport::Tcp | Transport::Udp) if uri.secure => Some(Transport::Tls),
+        Some(Transport::Ws) if uri.secure => Some(Transport::Wss),
+        other => other,
+    };
+    Some(Destination {
+        host,
+        port: uri.port,
+        transport,
+        secure: uri.secure,
+    })
+}
+
+/// The target of a hop that needs no DNS (RFC 3263 section 4.1).
+fn literal(hop: &Destination) -> Option<Target> {
+    let Host::Address(address) = hop.host else {
+        return None;
+    };
+    let transport = hop.transport.unwrap_or(if hop.secure {
+        Transport::Tls
+    } else {
+        Transport::Udp
+    });
+    let port = hop.port.unwrap_or(transport.default_port());
+    Some(Target {
+        transport,
+        remote: SocketAddr::new(address, port),
+        host: hop.host.clone(),
+    })
+}

@@ -1,0 +1,222 @@
+//! REFERs of peers (RFC 3515): they ask us to call somebody, and hear how that goes.
+
+use std::time::{Duration, Instant};
+
+use super::call::Call;
+use super::compose::Speaker;
+use super::exchange::{Answer, Owner, Sending};
+use super::{Agent, AgentEvent, CallId, ReferId, Timer};
+use crate::dialog::Dialog;
+use crate::flow::Flow;
+use crate::message::{Method, StatusCode};
+use crate::transaction::NewRequest;
+
+/// For how long a peer hears of its REFER.
+const EXPIRES: Duration = Duration::from_secs(300);
+
+/// A REFER of a peer, and the subscription that it is.
+#[derive(Debug)]
+pub(super) struct Refer {
+    speaker: Speaker,
+    /// The call in whose dialog it came, as long as there is that call.
+    call: Option<CallId>,
+    /// The dialog, if there is no call.
+    dialog: Option<Dialog>,
+    flow: Option<Flow>,
+    /// The `id` of Event, if it is not the first in its dialog.
+    event_id: Option<u32>,
+    /// What was told last.
+    code: u16,
+    until: Instant,
+    /// The last word is said.
+    over: bool,
+}
+
+impl Agent {
+    /// Takes a REFER, in a call or outside of dialogs.
+    pub(super) fn take_refer(&mut self, now: Instant, new: &NewRequest, call: Option<CallId>) {
+        if !matches!(new.request.headers.refer_to(), Ok(Some(_))) {
+            self.refuse(new, 400, &[]);
+            return;
+        }
+        if self.load().subscriptions >= self.options.limits.subscriptions {
+            self.refuse_full(new);
+            return;
+        }
+        let (speaker, dialog) = match call {
+            Some(id) => {
+                let Some(speaker) = self.calls.get(&id).map(|call| call.speaker.clone()) else {
+                    return;
+                };
+                if self.answer_within(now, new, id, 202).is_none() {
+                    return;
+                }
+                (speaker, None)
+            }
+            None => {
+                let Some(speaker) = self
+                    .account_for(&new.request, &new.flow)
+                    .and_then(|id| self.speaker(id))
+                else {
+                    return;
+                };
+                let tag = self.tag();
+                let Ok(dialog) = Dialog::of_request(&new.request, &tag) else {
+                    self.refuse(new, 400, &[]);
+                    return;
+                };
+                let trusted = self.guard.trusts(new.flow.remote.ip());
+                let Ok(server) = self.transactions.accept(now, new, trusted) else {
+                    self.refuse_full(new);
+                    return;
+                };
+                let response = self.dialog_response(&speaker, &new.request, &new.flow, 202, &tag);
+                self.answer(now, None, &speaker, server, &response);
+                (speaker, Some(dialog))
+            }
+        };
+        let id = ReferId::own(self.number());
+        let is_first =
+            call.is_none_or(|call| !self.refers.values().any(|refer| refer.call == Some(call)));
+        let number = new
+            .request
+            .headers
+            .cseq()
+            .ok()
+            .flatten()
+            .map(|cseq| cseq.number);
+        let refer = Refer {
+            speaker,
+            call,
+            dialog,
+            flow: new.flow.connection.is_some().then_some(new.flow),
+            event_id: number.filter(|_| !is_first),
+            code: 100,
+            until: now + EXPIRES,
+            over: false,
+        };
+        let account = refer.speaker.account;
+        self.refers.insert(id, refer);
+        self.deadlines.set(Timer::Refer(id), Some(now + EXPIRES));
+        self.tell(AgentEvent::Refer {
+            refer: id,
+            account,
+            call,
+            request: new.request.clone(),
+        });
+        self.notify_refer(now, id, 100, None, false);
+    }
+
+    /// Tells the peer how it goes.
+    pub(super) fn notify_refer(
+        &mut self,
+        now: Instant,
+        id: ReferId,
+        code: u16,
+        reason: Option<String>,
+        last: bool,
+    ) {
+        let state = if last {
+            "terminated;reason=noresource"
+        } else {
+            "active"
+        };
+        self.send_notify(now, id, code, reason, state);
+    }
+
+    fn send_notify(
+        &mut self,
+        now: Instant,
+        id: ReferId,
+        code: u16,
+        reason: Option<String>,
+        state: &str,
+    ) {
+        let Some(refer) = self.refers.get_mut(&id).filter(|refer| !refer.over) else {
+            return;
+        };
+        let last = state != "active";
+        refer.code = code;
+        refer.over = last;
+        let (speaker, call, event_id) = (refer.speaker.clone(), refer.call, refer.event_id);
+        let (flow, left) = (
+            refer.flow,
+            refer.until.saturating_duration_since(now).as_secs(),
+        );
+        let Some(dialog) = self.refer_dialog(id) else {
+            self.drop_refer(id);
+            return;
+        };
+        let flow = flow.filter(|_| !dialog.has_route());
+        let mut request = dialog.request(Method::Notify);
+        self.sign(&speaker, &mut request.headers, "User-Agent");
+        match event_id {
+            Some(number) => request
+                .headers
+                .push("Event", format_args!("refer;id={number}")),
+            None => request.headers.push("Event", "refer"),
+        }
+        if last {
+            request.headers.push("Subscription-State", state);
+        } else {
+            request
+                .headers
+                .push("Subscription-State", format_args!("{state};expires={left}"));
+        }
+        let usual = StatusCode::new(code)
+            .map_or("Unknown", StatusCode::reason)
+            .to_owned();
+        let reason = reason
+            .filter(|reason| !reason.contains(['\r', '\n']))
+            .unwrap_or(usual);
+        request.set_body(
+            "message/sipfrag;version=2.0",
+            format!("SIP/2.0 {code} {reason}\r\n"),
+        );
+        let mut sending = Sending::within(Owner::NotifyRefer(id), speaker, request, call);
+        sending.flow = flow;
+        self.send(now, sending);
+    }
+
+    /// Takes the answer to a NOTIFY.
+    pub(super) fn notified_refer(&mut self, id: ReferId, answer: &Answer) {
+        // Who does not answer, or does not know it any more, hears no more (RFC 6665 section 4.2.2).
+        let unheard = answer.response.is_none() || answer.code == 481;
+        if unheard || self.refers.get(&id).is_some_and(|refer| refer.over) {
+            self.drop_refer(id);
+        }
+    }
+
+    pub(super) fn refer_due(&mut self, now: Instant, id: ReferId) {
+        if let Some(refer) = self.refers.get(&id) {
+            let code = refer.code;
+            self.send_notify(now, id, code, None, "terminated;reason=timeout");
+        }
+    }
+
+    fn drop_refer(&mut self, id: ReferId) {
+        self.refers.remove(&id);
+        self.deadlines.set(Timer::Refer(id), None);
+    }
+
+    /// The dialog in which the peer is told.
+    pub(super) fn refer_dialog(&mut self, id: ReferId) -> Option<&mut Dialog> {
+        let refer = self.refers.get_mut(&id)?;
+        match refer.call {
+            Some(call) => self.calls.get_mut(&call)?.dialog.as_mut(),
+            None => refer.dialog.as_mut(),
+        }
+    }
+
+    /// A call has ended: its REFERs go on in its dialog.
+    pub(super) fn call_left_refers(&mut self, id: CallId, call: &Call) {
+        for refer in self
+            .refers
+            .values_mut()
+            .filter(|refer| refer.call == Some(id))
+        {
+            refer.call = None;
+            refer.dialog.clone_from(&call.dialog);
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Transfers: REFER in both roles, Replaces.
+
+use portunus_sip::agent::{AgentEvent, CallId, Command, ReferId, RequestId};
+use portunus_sip::message::Method;
+
+use crate::world::*;
+
+fn refer(call: CallId, to: &str) -> Command {
+    Command::InDialog {
+        call,
+        request: RequestId::new(9),
+        method: Method::Refer,
+        headers: vec![
+            ("Refer-To".into(), to.into()),
+            ("Referred-By".into(), "<sip:alice@192.0.2.1>".into()),
+        ],
+        body: None,
+    }
+}
+
+fn is_refer(event: &AgentEvent) -> Option<ReferId> {
+    match event {
+        AgentEvent::Refer { refer, .. } => Some(*refer),
+        _ => None,
+    }
+}
+
+fn notify(refer: ReferId, code: u16, last: bool) -> Command {
+    Command::NotifyRefer {
+        refer,
+        code,
+        reason: None,
+        last,
+    }
+}
+
+#[test]
+fn a_call_is_transferred() {
+    for seed in 0..20 {
+        let mut world = World::new(Weather::FOUL, seed);
+        let alice = world.agent("alice", passive);
+        let bob = world.agent("bob", answering);
+        let carol = world.agent("carol", answering);
+        let call = world.invite(alice, 1, invite("sip:bob@192.0.2.2"));
+        world.until(alice, MINUTE, is_accepted);
+        world.command(alice, refer(call, "<sip:carol@192.0.2.3>"));
+        let asked = world.until(bob, MINUTE, is_refer);
+        world.invite(bob, 7, invite("sip:carol@192.0.2.3"));
+        world.command(bob, notify(asked, 180, false));
+        world.until(bob, MINUTE, is_accepted);
+        world.pass(MINUTE);
+        world.command(bob, notify(asked, 200, true));
+        world.until(alice, MINUTE, |event| {
+            (short(event) == "refer notify terminated SIP/2.0 200 OK").then_some(())
+        });
+        world.pass(MINUTE);
+        world.hangup(alice, call);
+        world.until(alice, MINUTE, is_ended);
+        world.pass(MINUTE);
+        assert_eq!(
+            (
+                world.the_agent(bob).load().calls,
+                world.the_agent(carol).load().calls
+            ),
+            (1, 1),
+            "seed {seed}"
+        );
+        assert_eq!(world.the_agent(bob).load().subscriptions, 0);
+        world.assert_idle(alice);
+    }
+}
+
+#[test]
+fn the_transferor_hears_how_it_goes() {
+    let mut world = World::new(Weather::FAIR, 1);
+    let alice = world.agent("alice", passive);
+    let bob = world.agent("bob", answering);
+    let call = world.invite(alice, 1, invite("sip:bob@192.0.2.2"));
+    world.pass(SECOND);
+    world.told(alice);
+    world.command(alice, refer(call, "<sip:carol@192.0.2.3>"));
+    let asked = world.until(bob, SECOND, is_refer);
+    world.pass(SECOND);
+    world.command(bob, notify(asked, 180, false));
+    world.pass(SECOND);
+    world.command(bob, notify(asked, 486, true));
+    world.pass(SECOND);
+    let mut told = world.told(alice);
+    told.sort();
+    assert_eq!(
+        told,
+        [
+            "refer notify active SIP/2.0 100 Trying",
+            "refer notify active SIP/2.0 180 Ringing",
+            "refer notify terminated SIP/2.0 486 Busy Here",
+            "response 202 Accepted",
+        ]
+    );
+    // It is over: more is not sent.
+    world.command(bob, notify(asked, 200, true));
+    world.pass(SECOND);
+    assert!(world.told(alice).is_empty());
+}
+
+#[test]
+fn a_transfer_that_nobody_follows_is_forgotten() {
+    let mut world = World::new(Weather::FAIR, 1);
+    let alice = world.agent("alice", passive);
+    let bob = world.agent("bob", answering);
+    let call = world.invite(alice, 1, invite("sip:bob@192.0.2.2"));
+    world.pass(SECOND);
+    world.command(alice, refer(call, "<sip:carol@192.0.2.3>"));
+    world.pass(MINUTE * 6);
+    assert!(
+        world
+            .told(alice)
+            .contains(&"refer notify terminated SIP/2.0 100 Trying".to_owned())
+    );
+    assert_eq!(world.the_agent(bob).load().subscriptions, 0);
+}
+
+#[test]
+fn the_transferor_may_hang_up_at_once() {
+    let mut world = World::new(Weather::FAIR, 1);
+    let alice = world.agent("alice", passive);
+    let bob = world.agent("bob", answering);
+    let call = world.invite(alice, 1, invite("sip:bob@192.0.2.2"));
+    world.pass(SECOND);
+    world.command(alice, refer(call, "<sip:carol@192.0.2.3>"));
+    let asked = world.until(bob, SECOND, is_refer);
+    world.hangup(alice, call);
+    world.pass(SECOND);
+    world.command(bob, notify(asked, 200, true));
+    world.pass(MINUTE);
+    world.assert_idle(alice);
+    world.assert_idle(bob);
+}
+
+#[test]
+fn replaces_names_the_call_that_is_there() {
+    let mut world = World::new(Weather::FAIR, 1);
+    let alice = world.agent("alice", passive);
+    let bob = world.agent("bob", answering);
+    let carol = world.agent("carol", passive);
+    world.invite(alice, 1, invite("sip:bob@192.0.2.2"));
+    let dialog = world.until(alice, SECOND, |event| match event {
+        AgentEvent::Accepted { dialog, .. } => Some(dialog.clone()),
+        _ => None,
+    });
+    let first = world.until(bob, SECOND, is_incoming);
+    let replaces = |tag: &str| {
+        let value = format!(
+            "{};to-tag={};from-tag={tag}",
+            dialog.call_id, dialog.remote_tag
+        );
+        let mut invite = invite("sip:bob@192.0.2.2");
+        invite.headers.push(("Replaces".into(), value));
+        invite
+    };
+    let replaced = |event: &AgentEvent| match event {
+        AgentEvent::Incoming { replaces, .. } => Some(*replaces),
+        _ => None,
+    };
+    world.invite(carol, 2, replaces(&dialog.local_tag));
+    assert_eq!(world.until(bob, SECOND, replaced), Some(first));
+    world.invite(carol, 3, replaces("another"));
+    assert_eq!(world.until(bob, SECOND, replaced), None);
+}
+
+#[test]
+fn a_refer_outside_of_calls_is_told_and_answered() {
+    let mut world = World::new(Weather::FOUL, 4);
+    let alice = world.agent("alice", passive);
+    let bob = world.agent("bob", passive);
+    world.command(
+        alice,
+        Command::OutOfDialog {
+            account: ACCOUNT,
+            request: RequestId::new(1),
+            method: Method::Refer,
+            uri: uri("sip:bob@192.0.2.2"),
+            call_id: None,
+            headers: vec![("Refer-To".into(), "<sip:carol@192.0.2.3>".into())],
+            body: None,
+        },
+    );
+    world.until(alice, MINUTE, |event| {
+        (short(event) == "response 202 Accepted").then_some(())
+    });
+    world.until(bob, MINUTE, is_refer);
+    world.pass(MINUTE * 8);
+    world.assert_idle(bob);
+}
