@@ -1,6 +1,7 @@
 // janus.js without a page around it, for tests that need more than the pages' buttons. Runs in the browser.
 import Janus from 'janus-gateway';
 import adapter from 'webrtc-adapter';
+import { picture } from './picture';
 
 type Json = Record<string, any>;
 
@@ -56,6 +57,7 @@ class Client {
   private message(data: Json, jsep?: Json): void {
     this.messages.push(data);
     if (jsep && this.isOffered(data, jsep)) return void this.renegotiate(jsep);
+    // The NoSIP plugin says nothing that is not asked for.
     if (jsep || data['result'] === 'ok' || data['error'] || data['nosip'] || isRoomAnswer(data)) this.waiting.shift()?.({ data, jsep });
   }
 
@@ -181,20 +183,6 @@ function hear(track: MediaStreamTrack): void {
   const element = Object.assign(document.createElement('audio'), { id: track.id, autoplay: true });
   element.srcObject = new MediaStream([track]);
   document.body.append(element);
-}
-
-/** A moving picture without a camera. */
-function picture(width = 320, height = 180): MediaStreamTrack {
-  const canvas = Object.assign(document.createElement('canvas'), { width, height });
-  const context = canvas.getContext('2d') as CanvasRenderingContext2D;
-  let step = 0;
-  setInterval(() => {
-    context.fillStyle = `hsl(${(step += 7) % 360} 60% 40%)`;
-    context.fillRect(0, 0, width, height);
-    context.fillStyle = '#fff';
-    context.fillRect(step % width, step % height, 40, 40);
-  }, 40);
-  return canvas.captureStream(25).getTracks()[0];
 }
 
 Object.assign(window, { Client, picture });

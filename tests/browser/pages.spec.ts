@@ -5,7 +5,7 @@ import { expect, FIREFOX, test } from './fixtures';
 import { mediaFlows } from './stats';
 
 const PHONE = { width: 360, height: 740 };
-const PAGES = ['/', '/echotest.html', '/videocall.html', '/streaming.html', '/videoroom.html', '/audioroom.html', '/textroom.html', '/voicemail.html', '/recordplay.html'];
+const PAGES = ['/', '/echotest.html', '/videocall.html', '/streaming.html', '/videoroom.html', '/audioroom.html', '/textroom.html', '/voicemail.html', '/recordplay.html', '/sip.html', '/nosip.html'];
 
 test('the first page says what the server is and leads to the others', async ({ page }) => {
   await page.goto('/');
@@ -22,6 +22,9 @@ test('the first page says what the server is and leads to the others', async ({ 
   await page.goto('/');
   await page.getByTestId('to-textroom').click();
   await expect(page).toHaveURL(/textroom\.html$/);
+  await page.goto('/');
+  await page.getByTestId('to-sip').click();
+  await expect(page).toHaveURL(/sip\.html$/);
 });
 
 test('the pages ask no other host for anything and log no error', async ({ page, baseURL }) => {

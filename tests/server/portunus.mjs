@@ -1,11 +1,10 @@
 // Starts the server under test on ports of its own, on loopback, and stops it.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
-import { createSocket } from 'node:dgram';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { freeTcpPort, freeUdpPorts } from './ports.mjs';
 
 const root = new URL('../..', import.meta.url).pathname;
 
@@ -133,35 +132,5 @@ async function ready(url, child) {
     }
     if (Date.now() > deadline) throw new Error('it did not answer in 20 s');
     await new Promise((done) => setTimeout(done, 50));
-  }
-}
-
-async function freeTcpPort() {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address();
-  server.close();
-  return port;
-}
-
-/** The first of `count` UDP ports in a row that nobody uses. */
-async function freeUdpPorts(count) {
-  for (;;) {
-    const first = 20_000 + Math.floor(Math.random() * 12_000);
-    const taken = await Promise.all(Array.from({ length: count }, (_, index) => udpPortTaken(first + index)));
-    if (!taken.includes(true)) return first;
-  }
-}
-
-async function udpPortTaken(port) {
-  const socket = createSocket('udp4');
-  try {
-    socket.bind(port);
-    await once(socket, 'listening');
-    return false;
-  } catch {
-    return true;
-  } finally {
-    socket.close();
   }
 }

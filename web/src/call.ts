@@ -45,6 +45,11 @@ export class Call {
     return new Call(handle);
   }
 
+  /** What the server calls the handle. */
+  get id(): number {
+    return Number(this.handle.getId());
+  }
+
   /** The live PeerConnection, for statistics. */
   get peerConnection(): RTCPeerConnection | null {
     return this.handle.webrtcStuff?.pc ?? null;
@@ -76,14 +81,7 @@ export class Call {
   /** Answers an offer, sending nothing. */
   receive(jsep: Jsep): Promise<Jsep> {
     const data = /^m=application [1-9]/m.test(jsep.sdp ?? '');
-    return new Promise((resolve, reject) => {
-      this.handle.createAnswer({
-        jsep,
-        tracks: data ? [{ type: 'data', capture: false }] : [],
-        success: resolve,
-        error: (reason: unknown) => reject(asError(reason)),
-      });
-    });
+    return this.answerWith(jsep, data ? [{ type: 'data', capture: false }] : []);
   }
 
   /** Makes an offer for the stream's tracks and a data channel; `codec` moves a video codec to the front. */
@@ -121,13 +119,13 @@ export class Call {
   /** Answers an offer, sending the stream's tracks; without a stream what is sent stays as it is. */
   answer(jsep: Jsep, stream?: MediaStream): Promise<Jsep> {
     const tracks = stream ? tracksOf(stream, { simulcast: false, svc: '' }) : [];
+    return this.answerWith(jsep, [...tracks, { type: 'data', capture: false }]);
+  }
+
+  /** Answers an offer, sending these tracks. */
+  answerWith(jsep: Jsep, tracks: Track[]): Promise<Jsep> {
     return new Promise((resolve, reject) => {
-      this.handle.createAnswer({
-        jsep,
-        tracks: [...tracks, { type: 'data', capture: false }],
-        success: resolve,
-        error: (reason: unknown) => reject(asError(reason)),
-      });
+      this.handle.createAnswer({ jsep, tracks, success: resolve, error: (reason: unknown) => reject(asError(reason)) });
     });
   }
 

@@ -5,6 +5,7 @@ use portunus_core::Registration;
 use portunus_echotest::EchoTest;
 use portunus_nosip::NoSip;
 use portunus_recordplay::RecordPlay;
+use portunus_sip_plugin::Sip;
 use portunus_streaming::Streaming;
 use portunus_textroom::TextRoom;
 use portunus_videocall::VideoCall;
@@ -22,4 +23,5 @@ pub(crate) const PLUGINS: &[Registration] = &[
     Registration::of::<VoiceMail>(),
     Registration::of::<RecordPlay>(),
     Registration::of::<NoSip>(),
+    Registration::of::<Sip>(),
 ];

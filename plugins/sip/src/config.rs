@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::trunk::TrunkConfig;
 use portunus_core::Networks;
 use portunus_core::configuration::{Configuration, PortRange, Section};
+use portunus_core::media::ingest::{IngestError, interface_address};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The plugin's part of the configuration.
@@ -17,7 +18,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct SipConfig {
     /// Where SIP is listened for.
     pub listen: Vec<Listen>,
-    /// The address that SIP is bound to; none: the server's own.
+    /// The address that SIP is bound to; none: all of IPv4.
     #[serde(with = "portunus_core::configuration::optional")]
     pub local_ip: Option<IpAddr>,
     /// What SIP servers are told instead of it, behind a 1:1 NAT: an address or a name.
@@ -25,18 +26,22 @@ pub struct SipConfig {
     pub public_address: Option<String>,
     /// Contacts have the address that the registrar sees.
     pub behind_nat: bool,
-    /// The address that RTP is bound to; none: any.
+    /// The address to take RTP at, or the name of an interface; none: all.
     #[serde(with = "portunus_core::configuration::optional")]
-    pub local_media_ip: Option<IpAddr>,
+    pub local_media_ip: Option<String>,
     /// The address that peers are told to send RTP to; none: `local_media_ip`, else that of SIP.
     #[serde(with = "portunus_core::configuration::optional")]
     pub sdp_ip: Option<IpAddr>,
     /// Where the ports of calls are taken from.
     pub rtp_port_range: PortRange,
-    /// What RTP packets are marked with: a DSCP value.
+    /// The DSCP of audio to peers.
     pub dscp_audio_rtp: u8,
     /// The same of video.
     pub dscp_video_rtp: u8,
+    /// RTP is sent where it comes from, when that is not where the peer's description says.
+    pub latching: bool,
+    /// Audio is transcoded where the two sides have no codec in common.
+    pub transcoding: bool,
     /// The certificate chain for TLS, as a PEM file: shown to clients and to servers. None: there is no TLS listener.
     #[serde(with = "portunus_core::configuration::optional")]
     pub tls_certificate: Option<PathBuf>,
@@ -59,8 +64,6 @@ pub struct SipConfig {
     /// After how long a call that we made is refreshed, if the peer can (RFC 4028); 0: never.
     #[serde(with = "portunus_core::configuration::seconds")]
     pub session_expires: Duration,
-    /// Where browser and peer have no audio codec in common, the server decodes and encodes.
-    pub transcode: bool,
     /// How long the call of a page that is gone waits for it.
     #[serde(with = "portunus_core::configuration::seconds")]
     pub reconnect_grace: Duration,
@@ -101,6 +104,8 @@ impl Default for SipConfig {
             rtp_port_range: PortRange::default(),
             dscp_audio_rtp: 0,
             dscp_video_rtp: 0,
+            latching: false,
+            transcoding: false,
             tls_certificate: None,
             tls_key: None,
             tls_cacert: None,
@@ -109,7 +114,6 @@ impl Default for SipConfig {
             keepalive_interval: Duration::from_secs(120),
             timer_t1x64_ms: 32_000,
             session_expires: Duration::ZERO,
-            transcode: false,
             reconnect_grace: Duration::from_secs(20),
             max_accounts: 10_000,
             max_calls: 2_000,
@@ -132,6 +136,9 @@ impl Configuration for SipConfig {
         section.range("timer_t1x64_ms", sip.timer_t1x64_ms, 640..=600_000);
         section.range("register_ttl", sip.register_ttl.as_secs(), 1..=31_622_400);
         section.range("reconnect_grace", sip.reconnect_grace.as_secs(), 0..=3_600);
+        let range = sip.rtp_port_range;
+        let text = "expected two ports at least, the first of them even";
+        section.require(&["rtp_port_range"], range.first() < range.last(), text);
         let expires = sip.session_expires.as_secs();
         let is_expiry = expires == 0 || expires >= 90;
         let text = "expected 0, or 90 at least (RFC 4028)";
@@ -152,6 +159,23 @@ impl Configuration for SipConfig {
         section.require(&["listen"], has_udp, "expected one of \"udp\" at least");
         crate::trunk::check(&sip.trunks, section);
         sip
+    }
+}
+
+impl SipConfig {
+    /// The address that peers are told to send RTP to, where one is set and is there.
+    pub(crate) fn media_address(&self) -> Option<IpAddr> {
+        if self.sdp_ip.is_some() {
+            return self.sdp_ip;
+        }
+        let name = self.local_media_ip.as_deref()?;
+        if let Ok(address) = name.parse() {
+            return Some(address);
+        }
+        let log = |error: &IngestError| {
+            tracing::warn!("sip.local_media_ip: {error}; the address of SIP is told");
+        };
+        interface_address(name).inspect_err(log).ok()
     }
 }
 

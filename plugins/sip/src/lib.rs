@@ -10,6 +10,7 @@ mod calling;
 mod changing;
 mod config;
 mod ending;
+mod endpoint;
 mod forwarding;
 mod headers;
 mod limits;
@@ -32,7 +33,7 @@ mod transfer;
 mod trunk;
 
 pub use config::{Listen, ListenTransport, SipConfig};
-pub use plugin::{Sip, SipError};
+pub use plugin::Sip;
 pub use requests::REQUESTS;
 pub use trunk::TrunkConfig;
 

@@ -40,20 +40,20 @@ impl MediaContext {
         media: MediaPlane,
         sip: Option<IpAddr>,
     ) -> (Self, mpsc::Receiver<(MediaKey, CallNews)>) {
-        let told = config.sdp_ip.or(config.local_media_ip).or(sip);
-        let told = told.filter(|address| !address.is_unspecified());
-        let address = told.unwrap_or_else(|| media.address());
+        let address = config.media_address().or(sip);
+        let address = address.filter(|address| !address.is_unspecified());
+        let address = address.unwrap_or_else(|| media.address());
         let settings = CallSettings {
             media,
-            interface: config.local_media_ip.map(|address| address.to_string()),
+            interface: config.local_media_ip.clone(),
             address,
             ports: config.rtp_port_range,
             dscp_audio: config.dscp_audio_rtp,
             dscp_video: config.dscp_video_rtp,
-            latching: true,
+            latching: config.latching,
             networks: config.outgoing.clone(),
             one_of_each: true,
-            transcodes: config.transcode,
+            transcodes: config.transcoding,
             silence: None,
             hears_client: false,
         };

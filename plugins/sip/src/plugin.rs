@@ -6,8 +6,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use portunus_call::CallNews;
-use portunus_core::{ConfiguredPlugin, Handle, Plugin, PluginContext, PluginHandle, PluginInfo};
+use portunus_core::media::MediaPlane;
+use portunus_core::{
+    ConfiguredPlugin, Handle, Networks, Plugin, PluginContext, PluginHandle, PluginInfo,
+};
 use portunus_sip::agent::AgentEvent;
+use portunus_sip::net::{Endpoint, StartError};
 use tokio::sync::mpsc;
 
 use crate::attached::Attached;
@@ -26,14 +30,6 @@ pub(crate) struct Shared {
     phones: Mutex<Phones>,
     /// None: there are none. Nothing is done under both locks.
     trunks: Option<Mutex<Trunks>>,
-}
-
-/// Why the plugin does not start.
-#[derive(Debug, thiserror::Error)]
-pub enum SipError {
-    /// No socket can be made.
-    #[error("cannot listen for SIP: {0}")]
-    Listen(String),
 }
 
 impl Shared {
@@ -59,6 +55,22 @@ impl Shared {
 }
 
 impl Sip {
+    /// The plugin with its SIP stack and sockets; SIP and RTP go to these networks only. To be called within tokio's runtime.
+    pub fn start(
+        config: SipConfig,
+        media: MediaPlane,
+        outgoing: Networks,
+    ) -> Result<Self, StartError> {
+        let config = SipConfig { outgoing, ..config };
+        let (endpoint, events) = Endpoint::start(config.endpoint())?;
+        for listen in endpoint.listening() {
+            tracing::info!("SIP at {}/{}", listen.address, listen.transport.param());
+        }
+        let (media, news) = MediaContext::new(&config, media, config.local_ip);
+        let commands: Commands = Box::new(move |command| endpoint.command(command));
+        Ok(Sip::on(config, media, commands, events, news))
+    }
+
     /// The plugin on a SIP stack that takes `commands` and tells `events`. To be called within tokio's runtime.
     pub(crate) fn on(
         config: SipConfig,
@@ -88,6 +100,16 @@ impl Sip {
         });
         tokio::spawn(ticks(Arc::downgrade(&shared)));
         Sip { shared }
+    }
+}
+
+impl ConfiguredPlugin for Sip {
+    const NAME: &'static str = "sip";
+    type Config = SipConfig;
+    type Error = StartError;
+
+    async fn from_config(config: SipConfig, context: PluginContext) -> Result<Self, StartError> {
+        Sip::start(config, context.media, context.outgoing)
     }
 }
 

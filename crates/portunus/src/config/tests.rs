@@ -111,7 +111,7 @@ fn what_is_printed_can_be_read() {
     assert_eq!(config.api.http.request_timeout, Duration::from_secs(3));
     assert_eq!(config.core.outgoing_networks.0.len(), 3);
     let enabled: Vec<bool> = config.plugins.iter().map(|it| it.is_enabled()).collect();
-    assert_eq!(enabled, [true, false, true, true, true, true, true, true]);
+    assert_eq!(enabled, [true, false, true, true, true, true, true, true, true, true]);
     let again = Config::parse(&config.to_toml().unwrap()).unwrap();
     assert_eq!(again.core, config.core);
     assert_eq!(again.media, config.media);
@@ -411,7 +411,7 @@ fn a_plugin_without_keys_has_no_section() {
         mistakes("[echotest]\n"),
         [
             "line 1: echotest: unknown key; there are server, jwt, media, audio, events, http, whip, websocket, unix, admin, mqtt, rabbitmq, \
-          nats, tls, log, recording, plugins, streaming, videoroom, audiobridge, textroom, voicemail, recordplay, nosip"
+          nats, tls, log, recording, plugins, streaming, videoroom, audiobridge, textroom, voicemail, recordplay, nosip, sip"
         ]
     );
 }

@@ -125,7 +125,6 @@ async fn ends_have_their_codes() {
             data["result"],
             json!({ "event": "hangup", "code": code, "reason": reason })
         );
-        assert_eq!(page.next().await["janus"], "hangup");
     }
 }
 

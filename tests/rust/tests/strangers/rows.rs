@@ -21,7 +21,7 @@ pub struct Row {
 }
 
 /// The requests of each plugin, with its admin key if it has one.
-pub const PLUGINS: [(&str, Requests, bool); 9] = [
+pub const PLUGINS: [(&str, Requests, bool); 10] = [
     ("streaming", portunus_streaming::REQUESTS, true),
     ("videoroom", portunus_videoroom::REQUESTS, true),
     ("audiobridge", portunus_audiobridge::REQUESTS, true),
@@ -31,6 +31,7 @@ pub const PLUGINS: [(&str, Requests, bool); 9] = [
     ("voicemail", portunus_voicemail::REQUESTS, false),
     ("recordplay", portunus_recordplay::REQUESTS, true),
     ("nosip", portunus_nosip::REQUESTS, false),
+    ("sip", portunus_sip_plugin::REQUESTS, false),
 ];
 
 /// All rows, for the files of a world.
@@ -299,6 +300,42 @@ pub fn rows(world: &World) -> Vec<Row> {
             when,
             right,
             code: 499,
+            body,
+            then,
+        });
+    }
+    let no_call = Some(447);
+    for (request, when, right, body, then) in [
+        (
+            "recording",
+            "`action` is `start`",
+            record,
+            json!({ "action": "start" }),
+            no_call,
+        ),
+        (
+            "recording",
+            "`action` is `resume`",
+            record,
+            json!({ "action": "resume" }),
+            no_call,
+        ),
+        ("rtp_forward", "always", forward, json!({}), no_call),
+        (
+            "stop_rtp_forward",
+            "always",
+            forward,
+            json!({ "stream_id": 1 }),
+            Some(455),
+        ),
+        ("listforwarders", "always", forward, json!({}), None),
+    ] {
+        all.push(Row {
+            plugin: "sip",
+            request,
+            when,
+            right,
+            code: 444,
             body,
             then,
         });

@@ -12,6 +12,7 @@ use portunus_core::{CoreConfig, Networks, Plugin, Requester, Right, StoredToken}
 use portunus_echotest::EchoTest;
 use portunus_nosip::{NoSip, NoSipConfig};
 use portunus_recordplay::{RecordPlay, RecordPlayConfig};
+use portunus_sip_plugin::{Sip, SipConfig};
 use portunus_streaming::{ConfiguredMountpoint, Streaming, StreamingConfig};
 use portunus_textroom::{ConfiguredRoom as ConfiguredTextRoom, TextRoom, TextRoomConfig};
 use portunus_videocall::VideoCall;
@@ -108,6 +109,7 @@ impl World {
             let voicemail = VoiceMail::new(VoiceMailConfig::default(), media.clone(), &with);
             let recordplay = RecordPlay::open(recordplay, media.clone(), &with).await;
             let nosip = NoSip::new(&NoSipConfig::default(), media.clone(), Networks::default());
+            let sip = Sip::start(SipConfig::default(), media.clone(), Networks::default());
             let videoroom = VideoRoom::new(videoroom, media.clone(), with.clone());
             let audio = AudioThreads::new(AudioConfig::default(), media.clone(), with.clone());
             let audiobridge = AudioBridge::new(audiobridge, media, with, audio);
@@ -122,6 +124,7 @@ impl World {
                 Arc::new(voicemail),
                 Arc::new(recordplay),
                 Arc::new(nosip),
+                Arc::new(sip.unwrap()),
             ];
             plugins
         })

@@ -1,0 +1,90 @@
+//! The plugin's SIP stack with its sockets, as the configuration says.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use portunus_sip::agent::{Limits, Options, SessionTimer};
+use portunus_sip::flow::Transport;
+use portunus_sip::message::Host;
+use portunus_sip::net::{Allow, Config, Listen, TlsFiles};
+use portunus_sip::transaction::Timers;
+
+use crate::config::{ListenTransport, SipConfig};
+
+/// The shortest refreshing of calls (RFC 4028 section 5).
+const MIN_SESSION: Duration = Duration::from_secs(90);
+
+impl SipConfig {
+    /// What the stack is told.
+    pub(crate) fn endpoint(&self) -> Config {
+        let local = self.local_ip.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
+        let listen = self.listen.iter().map(|listen| Listen {
+            transport: listen.transport.into(),
+            address: SocketAddr::new(local, listen.port),
+        });
+        let networks = self.outgoing.clone();
+        Config {
+            listen: listen.collect(),
+            public: self.public_address.as_deref().map(host),
+            tls: TlsFiles {
+                certificate: self.tls_certificate.clone(),
+                key: self.tls_key.clone(),
+                authorities: self.tls_cacert.clone(),
+            },
+            allow: Allow::new(move |address| networks.allow(address)),
+            agent: self.options(),
+            ..Config::default()
+        }
+    }
+
+    fn options(&self) -> Options {
+        let timeout = Duration::from_millis(self.timer_t1x64_ms.into());
+        let usual = Timers::default();
+        let t1 = usual.t1.min(timeout / 64);
+        let limit = |most: usize, usual: usize| {
+            if most == 0 {
+                usize::MAX
+            } else {
+                most.max(usual)
+            }
+        };
+        let limits = Limits::default();
+        Options {
+            user_agent: self.user_agent.clone(),
+            timers: Timers {
+                t1,
+                timeout,
+                ..usual
+            },
+            limits: Limits {
+                accounts: limit(self.max_accounts, limits.accounts),
+                calls: limit(self.max_calls, limits.calls),
+                ..limits
+            },
+            session: SessionTimer {
+                offer: Some(self.session_expires).filter(|expires| !expires.is_zero()),
+                min: MIN_SESSION,
+            },
+            ..Options::default()
+        }
+    }
+}
+
+impl From<ListenTransport> for Transport {
+    fn from(transport: ListenTransport) -> Self {
+        match transport {
+            ListenTransport::Udp => Transport::Udp,
+            ListenTransport::Tcp => Transport::Tcp,
+            ListenTransport::Tls => Transport::Tls,
+            ListenTransport::Ws => Transport::Ws,
+            ListenTransport::Wss => Transport::Wss,
+        }
+    }
+}
+
+fn host(text: &str) -> Host {
+    match text.parse() {
+        Ok(address) => Host::Address(address),
+        Err(_) => Host::Name(text.to_ascii_lowercase()),
+    }
+}

@@ -1,0 +1,302 @@
+//! Calls between clients and telephones: sipp in both roles, over UDP and TCP, with losses.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
+
+use std::net::UdpSocket;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use portunus_core::record::Recorder;
+use portunus_sdp::{CodecName, Description, Direction, Kind, MediaOffer, OfferOptions};
+use portunus_sip_plugin::{Sip, SipConfig};
+use portunus_tests::{Caller, Peer, Server, Watcher};
+use serde_json::{Value, json};
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+
+const SIPP: &str = "/usr/bin/sipp";
+const PACKAGE: &str = "janus.plugin.sip";
+
+/// What a test sends: 20 ms of G.711.
+const SOUND: [u8; 160] = [0x55; 160];
+
+/// Where the program is that plays telephones; none: the test is left out.
+fn has_sipp() -> bool {
+    let is_there = Path::new(SIPP).exists();
+    if !is_there {
+        eprintln!("left out: there is no {SIPP}");
+    }
+    is_there
+}
+
+/// A port that is free for UDP, and the next one too.
+fn free_port() -> u16 {
+    loop {
+        let one = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let port = one.local_addr().unwrap().port();
+        let is_pair = UdpSocket::bind(("127.0.0.1", port.wrapping_add(1))).is_ok();
+        let is_tcp = std::net::TcpListener::bind(("127.0.0.1", port)).is_ok();
+        if port.is_multiple_of(2) && is_pair && is_tcp {
+            return port;
+        }
+    }
+}
+
+/// A telephone.
+struct Sipp {
+    child: Child,
+    port: u16,
+}
+
+impl Sipp {
+    /// Plays a scenario of `tests/sip` with one call.
+    fn play(scenario: &str, more: &[&str]) -> Self {
+        let (port, media) = (free_port(), free_port());
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../sip/{scenario}.xml"));
+        let child = Command::new(SIPP)
+            .args(["-sf", &file.to_string_lossy(), "-i", "127.0.0.1", "-m", "1"])
+            .args([
+                "-p",
+                &port.to_string(),
+                "-mi",
+                "127.0.0.1",
+                "-mp",
+                &media.to_string(),
+            ])
+            .args(["-rtp_echo", "-nostdin", "-timeout", "40", "-timeout_error"])
+            .args(more)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        Sipp { child, port }
+    }
+
+    /// Waits until it takes messages over UDP.
+    async fn listens(self) -> Self {
+        let is_taken = || UdpSocket::bind(("127.0.0.1", self.port)).is_err();
+        let waiting = async {
+            while !is_taken() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(Duration::from_secs(20), waiting)
+            .await
+            .expect("sipp");
+        self
+    }
+
+    /// All of its scenario has come to pass.
+    async fn is_content(mut self) {
+        let status = timeout(Duration::from_secs(45), self.child.wait()).await;
+        let status = status.expect("the end of sipp").unwrap();
+        assert!(status.success(), "sipp: {status}");
+    }
+}
+
+async fn server() -> (Server, Watcher, u16) {
+    let port = free_port();
+    let config = SipConfig {
+        listen: vec![
+            format!("udp:{port}").parse().unwrap(),
+            format!("tcp:{port}").parse().unwrap(),
+        ],
+        local_ip: Some([127, 0, 0, 1].into()),
+        ..SipConfig::default()
+    };
+    let (server, watcher) = Server::watched::<Sip>(config, Recorder::default()).await;
+    (server, watcher, port)
+}
+
+/// A page that can be called as alice, without a registrar.
+async fn page(server: &Server) -> Caller {
+    let mut page = server.attach(PACKAGE).await;
+    let body = json!({
+        "request": "register", "username": "sip:alice@127.0.0.1", "secret": "s", "send_register": false,
+    });
+    page.message(body, None).await;
+    let registered = result(&mut page, "registered").await;
+    assert_eq!(
+        registered["plugindata"]["data"]["result"]["username"],
+        "alice"
+    );
+    page
+}
+
+async fn result(page: &mut Caller, event: &str) -> Value {
+    page.until("/plugindata/data/result/event", event).await
+}
+
+fn description() -> Description {
+    let mut audio = MediaOffer::new(Kind::Audio, Direction::SendRecv);
+    audio.add_codec(CodecName::Pcmu, None, None);
+    Description::offer(OfferOptions {
+        media: vec![audio],
+        ..OfferOptions::default()
+    })
+}
+
+/// Speaks until the echo is heard.
+async fn hear_echo(peer: &mut Peer) {
+    let mut timestamp = 0;
+    for _ in 0..500 {
+        peer.send(0, timestamp, &SOUND).await;
+        timestamp += 160;
+        peer.run_for(Duration::from_millis(20)).await;
+        if peer.packets.iter().any(|packet| packet.payload == SOUND) {
+            return;
+        }
+    }
+    panic!("nothing is heard");
+}
+
+/// Calls a telephone and speaks with it.
+async fn call(page: &mut Caller, uri: &str, more: Value) -> Peer {
+    let mut peer = Peer::offering().await;
+    let offer = peer.offer(description());
+    let mut body = json!({ "request": "call", "uri": uri });
+    body.as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
+    page.message(body, Some(("offer", &offer))).await;
+    result(page, "calling").await;
+    let accepted = result(page, "accepted").await;
+    peer.accept(accepted["jsep"]["sdp"].as_str().expect("an answer"));
+    peer.connect().await;
+    hear_echo(&mut peer).await;
+    peer
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_calls_a_telephone() {
+    if !has_sipp() {
+        return;
+    }
+    let (server, _watcher, _) = server().await;
+    let mut page = page(&server).await;
+    for transport in ["u1", "t1"] {
+        let phone = Sipp::play("answers", &["-t", transport]);
+        let phone = match transport {
+            "u1" => phone.listens().await,
+            _ => phone,
+        };
+        let more = if transport == "t1" {
+            ";transport=tcp"
+        } else {
+            ""
+        };
+        if transport == "t1" {
+            let port = phone.port;
+            let waiting = async {
+                while tokio::net::TcpStream::connect(("127.0.0.1", port))
+                    .await
+                    .is_err()
+                {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            };
+            timeout(Duration::from_secs(20), waiting)
+                .await
+                .expect("sipp");
+        }
+        let uri = format!("sip:echo@127.0.0.1:{}{more}", phone.port);
+        let _peer = call(&mut page, &uri, json!({})).await;
+        for (request, event) in [("hold", "holding"), ("unhold", "resuming")] {
+            // A change may still be under way: then nothing is answered.
+            let answered = async {
+                loop {
+                    page.message(json!({ "request": request }), None).await;
+                    let told = timeout(Duration::from_millis(300), result(&mut page, event)).await;
+                    if told.is_ok() {
+                        break;
+                    }
+                }
+            };
+            timeout(Duration::from_secs(20), answered)
+                .await
+                .expect("an answer");
+        }
+        page.message(json!({ "request": "dtmf_info", "digit": "5" }), None)
+            .await;
+        result(&mut page, "dtmfsent").await;
+        page.message(json!({ "request": "hangup" }), None).await;
+        result(&mut page, "hangingup").await;
+        let hangup = result(&mut page, "hangup").await;
+        let hangup = &hangup["plugindata"]["data"]["result"];
+        assert_eq!(
+            hangup,
+            &json!({ "event": "hangup", "code": 200, "reason": "to BYE" })
+        );
+        phone.is_content().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_telephone_calls_a_page() {
+    if !has_sipp() {
+        return;
+    }
+    let (server, _watcher, port) = server().await;
+    let mut page = page(&server).await;
+    let to = format!("127.0.0.1:{port}");
+    for more in [
+        vec!["-t", "u1"],
+        vec!["-t", "t1"],
+        vec!["-t", "u1", "-lost", "10"],
+    ] {
+        let mut arguments = vec!["-s", "alice", "-d", "1500", to.as_str()];
+        arguments.extend(more);
+        let phone = Sipp::play("calls", &arguments);
+        let incoming = result(&mut page, "incomingcall").await;
+        let told = &incoming["plugindata"]["data"]["result"];
+        assert_eq!(told["username"], "sip:echo@elsewhere.test");
+        assert_eq!(told["displayname"], "\"Echo\"");
+        let mut peer = Peer::answering().await;
+        let answer = peer.answer(incoming["jsep"]["sdp"].as_str().unwrap());
+        page.message(json!({ "request": "accept" }), Some(("answer", &answer)))
+            .await;
+        result(&mut page, "accepted").await;
+        peer.connect().await;
+        hear_echo(&mut peer).await;
+        let hangup = result(&mut page, "hangup").await;
+        let hangup = &hangup["plugindata"]["data"]["result"];
+        let expected = json!({ "event": "hangup", "code": 200, "reason": "Session Terminated" });
+        assert_eq!(hangup, &expected);
+        phone.is_content().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_not_there_is_told() {
+    let (server, mut watcher, port) = server().await;
+    let mut page = page(&server).await;
+    let nobody = free_port();
+    for (uri, code) in [
+        (format!("sip:x@127.0.0.1:{nobody}"), 503),
+        (format!("sip:x@127.0.0.1:{nobody};transport=tcp"), 503),
+        // Not where messages may go.
+        ("sip:x@10.255.255.1".to_owned(), 503),
+        // Ourselves, where nobody of that name is.
+        (format!("sip:x@127.0.0.1:{port}"), 404),
+    ] {
+        let mut peer = Peer::offering().await;
+        let offer = peer.offer(description());
+        page.message(
+            json!({ "request": "call", "uri": uri }),
+            Some(("offer", &offer)),
+        )
+        .await;
+        let hangup = result(&mut page, "hangup").await;
+        let told = &hangup["plugindata"]["data"]["result"];
+        assert_eq!(told["code"], code, "{uri}: {told}");
+    }
+    let told = watcher.told("sip", Some(&page)).await;
+    assert!(told.is_object());
+}
