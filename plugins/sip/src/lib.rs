@@ -33,7 +33,7 @@ mod transfer;
 mod trunk;
 
 pub use config::{Listen, ListenTransport, SipConfig};
-pub use plugin::Sip;
+pub use plugin::{Sip, SipError};
 pub use requests::REQUESTS;
 pub use trunk::TrunkConfig;
 

@@ -1,8 +1,10 @@
 //! Trunks: who may call audio rooms by telephone, and by whom rooms call telephones.
 
 use portunus_core::Network;
+use std::net::IpAddr;
+
 use portunus_core::configuration::Section;
-use portunus_sip::message::{SipUri, Uri};
+use portunus_sip::message::{Host, SipUri, Uri};
 use serde::{Deserialize, Serialize};
 
 /// A trunk: a telephone provider or exchange.
@@ -11,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub struct TrunkConfig {
     /// Its name, which `dial_out` may give.
     pub name: String,
-    /// The networks that its calls come from; empty: it calls nobody.
+    /// The networks that its calls come from, and where SIP may go to besides the server's outgoing networks; empty: it calls nobody.
     pub from: Vec<Network>,
     /// The user that it has to show the password of when it calls (digest); empty: its address is enough.
     pub caller_user: String,
@@ -103,6 +105,22 @@ impl TrunkConfig {
     /// Where telephones are called by, and who calls; none if none are called.
     pub(crate) fn outgoing(&self) -> Option<(SipUri, SipUri)> {
         sip(&self.server).zip(sip(&self.identity))
+    }
+
+    /// Whether calls from this address are the trunk's.
+    pub(crate) fn calls_from(&self, address: IpAddr) -> bool {
+        self.from.iter().any(|network| network.contains(address))
+    }
+
+    /// Whether the trunk is at this address: one that it calls from, or that of its server.
+    pub(crate) fn is_at(&self, address: IpAddr) -> bool {
+        let server = sip(&self.server).map(|uri| uri.host);
+        self.calls_from(address) || server == Some(Host::Address(address.to_canonical()))
+    }
+
+    /// The networks that its calls come from: first addresses, with lengths of prefixes.
+    pub(crate) fn networks(&self) -> impl Iterator<Item = (IpAddr, u8)> {
+        self.from.iter().map(Network::parts)
     }
 
     /// The room that a call to this number goes to; none if the number is not the trunk's.

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use portunus_call::{CallSettings, ServerCall};
 use portunus_core::audio::AudioThreads;
-use portunus_core::{DialError, DialId, Dialled, Doors, Telephone};
+use portunus_core::{DialError, DialId, Dialled, Doors, Network, Networks, Telephone};
 use portunus_sip::agent::{AccountId, AgentEvent, CallId, Command, Invite, Profile, Registration};
 use portunus_sip::digest::{Credentials, Kind, Rules, Verdict, Verifier};
 use portunus_sip::message::Request;
@@ -107,6 +107,9 @@ impl Trunks {
         commands: Commands,
     ) -> io::Result<Self> {
         let settings = CallSettings {
+            // Whoever has a trunk is trusted to say where media go.
+            networks: everywhere(),
+            latching: true,
             silence: (!config.rtp_timeout.is_zero()).then_some(config.rtp_timeout),
             ..call.clone()
         };
@@ -196,7 +199,10 @@ impl Trunks {
     fn is_ours(&self, account: Option<AccountId>, from: IpAddr) -> bool {
         match account {
             Some(account) => self.of(account).is_some(),
-            None => self.trunks.iter().any(|trunk| trunk.is_from(from)),
+            None => self
+                .trunks
+                .iter()
+                .any(|trunk| trunk.config.calls_from(from)),
         }
     }
 
@@ -247,7 +253,7 @@ impl Trunks {
             .enumerate()
             .filter(|(_, trunk)| match account {
                 Some(account) => trunk.account == account,
-                None => trunk.is_from(from),
+                None => trunk.config.calls_from(from),
             });
         let Some((n, trunk)) = candidates.next() else {
             return Admission::Refuse(404);
@@ -350,13 +356,9 @@ impl Telephone for Switchboard {
     }
 }
 
-impl Trunk {
-    fn is_from(&self, address: IpAddr) -> bool {
-        self.config
-            .from
-            .iter()
-            .any(|network| network.contains(address))
-    }
+/// All addresses.
+fn everywhere() -> Networks {
+    Networks(vec![Network::ALL_IPV4, Network::ALL_IPV6])
 }
 
 /// The account of a trunk at the SIP stack; none if it only calls us.

@@ -43,7 +43,7 @@ async fn converse(talk: &mut Talk, outgoing: &Outgoing) -> Farewell {
     let mut rings = false;
     loop {
         match talk.next(None).await {
-            Deed::Progress(_) if !std::mem::replace(&mut rings, true) => {
+            Deed::Progress if !std::mem::replace(&mut rings, true) => {
                 let _ = outgoing.tell.try_send(DialNews::Ringing);
             }
             Deed::Answer(response) => {

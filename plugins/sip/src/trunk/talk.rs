@@ -28,7 +28,7 @@ pub(super) enum Deed {
     /// It presses a key.
     Key(char),
     /// It rings, or plays something while it does.
-    Progress(Arc<Response>),
+    Progress,
     /// It has answered our call.
     Answer(Arc<Response>),
     /// It has acknowledged our answer.
@@ -78,7 +78,7 @@ impl Talk {
 
     fn of_event(&mut self, event: Option<AgentEvent>) -> Option<Deed> {
         Some(match event {
-            Some(AgentEvent::Provisional { response, .. }) => Deed::Progress(response),
+            Some(AgentEvent::Provisional { .. }) => Deed::Progress,
             Some(AgentEvent::Accepted { response, .. }) => Deed::Answer(response),
             Some(AgentEvent::Acknowledged { request, .. }) => Deed::Acknowledge(request),
             Some(AgentEvent::Ended { code, reason, .. }) => Deed::End { code, reason },

@@ -92,7 +92,7 @@ impl Talk {
                 Deed::Nothing => return Ok(digits),
                 Deed::Gone => return Err(Farewell::HangUp),
                 Deed::End { code, reason } => return Err(Farewell::Ended { code, reason }),
-                Deed::Progress(_) | Deed::Answer(_) | Deed::Acknowledge(_) => continue,
+                Deed::Progress | Deed::Answer(_) | Deed::Acknowledge(_) => continue,
             }
             until = Instant::now() + NEXT_DIGIT;
         }
@@ -144,7 +144,7 @@ impl Talk {
                 Deed::Gone => return Farewell::HangUp,
                 Deed::Key(_)
                 | Deed::Nothing
-                | Deed::Progress(_)
+                | Deed::Progress
                 | Deed::Answer(_)
                 | Deed::Acknowledge(_) => {}
             }
