@@ -204,10 +204,11 @@ export class PhoneLine {
       if (this.state === 'calling' && !this.callId) this.over(200, '');
       throw new Refusal(Number(data['error_code']), String(data['error']));
     }
-    const result = (data['result'] ?? {}) as Result;
+    // Which call or message it is about is in one place or the other.
+    const result = { call_id: data['call_id'], ...data['result'] } as Result;
     switch (result['event']) {
       case 'calling':
-        this.callId = String(result['call_id'] ?? data['call_id'] ?? '');
+        this.callId = String(result['call_id'] ?? '');
         break;
       case 'ringing':
         this.progress = 'Ringing…';
@@ -219,12 +220,12 @@ export class PhoneLine {
         break;
       case 'incomingcall':
         this.begin('ringing', String(result['username']), String(result['displayname'] ?? ''));
-        this.callId = String(result['call_id'] ?? data['call_id'] ?? '');
+        this.callId = String(result['call_id'] ?? '');
         this.offer = jsep ?? null;
         this.hasPicture = /^m=video [1-9]/m.test(jsep?.sdp ?? '');
         break;
       case 'moved':
-        await this.moved(result, data, jsep);
+        await this.moved(result, jsep);
         break;
       case 'accepted':
         if (this.state === 'idle') return;
@@ -256,9 +257,9 @@ export class PhoneLine {
   }
 
   /** The call of another page is ours now: the server offers what it has. */
-  private async moved(result: Result, data: Record<string, any>, jsep?: Jsep): Promise<void> {
+  private async moved(result: Result, jsep?: Jsep): Promise<void> {
     if (!jsep) return;
-    this.callId = String(result['call_id'] ?? data['call_id'] ?? '');
+    this.callId = String(result['call_id'] ?? '');
     this.displayname = String(result['displayname'] ?? '');
     this.peer = String(result['username'] ?? this.peer);
     this.held = result['held'] === true;
