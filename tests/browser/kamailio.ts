@@ -39,7 +39,7 @@ export async function startKamailio(digest: 'MD5' | 'SHA-256' = 'MD5'): Promise<
   const [key, certificate, tlsFile] = ['key.pem', 'certificate.pem', 'tls.cfg'].map((name) => join(folder, name)) as [string, string, string];
   execFileSync('openssl', [
     ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2', '-subj', '/CN=localhost'],
-    ...['-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1', '-keyout', key, '-out', certificate],
+    ...['-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1', '-addext', 'basicConstraints=critical,CA:FALSE', '-keyout', key, '-out', certificate],
   ], { stdio: 'ignore' });
   const common = `method = TLSv1.2+\nverify_certificate = no\n`;
   writeFileSync(tlsFile, `[server:default]\n${common}private_key = ${key}\ncertificate = ${certificate}\n[client:default]\n${common}`);
