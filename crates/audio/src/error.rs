@@ -4,7 +4,7 @@ use std::io;
 
 use portunus_dsp::RoomError;
 use portunus_files::FileError;
-use portunus_media::IngestError;
+use portunus_leg::LegError;
 use portunus_record::RecordError;
 
 /// Why a room does not do what it was asked.
@@ -44,15 +44,9 @@ pub enum AudioError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RtpLegError {
-    /// No socket.
+    /// No ports, or no such interface.
     #[error(transparent)]
-    Socket(#[from] IngestError),
-    /// The socket cannot be had twice, or the other end not be sent to.
-    #[error("no plain RTP to that address: {0}")]
-    Connect(io::Error),
-    /// All ports of the range are taken, or nearly all.
-    #[error("no port from {0} to {1} is free")]
-    NoPort(u16, u16),
+    Leg(#[from] LegError),
     /// An extension's number is not 1 to 14 (RFC 8285 section 4.2).
     #[error("extensions have the numbers 1 to 14, not {0}")]
     Extension(u8),

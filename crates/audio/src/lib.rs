@@ -35,6 +35,7 @@ pub use portunus_dsp::{
     AnnouncementId, AudioCodec, Channels, Encoding, FRAME, Format, Mixture, ParticipantId,
     ParticipantOptions, RoomOptions, SampleRate, TalkOptions,
 };
+pub use portunus_leg::Leg;
 pub use recording::{MixRecording, RecordingFormat, RecordingId};
 pub use room::{AudioRoom, Out};
 pub use stats::{AudioThreadStats, AudioTotals, ParticipantStats};

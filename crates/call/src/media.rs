@@ -285,16 +285,8 @@ impl CallMedia {
         }
     }
 
-    /// Checks that media may be sent where a far end says.
     fn check_far(&self, sdp: &str) -> Result<(), CallError> {
-        let far = FarSession::parse(sdp)?;
-        let used = far.media.iter().filter(|media| media.is_usable());
-        let mut addresses = used.flat_map(|media| [media.rtp, media.rtcp]).flatten();
-        let refused = addresses.find(|address| !self.settings.networks.allow(address.ip()));
-        match refused {
-            Some(address) => Err(CallError::Network(address.ip())),
-            None => Ok(()),
-        }
+        self.settings.check_far(&FarSession::parse(sdp)?)
     }
 }
 
@@ -345,6 +337,6 @@ fn tell(kind: Kind, mut news: mpsc::Receiver<LegNews>, tell: Tell) {
 }
 
 /// Makes up keys, by a generator that is fit for that.
-fn fill(bytes: &mut [u8]) {
+pub(crate) fn fill(bytes: &mut [u8]) {
     rand::rng().fill_bytes(bytes);
 }

@@ -6,6 +6,9 @@ use std::time::Duration;
 use portunus_core::Networks;
 use portunus_core::configuration::PortRange;
 use portunus_core::media::MediaPlane;
+use portunus_core::sdp::plain::FarSession;
+
+use crate::CallError;
 
 /// What the calls of a plugin have in common.
 #[derive(Debug, Clone)]
@@ -34,4 +37,16 @@ pub struct CallSettings {
     pub silence: Option<Duration>,
     /// Keys that the client presses are told, too.
     pub hears_client: bool,
+}
+
+impl CallSettings {
+    /// Checks that media may be sent where a far end says.
+    pub(crate) fn check_far(&self, far: &FarSession) -> Result<(), CallError> {
+        let used = far.media.iter().filter(|media| media.is_usable());
+        let mut addresses = used.flat_map(|media| [media.rtp, media.rtcp]).flatten();
+        match addresses.find(|address| !self.networks.allow(address.ip())) {
+            Some(address) => Err(CallError::Network(address.ip())),
+            None => Ok(()),
+        }
+    }
 }

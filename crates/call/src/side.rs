@@ -106,7 +106,7 @@ impl Side {
 }
 
 /// The far end as legs are told of it.
-fn remote(agreed: &PlainMedia, latching: bool) -> LegRemote {
+pub(crate) fn remote(agreed: &PlainMedia, latching: bool) -> LegRemote {
     let far = agreed.transcoding.iter().map(|it| &it.far);
     let codecs: Vec<&PlainCodec> = agreed
         .codecs

@@ -12,6 +12,7 @@ mod client_event;
 mod config;
 mod context;
 mod counters;
+mod doors;
 mod error;
 pub mod events;
 mod fields;
@@ -45,6 +46,10 @@ pub use broadcast::{Broadcast, Refusal, Stream};
 pub use client::Client;
 pub use config::{CoreConfig, RidOrder, StoredToken, equal_in_constant_time};
 pub use counters::{BadRequest, Counters, CountersSnapshot};
+pub use doors::{
+    AudioRooms, Caller, CallerNews, DialError, DialId, DialNews, Dialled, Doors, Entrance,
+    EntranceError, Stay, Staying, Telephone,
+};
 pub use error::ApiError;
 pub use fields::{FieldError, Fields};
 pub use gateway::{Credentials, Gateway};

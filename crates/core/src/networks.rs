@@ -1,7 +1,7 @@
 //! Networks that requests may have the server send to.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -30,6 +30,22 @@ pub struct Network {
 }
 
 impl Network {
+    /// All addresses of IPv4.
+    pub const ALL_IPV4: Network = Network {
+        address: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        prefix: 0,
+    };
+    /// All addresses of IPv6.
+    pub const ALL_IPV6: Network = Network {
+        address: IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        prefix: 0,
+    };
+
+    /// Its first address, and the length of its prefix in bits.
+    pub const fn parts(&self) -> (IpAddr, u8) {
+        (self.address, self.prefix)
+    }
+
     /// Whether an address is in it. An IPv4 address is the same however it is written.
     pub fn contains(&self, address: IpAddr) -> bool {
         masked(address.to_canonical(), self.prefix) == Some(self.address)

@@ -11,7 +11,7 @@ use portunus_media::MediaPlane;
 use portunus_record::Recorder;
 
 use crate::events::EventBus;
-use crate::{Networks, Plugin};
+use crate::{Doors, Networks, Plugin};
 
 /// A plugin that a server can start knowing only its type.
 pub trait ConfiguredPlugin: Plugin + Sized {
@@ -44,6 +44,8 @@ pub struct PluginContext {
     pub outgoing: Networks,
     /// Where it tells what does not concern a single handle, see [`EventBus::of_plugin`].
     pub events: EventBus,
+    /// What plugins offer each other.
+    pub doors: Doors,
 }
 
 /// A plugin in the list of those that a server has.

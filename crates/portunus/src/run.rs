@@ -10,8 +10,8 @@ use portunus_core::audio::AudioThreads;
 use portunus_core::events::{EventBus, EventHandlerError};
 use portunus_core::record::Recorder;
 use portunus_core::{
-    Gateway, JwtError, JwtVerifier, LogControl, Plugin, PluginContext, PluginError, ServerFacts,
-    tell_of_recordings,
+    Doors, Gateway, JwtError, JwtVerifier, LogControl, Plugin, PluginContext, PluginError,
+    ServerFacts, tell_of_recordings,
 };
 use portunus_media::{MediaError, MediaPlane};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -145,6 +145,7 @@ async fn plugins(
         audio: audio.clone(),
         outgoing: config.core.outgoing_networks.clone(),
         events: bus.clone(),
+        doors: Doors::default(),
     };
     let mut plugins = Vec::new();
     for plugin in config.plugins.drain(..) {

@@ -65,6 +65,14 @@ impl Access {
         check_secret(fields, "pin", self.pin.as_deref())
     }
 
+    /// Whether somebody may use the resource who shows this pin.
+    pub fn takes_pin(&self, shown: Option<&str>) -> bool {
+        match &self.pin {
+            None => true,
+            Some(pin) => shown.is_some_and(|shown| equal_in_constant_time(pin, shown)),
+        }
+    }
+
     /// Whether there is a secret, and a request shows it.
     pub fn shows_secret(&self, fields: Fields<'_>) -> bool {
         self.secret.is_some() && self.check_secret(fields).is_ok()

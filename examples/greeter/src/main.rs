@@ -11,7 +11,7 @@ use portunus_core::events::{EventBus, EventHandlerConfig, EventHandlerRegistrati
 use portunus_core::media::{MediaConfig, MediaPlane};
 use portunus_core::record::Recorder;
 use portunus_core::{
-    CoreConfig, Gateway, Networks, PluginConfig, PluginContext, Registration, ServerFacts,
+    CoreConfig, Doors, Gateway, Networks, PluginConfig, PluginContext, Registration, ServerFacts,
 };
 use portunus_greeter::{Greeter, Printer};
 
@@ -76,6 +76,7 @@ async fn serve(config: Config) -> Result<(), Box<dyn Error>> {
         recorder,
         outgoing: Networks::default(),
         events: bus.clone(),
+        doors: Doors::default(),
     };
     let mut plugins = Vec::new();
     for plugin in config.plugins {

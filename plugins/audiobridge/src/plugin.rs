@@ -9,8 +9,8 @@ use portunus_core::events::{EventBus, PluginEvents};
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
 use portunus_core::{
-    Broadcast, ConfiguredPlugin, Fields, Handle, Networks, Plugin, PluginContext, PluginCounter,
-    PluginHandle, PluginInfo, Reply, Rights,
+    Broadcast, ConfiguredPlugin, Doors, Fields, Handle, Networks, Plugin, PluginContext,
+    PluginCounter, PluginHandle, PluginInfo, Reply, Rights,
 };
 use portunus_files::Folders;
 use portunus_resources::{AllowedTokens, Ids, Maker, Resources, SavedError};
@@ -52,6 +52,8 @@ pub(crate) struct Shared {
     /// Where whoever watches the server is told of what no client does.
     pub(crate) events: PluginEvents,
     pub(crate) stream_ids: Arc<StreamIds>,
+    /// Where telephones are.
+    pub(crate) doors: Doors,
     pub(crate) rooms: Resources<Room>,
 }
 
@@ -64,14 +66,15 @@ impl AudioBridge {
         recorder: Recorder,
         audio: AudioThreads,
     ) -> Result<Self, SavedError> {
-        Self::watched(config, (media, recorder, audio), &EventBus::default())
+        let (events, doors) = (EventBus::default(), Doors::default());
+        Self::watched(config, (media, recorder, audio), (&events, doors))
     }
 
-    /// The same, whose doings are told on `events`.
+    /// The same, whose doings are told on `events`; its rooms are behind `doors`.
     fn watched(
         config: AudioBridgeConfig,
         (media, recorder, audio): (MediaPlane, Recorder, AudioThreads),
-        events: &EventBus,
+        (events, doors): (&EventBus, Doors),
     ) -> Result<Self, SavedError> {
         let limits = config.limits();
         let told_address = config.told_address();
@@ -102,8 +105,10 @@ impl AudioBridge {
             audio,
             events: events.of_plugin(PACKAGE),
             stream_ids: Arc::default(),
+            doors: doors.clone(),
             rooms,
         });
+        doors.offer_audio_rooms(shared.clone());
         for room in first {
             let made = shared.make(room, AllowedTokens::default(), Maker::Operator);
             if let Err(error) = made {
@@ -129,9 +134,10 @@ impl ConfiguredPlugin for AudioBridge {
             audio,
             outgoing,
             events,
+            doors,
         } = context;
         let config = AudioBridgeConfig { outgoing, ..config };
-        AudioBridge::watched(config, (media, recorder, audio), &events)
+        AudioBridge::watched(config, (media, recorder, audio), (&events, doors))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use portunus_core::{FieldError, JsepError, Object, OutOfScope, Untrusted};
+use portunus_core::{DialError, FieldError, JsepError, Object, OutOfScope, Untrusted};
 use portunus_resources::{self as resources, Id, TooMany};
 use serde_json::Value;
 
@@ -77,6 +77,12 @@ pub(crate) enum Refusal {
     NoSuchGroup(String),
     #[error("Unsupported sampling rate {0}")]
     SamplingRate(u64),
+    #[error("This server has no trunk to call telephones by")]
+    NoTelephone,
+    #[error("Cannot call: {0}")]
+    Dial(DialError),
+    #[error("No such call ({0})")]
+    NoSuchCall(u64),
     #[error("Error opening file")]
     File,
     /// What the server cannot do now.
@@ -129,7 +135,12 @@ impl Refusal {
             | Refusal::OfferOnClients
             | Refusal::AnswerWithoutOffer => 493,
             Refusal::NoSuchGroup(_) => 494,
-            Refusal::SamplingRate(_) | Refusal::File | Refusal::Unknown(_) => 499,
+            Refusal::NoSuchCall(_) => 492,
+            Refusal::SamplingRate(_)
+            | Refusal::NoTelephone
+            | Refusal::Dial(_)
+            | Refusal::File
+            | Refusal::Unknown(_) => 499,
         }
     }
 

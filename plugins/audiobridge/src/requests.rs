@@ -33,6 +33,9 @@ pub const REQUESTS: Requests = Requests(&[
     ("stop_all_files", Reach::Call),
     // Names of files are not for everybody.
     ("listannouncements", Reach::Beyond(Right::Create)),
+    // Calls may cost money.
+    ("dial_out", Reach::Beyond(Right::Forward)),
+    ("stop_dial_out", Reach::Beyond(Right::Forward)),
     ("resetdecoder", Reach::Call),
     ("denoise_enable", Reach::Call),
     ("denoise_disable", Reach::Call),

@@ -95,6 +95,29 @@ impl Settings {
         Self::coming(fields, room, (group, codec, quality, loss), talk)
     }
 
+    /// Those of somebody on a telephone.
+    pub(crate) fn of_caller(
+        display: Option<String>,
+        codec: AudioCodec,
+        room: &RoomOptions,
+    ) -> Self {
+        Settings {
+            display,
+            muted: false,
+            suspended: false,
+            pause_events: false,
+            codec,
+            bitrate: room.bitrate,
+            quality: QUALITY,
+            expected_loss: room.expected_loss,
+            volume: 100,
+            position: 50,
+            talk: (None, None),
+            denoise: room.denoise,
+            group: None,
+        }
+    }
+
     /// Reads those of somebody who goes on to another room.
     pub(crate) fn changing(&self, fields: Fields<'_>, room: &RoomOptions) -> Result<Self, Refusal> {
         let group = group(fields, room)?;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::trunk::TrunkConfig;
 use portunus_core::Networks;
 use portunus_core::configuration::{Configuration, PortRange, Section};
 use portunus_core::media::ingest::{IngestError, interface_address};
@@ -75,6 +76,14 @@ pub struct SipConfig {
     /// Requests of such a client in a minute that make the server send SIP requests which begin something: REGISTER, INVITE, SUBSCRIBE,
     /// PUBLISH and MESSAGE; 0: no limit.
     pub requests_per_minute: u32,
+    /// How long a caller in an audio room may be silent at RTP before it is taken for gone; 0: for ever.
+    #[serde(with = "portunus_core::configuration::seconds")]
+    pub rtp_timeout: Duration,
+    /// The folder with what is said to callers who are asked for a pin; none: the plugin's own, in English.
+    #[serde(with = "portunus_core::configuration::optional")]
+    pub prompts: Option<PathBuf>,
+    /// Telephone providers and exchanges: who may call audio rooms, and by whom rooms call.
+    pub trunks: Vec<TrunkConfig>,
     /// Whether event handlers are told of what happens.
     pub events: bool,
     /// The networks that SIP and RTP may go to: those of the server.
@@ -110,6 +119,9 @@ impl Default for SipConfig {
             max_calls: 2_000,
             max_accounts_per_client: 20,
             requests_per_minute: 120,
+            rtp_timeout: Duration::from_secs(120),
+            prompts: None,
+            trunks: Vec::new(),
             events: true,
             outgoing: Networks::default(),
         }
@@ -145,6 +157,7 @@ impl Configuration for SipConfig {
             .iter()
             .any(|it| it.transport == ListenTransport::Udp);
         section.require(&["listen"], has_udp, "expected one of \"udp\" at least");
+        crate::trunk::check(&sip.trunks, section);
         sip
     }
 }

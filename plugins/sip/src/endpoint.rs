@@ -10,6 +10,7 @@ use portunus_sip::net::{Allow, Config, Listen, TlsFiles};
 use portunus_sip::transaction::Timers;
 
 use crate::config::{ListenTransport, SipConfig};
+use crate::trunk::TrunkConfig;
 
 /// The shortest refreshing of calls (RFC 4028 section 5).
 const MIN_SESSION: Duration = Duration::from_secs(90);
@@ -22,7 +23,7 @@ impl SipConfig {
             transport: listen.transport.into(),
             address: SocketAddr::new(local, listen.port),
         });
-        let networks = self.outgoing.clone();
+        let (networks, trunks) = (self.outgoing.clone(), self.trunks.clone());
         Config {
             listen: listen.collect(),
             public: self.public_address.as_deref().map(host),
@@ -31,7 +32,9 @@ impl SipConfig {
                 key: self.tls_key.clone(),
                 authorities: self.tls_cacert.clone(),
             },
-            allow: Allow::new(move |address| networks.allow(address)),
+            allow: Allow::new(move |address| {
+                networks.allow(address) || trunks.iter().any(|trunk| trunk.is_at(address))
+            }),
             agent: self.options(),
             ..Config::default()
         }
@@ -59,8 +62,10 @@ impl SipConfig {
             limits: Limits {
                 accounts: limit(self.max_accounts, limits.accounts),
                 calls: limit(self.max_calls, limits.calls),
+                trusted: self.trunks.iter().flat_map(TrunkConfig::networks).collect(),
                 ..limits
             },
+            strangers: !self.trunks.is_empty(),
             session: SessionTimer {
                 offer: Some(self.session_expires).filter(|expires| !expires.is_zero()),
                 min: MIN_SESSION,

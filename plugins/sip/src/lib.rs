@@ -30,10 +30,12 @@ mod stack;
 mod status;
 mod subscribing;
 mod transfer;
+mod trunk;
 
 pub use config::{Listen, ListenTransport, SipConfig};
-pub use plugin::Sip;
+pub use plugin::{Sip, SipError};
 pub use requests::REQUESTS;
+pub use trunk::TrunkConfig;
 
 #[cfg(test)]
 mod tests;

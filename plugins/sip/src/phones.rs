@@ -20,7 +20,7 @@ use crate::plugin::Shared;
 use crate::transfer::Transfer;
 
 /// Takes commands to the SIP stack.
-pub(crate) type Commands = Box<dyn Fn(Command) + Send + Sync>;
+pub(crate) type Commands = Arc<dyn Fn(Command) + Send + Sync>;
 
 /// All that the plugin knows.
 pub(crate) struct Phones {

@@ -1,15 +1,13 @@
 //! The plugin, and what its handles share.
 
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use portunus_call::CallNews;
-use portunus_core::media::MediaPlane;
-use portunus_core::{
-    ConfiguredPlugin, Handle, Networks, Plugin, PluginContext, PluginHandle, PluginInfo,
-};
+use portunus_core::{ConfiguredPlugin, Handle, Plugin, PluginContext, PluginHandle, PluginInfo};
 use portunus_sip::agent::AgentEvent;
 use portunus_sip::net::{Endpoint, StartError};
 use tokio::sync::mpsc;
@@ -18,6 +16,7 @@ use crate::attached::Attached;
 use crate::config::SipConfig;
 use crate::media::{MediaContext, MediaKey};
 use crate::phones::{Commands, Phones};
+use crate::trunk::{Switchboard, Trunks};
 
 /// The plugin, with its SIP stack.
 pub struct Sip {
@@ -27,48 +26,95 @@ pub struct Sip {
 /// What all handles of the plugin share.
 pub(crate) struct Shared {
     phones: Mutex<Phones>,
+    /// None: there are none. Nothing is done under both locks.
+    trunks: Option<Mutex<Trunks>>,
+}
+
+/// Why the plugin does not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SipError {
+    /// There is no SIP stack: no sockets, or no certificate.
+    #[error(transparent)]
+    Stack(#[from] StartError),
+    /// What is said to callers cannot be laid down for rooms to read it.
+    #[error("no prompts for callers: {0}")]
+    Prompts(#[from] io::Error),
 }
 
 impl Shared {
     pub(crate) fn phones(&self) -> MutexGuard<'_, Phones> {
         self.phones.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Something happened at the SIP stack.
+    fn agent_event(&self, event: AgentEvent) {
+        let left = match self.trunks() {
+            Some(mut trunks) => trunks.take(event),
+            None => Some(event),
+        };
+        if let Some(event) = left {
+            self.phones().agent_event(event);
+        }
+    }
+
+    pub(crate) fn trunks(&self) -> Option<MutexGuard<'_, Trunks>> {
+        let trunks = self.trunks.as_ref()?;
+        Some(trunks.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 impl Sip {
     /// The plugin with its SIP stack and sockets; SIP and RTP go to these networks only. To be called within tokio's runtime.
-    pub fn start(
-        config: SipConfig,
-        media: MediaPlane,
-        outgoing: Networks,
-    ) -> Result<Self, StartError> {
+    pub fn start(config: SipConfig, context: PluginContext) -> Result<Self, SipError> {
+        let PluginContext {
+            media,
+            outgoing,
+            audio,
+            doors,
+            ..
+        } = context;
         let config = SipConfig { outgoing, ..config };
         let (endpoint, events) = Endpoint::start(config.endpoint())?;
         for listen in endpoint.listening() {
             tracing::info!("SIP at {}/{}", listen.address, listen.transport.param());
         }
         let (media, news) = MediaContext::new(&config, media, config.local_ip);
-        let commands: Commands = Box::new(move |command| endpoint.command(command));
-        Ok(Sip::on(config, media, commands, events, news))
+        let commands: Commands = Arc::new(move |command| endpoint.command(command));
+        let trunks = match config.trunks.is_empty() {
+            true => None,
+            false => {
+                let means = (media.settings(), audio, doors.clone());
+                Some(Trunks::new(&config, means, commands.clone())?)
+            }
+        };
+        let has_trunks = trunks.is_some();
+        let sip = Sip::on(config, media, (commands.clone(), trunks), events, news);
+        if has_trunks {
+            let shared = Arc::downgrade(&sip.shared);
+            doors.offer_telephone(Arc::new(Switchboard { shared, commands }));
+        }
+        Ok(sip)
     }
 
     /// The plugin on a SIP stack that takes `commands` and tells `events`. To be called within tokio's runtime.
     pub(crate) fn on(
         config: SipConfig,
         context: MediaContext,
-        commands: Commands,
+        (commands, trunks): (Commands, Option<Trunks>),
         mut events: mpsc::Receiver<AgentEvent>,
         mut news: mpsc::Receiver<(MediaKey, CallNews)>,
     ) -> Self {
         let config = Arc::new(config);
         let shared = Arc::new_cyclic(|own| Shared {
             phones: Mutex::new(Phones::new(config, context, commands, own.clone())),
+            trunks: trunks.map(Mutex::new),
         });
         let own = Arc::downgrade(&shared);
         tokio::spawn(async move {
             while let Some(event) = events.recv().await {
                 let Some(shared) = own.upgrade() else { return };
-                shared.phones().agent_event(event);
+                shared.agent_event(event);
             }
         });
         let own = Arc::downgrade(&shared);
@@ -86,10 +132,10 @@ impl Sip {
 impl ConfiguredPlugin for Sip {
     const NAME: &'static str = "sip";
     type Config = SipConfig;
-    type Error = StartError;
+    type Error = SipError;
 
-    async fn from_config(config: SipConfig, context: PluginContext) -> Result<Self, StartError> {
-        Sip::start(config, context.media, context.outgoing)
+    async fn from_config(config: SipConfig, context: PluginContext) -> Result<Self, SipError> {
+        Sip::start(config, context)
     }
 }
 

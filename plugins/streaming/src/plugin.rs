@@ -134,6 +134,7 @@ impl ConfiguredPlugin for Streaming {
             outgoing,
             events,
             audio: _,
+            doors: _,
         } = context;
         let config = StreamingConfig { outgoing, ..config };
         Streaming::watched(config, media, recorder, &events).await

@@ -129,6 +129,7 @@ impl ConfiguredPlugin for VideoRoom {
             outgoing,
             events,
             audio: _,
+            doors: _,
         } = context;
         let config = VideoRoomConfig { outgoing, ..config };
         VideoRoom::watched(config, media, recorder, &events)

@@ -8,7 +8,7 @@ use portunus_core::audio::{AudioConfig, AudioThreads};
 use portunus_core::events::{EventBus, EventFilter, EventKind};
 use portunus_core::record::Recorder;
 use portunus_core::{
-    Client, ConfiguredPlugin, CoreConfig, Gateway, HandleId, Networks, Outbox, Plugin,
+    Client, ConfiguredPlugin, CoreConfig, Doors, Gateway, HandleId, Networks, Outbox, Plugin,
     PluginContext, Requester, ServerFacts, SessionId,
 };
 use portunus_media::{MediaConfig, MediaPlane, PeerEvent};
@@ -134,6 +134,7 @@ impl Server {
             audio: AudioThreads::new(AudioConfig::default(), media.clone(), recorder.clone()),
             outgoing: Networks(vec!["127.0.0.0/8".parse().unwrap()]),
             events: events.clone(),
+            doors: Doors::default(),
         };
         let plugin = P::from_config(config, context).await.expect("a plugin");
         let facts = ServerFacts {

@@ -111,7 +111,10 @@ fn what_is_printed_can_be_read() {
     assert_eq!(config.api.http.request_timeout, Duration::from_secs(3));
     assert_eq!(config.core.outgoing_networks.0.len(), 3);
     let enabled: Vec<bool> = config.plugins.iter().map(|it| it.is_enabled()).collect();
-    assert_eq!(enabled, [true, false, true, true, true, true, true, true, true, true]);
+    assert_eq!(
+        enabled,
+        [true, false, true, true, true, true, true, true, true, true]
+    );
     let again = Config::parse(&config.to_toml().unwrap()).unwrap();
     assert_eq!(again.core, config.core);
     assert_eq!(again.media, config.media);

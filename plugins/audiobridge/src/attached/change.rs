@@ -9,7 +9,7 @@ use super::connection::Connection;
 use super::{Attached, Place};
 use crate::members::check;
 use crate::refusal::Refusal;
-use crate::room::{Join, Link};
+use crate::room::{Join, Link, Who};
 use crate::settings::JOINING;
 
 impl Attached {
@@ -41,7 +41,7 @@ impl Attached {
             setup: false,
             record: None,
         };
-        state.join(&self.handle, join);
+        state.join(Who::Client(self.handle.clone()), join);
         drop(state);
 
         let (link, setup) = {

@@ -31,7 +31,6 @@ impl Attached {
         let remote = remote.filter(|_| state.awaits_remote(&id));
         if let Some(remote) = remote {
             target::check(remote.ip(), &self.shared.outgoing)?;
-            state.connect_rtp(&id, remote)?;
         }
         let local = self.negotiate(&mut state, &id, fields, jsep)?;
         // From here on nothing is refused.

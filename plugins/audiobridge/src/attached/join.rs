@@ -11,7 +11,7 @@ use super::{Answered, Attached, Place};
 use crate::line::Wish;
 use crate::members::check;
 use crate::refusal::Refusal;
-use crate::room::{Join, Link, RecordWish, RoomState};
+use crate::room::{Join, Link, RecordWish, RoomState, Who};
 use crate::settings::{JOINING, Settings};
 
 impl Attached {
@@ -84,7 +84,7 @@ impl Attached {
             setup,
             ..join
         };
-        state.join(&self.handle, join);
+        state.join(Who::Client(self.handle.clone()), join);
         // Nobody has seen its media yet, even if it flows.
         state.tell_joined(&id, false);
         if is_rtp && setup {

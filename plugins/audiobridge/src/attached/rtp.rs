@@ -78,25 +78,23 @@ impl RtpRequest {
             AudioCodec::Opus => self.payload_type,
             AudioCodec::Pcma => 8,
             AudioCodec::Pcmu => 0,
+            AudioCodec::G722 => 9,
         };
-        let leg = RtpLeg::open(
-            &shared.media,
-            RtpLegOptions {
-                ports: shared.ports.first()..=shared.ports.last(),
-                remote: self.remote,
-                codec,
-                pt: Pt(pt),
-                audio_level: self.audio_level,
-            },
-        );
+        let options = RtpLegOptions {
+            ports: shared.ports.first()..=shared.ports.last(),
+            remote: self.remote,
+            codec,
+            pt: Pt(pt),
+            audio_level: self.audio_level,
+        };
+        let leg = RtpLeg::open(&shared.media, options.clone());
         let leg = leg.map_err(|error| Refusal::Unknown(error.to_string()))?;
         Ok(RtpLink {
             leg: Arc::new(leg),
-            pt,
+            options,
             fec: self.fec && codec == AudioCodec::Opus,
             levels: self.audio_level.is_some(),
             local_ip: shared.local_ip.to_string(),
-            remote: self.remote,
             offered: offered && self.remote.is_none(),
         })
     }
@@ -107,6 +105,6 @@ pub(super) fn shown(link: &RtpLink) -> Value {
     Object::new()
         .with("ip", link.local_ip.as_str())
         .with("port", link.leg.port())
-        .with("payload_type", link.pt)
+        .with("payload_type", link.options.pt.0)
         .into()
 }

@@ -1,6 +1,7 @@
 //! The requests that are answered at once: those that manage rooms, of clients and of administrators.
 
 mod access;
+mod dial;
 mod files;
 mod forward;
 mod people;
@@ -68,6 +69,8 @@ impl Shared {
             "stop_file" => self.stop_file(fields).map(Reply::Success),
             "stop_all_files" => self.stop_all_files(fields).map(Reply::Success),
             "listannouncements" => self.list_announcements(fields).map(Reply::Success),
+            "dial_out" => self.dial_out(fields, asker).map(Reply::Success),
+            "stop_dial_out" => self.stop_dial_out(fields).map(Reply::Success),
             "enable_recording" => self.enable_recording(fields),
             "enable_mjrs" => self.enable_mjrs(fields),
             _ => return None,

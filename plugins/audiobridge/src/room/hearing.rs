@@ -11,7 +11,6 @@ use tokio::sync::mpsc;
 
 use super::{Audience, Link, Room, RoomState};
 use crate::plugin::Shared;
-use crate::refusal::Refusal;
 
 impl RoomState {
     /// What somebody's link is from now on; media flows over it if it is `up`. Others are told once it does.
@@ -53,16 +52,7 @@ impl RoomState {
         person.is_some_and(|person| matches!(&person.link, Link::Rtp(rtp) if rtp.offered))
     }
 
-    /// Turns the port of somebody by plain RTP to where it is. It is still to come up, by [`RoomState::rtp_came_up`].
-    pub(crate) fn connect_rtp(&self, id: &Id, remote: SocketAddr) -> Result<(), Refusal> {
-        let Some(Link::Rtp(rtp)) = self.roster.get(id).map(|person| &person.link) else {
-            return Ok(());
-        };
-        let connected = rtp.leg.connect(remote);
-        connected.map_err(|error| Refusal::Unknown(error.to_string()))
-    }
-
-    /// Somebody by plain RTP is sent to from now on: others are told.
+    /// Somebody by plain RTP is where it is sent to from now on: others are told.
     pub(crate) fn rtp_came_up(&mut self, id: &Id, remote: SocketAddr) {
         let Some(person) = self.roster.get_mut(id) else {
             return;
@@ -71,9 +61,11 @@ impl RoomState {
             return;
         };
         rtp.offered = false;
-        rtp.remote = Some(remote);
-        let handle = person.handle.id();
-        self.came_up(id, handle);
+        rtp.options.remote = Some(remote);
+        rtp.leg.connect(&rtp.options);
+        if !person.setup {
+            self.up(id);
+        }
     }
 
     /// Media flows to and from somebody: others are told, if that is news.
@@ -82,12 +74,18 @@ impl RoomState {
         let Some(person) = person.filter(|person| person.is(handle) && !person.setup) else {
             return;
         };
-        if matches!(person.link, Link::None) {
-            return;
+        if !matches!(person.link, Link::None) {
+            self.up(id);
         }
-        person.setup = true;
-        self.connect(id);
-        self.tell_shown(id);
+    }
+
+    /// Media flows to and from somebody, which is news to others.
+    fn up(&mut self, id: &Id) {
+        if let Some(person) = self.roster.get_mut(id) {
+            person.setup = true;
+            self.connect(id);
+            self.tell_shown(id);
+        }
     }
 
     /// Puts somebody whose media is up into the mix, in the place of what it was there before.
@@ -128,9 +126,9 @@ impl RoomState {
             true => "talking",
             false => "stopped-talking",
         };
-        let (id, handle) = (person.id.clone(), person.handle.clone());
+        let (id, who) = (person.id.clone(), person.who.clone());
         let event = self.told(what).with("id", id.to_json());
-        self.notify(Some(&handle), || event.clone().into());
+        self.notify(who.handle(), || event.clone().into());
         self.tell(Audience::Listening, event);
     }
 

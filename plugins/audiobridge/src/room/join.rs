@@ -5,7 +5,7 @@ use portunus_dsp::AudioCodec;
 use portunus_resources::Id;
 
 use super::participant::Recorded;
-use super::{Audience, Link, Participant, RecordWish, RoomState};
+use super::{Audience, Link, Participant, RecordWish, RoomState, Who};
 use crate::refusal::Refusal;
 use crate::settings::Settings;
 
@@ -55,13 +55,13 @@ impl RoomState {
     }
 
     /// Lets somebody in; the others are still to be told, see [`RoomState::tell_joined`].
-    pub(crate) fn join(&mut self, handle: &Handle, join: Join) {
+    pub(crate) fn join(&mut self, who: Who, join: Join) {
         let number = self.roster.next_number();
         let id = join.id.clone();
         let person = Participant {
             id: join.id,
             number,
-            handle: handle.clone(),
+            who,
             admin: join.admin,
             settings: join.settings,
             link: join.link,

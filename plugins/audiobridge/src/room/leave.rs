@@ -26,12 +26,16 @@ impl RoomState {
         if !self.has(id, handle) {
             return false;
         }
-        let Some(person) = self.remove(id) else {
-            return false;
-        };
-        self.tell(told, self.event().with("leaving", id.to_json()));
-        self.notify_left(&person);
+        self.gone(id, told);
         true
+    }
+
+    /// Somebody is gone: takes it out, and tells others.
+    pub(super) fn gone(&mut self, id: &Id, told: Audience<'_>) {
+        if let Some(person) = self.remove(id) {
+            self.tell(told, self.event().with("leaving", id.to_json()));
+            self.notify_left(&person);
+        }
     }
 
     /// Throws somebody out, as `client` asked for, if a client did.
@@ -42,7 +46,7 @@ impl RoomState {
             return Ok(());
         };
         self.notify_about(client, "kicked", id);
-        person.handle.close_pc();
+        person.who.close("thrown out of the room");
         self.tell(Audience::All, self.event().with("leaving", id.to_json()));
         self.notify_left(&person);
         Ok(())
@@ -53,7 +57,7 @@ impl RoomState {
         for person in self.remove_all() {
             person.push(self.event().with("kicked_all", person.id.to_json()));
             self.notify_about(client, "kicked_all", &person.id);
-            person.handle.close_pc();
+            person.who.close("thrown out of the room");
         }
         // These have no id.
         for handle in self.listeners.take_all() {
@@ -68,12 +72,13 @@ impl RoomState {
         let event = self.told("destroyed").with_some("reason", reason);
         for person in self.remove_all() {
             person.push(event.clone());
-            person.handle.close_pc();
+            person.who.close("the room has ended");
         }
         for handle in self.listeners.take_all() {
             handle.push(None, event.clone(), None);
             handle.close_pc();
         }
+        self.phones.end_all();
         self.forwarders.clear(&self.media);
         for number in self.announcements.take_all() {
             self.sound.stop_announcement(number);
@@ -99,7 +104,7 @@ impl RoomState {
     fn part(&self, person: &mut Participant) {
         self.sound.leave(person.number);
         person.recorded.running = None;
-        if let Link::Rtp(_) = person.link {
+        if let Link::Rtp(_) | Link::Phone(_) = person.link {
             person.link = Link::None;
         }
     }

@@ -4,7 +4,9 @@
 //! who hears the mix without being there. The sound itself is made elsewhere: [`AudioRoom`] is the way to it.
 
 mod announcements;
+mod callers;
 mod configure;
+mod dialled;
 mod forwarders;
 mod hearing;
 mod join;
@@ -21,10 +23,10 @@ mod telling;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use portunus_audio::AudioRoom;
-use portunus_core::Fields;
 use portunus_core::events::PluginEvents;
 use portunus_core::media::MediaPlane;
 use portunus_core::record::{Format, Recorder, WeakSession};
+use portunus_core::{Doors, Fields};
 use portunus_resources::{AllowedTokens, Id, Resource};
 
 use crate::config::ConfiguredRoom;
@@ -32,16 +34,19 @@ use crate::forward::StaticForwarder;
 use crate::options::RoomOptions;
 use crate::refusal::Refusal;
 
+pub(crate) use callers::PhoneEntrance;
+pub(crate) use dialled::MAX_DIALLED;
 pub(crate) use forwarders::StreamIds;
 pub(crate) use hearing::hear;
 pub(crate) use join::Join;
-pub(crate) use participant::{Link, PeerLink, RecordWish, RtpLink};
+pub(crate) use participant::{Link, PeerLink, RecordWish, RtpLink, Who};
 pub(crate) use recording::{record_mix, record_people};
 pub(crate) use state::shown;
 
 use participant::Participant;
 
 use announcements::Announcements;
+use dialled::DialledPhones;
 use forwarders::Forwarders;
 use listeners::Listeners;
 use recording::MixFile;
@@ -71,6 +76,7 @@ pub(crate) struct RoomState {
     announcements: Announcements,
     listeners: Listeners,
     mix_file: MixFile,
+    pub(crate) phones: DialledPhones,
     sound: Arc<AudioRoom>,
     media: MediaPlane,
     recorder: Recorder,
@@ -90,6 +96,7 @@ pub(crate) struct Means {
     pub(crate) recorder: Recorder,
     pub(crate) events: PluginEvents,
     pub(crate) stream_ids: Arc<StreamIds>,
+    pub(crate) doors: Doors,
 }
 
 impl Resource for Room {
@@ -140,6 +147,7 @@ impl Room {
             announcements: Announcements::default(),
             listeners: Listeners::default(),
             mix_file: MixFile::default(),
+            phones: DialledPhones::new(means.doors),
             sound: Arc::new(means.sound),
             media: means.media,
             recorder: means.recorder,
@@ -162,7 +170,7 @@ impl Room {
 impl RoomState {
     /// Whether somebody is in it, or hears it.
     fn is_used(&self) -> bool {
-        self.roster.len() > 0 || !self.listeners.is_empty()
+        self.roster.len() > 0 || !self.listeners.is_empty() || self.phones.len() > 0
     }
 
     /// Checks that a request may manage the room.

@@ -22,6 +22,7 @@ impl RoomState {
             return Ok(false);
         }
         person.settings.muted = muted;
+        person.who.muted(muted);
         self.remix(id);
         if let Some(person) = self.roster.get(id) {
             let event = self.event().with("participants", self.alone(person));

@@ -36,7 +36,7 @@ impl RoomState {
 
     /// Somebody has joined, or has set how it is heard.
     pub(super) fn notify_settings(&self, person: &Participant, event: &str) {
-        self.notify(Some(&person.handle), || {
+        self.notify(person.who.handle(), || {
             let settings = &person.settings;
             let spatial = self.options.spatial.then_some(settings.position);
             self.notice(event)
@@ -55,7 +55,7 @@ impl RoomState {
 
     /// Somebody is gone.
     pub(super) fn notify_left(&self, person: &Participant) {
-        self.notify(Some(&person.handle), || {
+        self.notify(person.who.handle(), || {
             self.notice("left")
                 .with("id", person.id.to_json())
                 .with_some("display", person.settings.display.as_deref())

@@ -1,15 +1,15 @@
 //! Someone who has joined a room.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
-use portunus_audio::{Out, RtpLeg};
+use portunus_audio::{Out, RtpLeg, RtpLegOptions};
 use portunus_core::media::{SourceRef, TrackRef};
 use portunus_core::record::{Format, JointRecording, RecordedMedia};
-use portunus_core::{Handle, HandleId, Object};
+use portunus_core::{CallerNews, Handle, HandleId, Object};
 use portunus_dsp::{ParticipantId, ParticipantOptions};
 use portunus_resources::Id;
 use serde_json::Value;
+use tokio::sync::mpsc;
 
 use crate::codec::sdp_codec;
 use crate::line::Line;
@@ -22,7 +22,7 @@ pub(crate) struct Participant {
     pub(super) id: Id,
     /// What the mixer knows it by.
     pub(super) number: ParticipantId,
-    pub(super) handle: Handle,
+    pub(super) who: Who,
     /// It has shown the room's secret: it is heard in a room that is muted, too.
     pub(super) admin: bool,
     pub(super) settings: Settings,
@@ -31,6 +31,49 @@ pub(crate) struct Participant {
     pub(super) setup: bool,
     pub(super) talking: bool,
     pub(super) recorded: Recorded,
+}
+
+/// Who a participant is.
+#[derive(Debug, Clone)]
+pub(crate) enum Who {
+    /// A client of this plugin.
+    Client(Handle),
+    /// Somebody on a telephone, whom another plugin has brought in; it is told what becomes of the caller.
+    Caller(mpsc::Sender<CallerNews>),
+}
+
+impl Who {
+    /// The handle of a client.
+    pub(crate) fn handle(&self) -> Option<&Handle> {
+        match self {
+            Who::Client(handle) => Some(handle),
+            Who::Caller(_) => None,
+        }
+    }
+
+    /// Tells a client something. Callers hear the room, and nothing else of it.
+    fn push(&self, event: impl Into<Value>) {
+        if let Who::Client(handle) = self {
+            handle.push(None, event, None);
+        }
+    }
+
+    /// It is out of the room, and loses its media.
+    pub(super) fn close(&self, why: &'static str) {
+        match self {
+            Who::Client(handle) => handle.close_pc(),
+            // A queue that is full belongs to a caller who is told that it is out already.
+            Who::Caller(tell) => drop(tell.try_send(CallerNews::Out(why))),
+        }
+    }
+
+    /// It was muted, or is heard again; a client sees that in what all are told.
+    pub(super) fn muted(&self, muted: bool) {
+        if let Who::Caller(tell) = self {
+            // A caller who does not listen finds out when it speaks.
+            let _ = tell.try_send(CallerNews::Muted(muted));
+        }
+    }
 }
 
 /// How media flows to and from a participant.
@@ -42,6 +85,8 @@ pub(crate) enum Link {
     Peer(PeerLink),
     /// By plain RTP.
     Rtp(RtpLink),
+    /// By a telephone.
+    Phone(Arc<RtpLeg>),
 }
 
 /// An m-line of the participant's PeerConnection.
@@ -55,16 +100,14 @@ pub(crate) struct PeerLink {
 #[derive(Debug)]
 pub(crate) struct RtpLink {
     pub(crate) leg: Arc<RtpLeg>,
-    /// The payload type of what is sent.
-    pub(crate) pt: u8,
+    /// What is sent both ways, and where to.
+    pub(crate) options: RtpLegOptions,
     /// In-band FEC is sent.
     pub(crate) fec: bool,
     /// Its packets say how loud they are.
     pub(crate) levels: bool,
     /// The address that it was told.
     pub(crate) local_ip: String,
-    /// Where is sent to.
-    pub(crate) remote: Option<SocketAddr>,
     /// Where is sent to is still to be said.
     pub(crate) offered: bool,
 }
@@ -90,12 +133,12 @@ pub(crate) struct RecordWish {
 impl Participant {
     /// Whether it is the client of this handle.
     pub(crate) fn is(&self, handle: HandleId) -> bool {
-        self.handle.id() == handle
+        self.who.handle().is_some_and(|own| own.id() == handle)
     }
 
     /// Tells the client something.
     pub(super) fn push(&self, event: impl Into<Value>) {
-        self.handle.push(None, event, None);
+        self.who.push(event);
     }
 
     /// As others see it; `full` says whether it talks, too, as those are told who have just come.
@@ -118,7 +161,7 @@ impl Participant {
     /// Whether its packets say how loud they are, and the room wants to know.
     pub(super) fn has_levels(&self, room: &RoomOptions) -> bool {
         let said = match &self.link {
-            Link::None => false,
+            Link::None | Link::Phone(_) => false,
             Link::Peer(peer) => peer.line.levels,
             Link::Rtp(rtp) => rtp.levels,
         };
@@ -128,7 +171,7 @@ impl Participant {
     /// The same for the mixer.
     pub(super) fn mixed(&self, room: &RoomOptions) -> ParticipantOptions {
         let fec = match &self.link {
-            Link::None => false,
+            Link::None | Link::Phone(_) => false,
             Link::Peer(peer) => peer.line.fec,
             Link::Rtp(rtp) => rtp.fec,
         };
@@ -149,9 +192,10 @@ impl Participant {
             Link::Rtp(rtp) => {
                 let source = rtp.leg.source();
                 // Until it is known where it is there is nowhere to send to.
-                let out = rtp.remote.map(|_| Out::Leg(Arc::clone(&rtp.leg)));
+                let out = rtp.options.remote.map(|_| Out::Leg(Arc::clone(&rtp.leg)));
                 (Some(source), out)
             }
+            Link::Phone(leg) => (Some(leg.source()), Some(Out::Leg(Arc::clone(leg)))),
         }
     }
 

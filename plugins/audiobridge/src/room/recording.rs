@@ -12,7 +12,7 @@ use portunus_resources::Id;
 use serde_json::Value;
 
 use super::participant::{Link, Participant};
-use super::{RecordWish, Room, RoomState};
+use super::{RecordWish, Room, RoomState, Who};
 use crate::options::RecordFormat;
 use crate::refusal::Refusal;
 
@@ -126,10 +126,15 @@ impl RoomState {
         let (source, mid) = match &person.link {
             Link::None => return,
             Link::Peer(peer) => (
-                person.handle.track(peer.line.mid).map(Into::into),
+                person
+                    .who
+                    .handle()
+                    .and_then(|handle| handle.track(peer.line.mid))
+                    .map(Into::into),
                 Some(peer.line.mid),
             ),
             Link::Rtp(rtp) => (Some(rtp.leg.source()), None),
+            Link::Phone(leg) => (Some(leg.source()), None),
         };
         let mid = mid.map(|mid| mid.as_str().to_owned());
         let Some(from) = source else {
@@ -152,7 +157,16 @@ impl RoomState {
             }],
         };
         let tell = move |news: RecordingNews<'_>| told(&event, &wish, news);
-        person.recorded.running = person.handle.record_jointly(spec, tell);
+        person.recorded.running = match &person.who {
+            Who::Client(handle) => handle.record_jointly(spec, tell),
+            // Nobody is there to be told.
+            Who::Caller(_) => recorder
+                .joint(&self.media, spec)
+                .inspect_err(
+                    |error| tracing::warn!(%room, %id, "a caller is not recorded: {error}"),
+                )
+                .ok(),
+        };
     }
 
     /// Lets what somebody sends into its recording, or not, as it is let into the mix.

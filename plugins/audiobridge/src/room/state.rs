@@ -23,7 +23,7 @@ impl RoomState {
         let levels = person.has_levels(&self.options);
         let rtp = match &person.link {
             Link::Rtp(rtp) => Some(rtp.state()),
-            Link::None | Link::Peer(_) => None,
+            Link::None | Link::Peer(_) | Link::Phone(_) => None,
         };
         let mixed = person.mixed(&self.options);
         Some(
@@ -86,7 +86,7 @@ pub(crate) fn shown(stats: &ParticipantStats) -> Object {
 
 impl RtpLink {
     fn state(&self) -> Object {
-        let remote = self.remote;
+        let remote = self.options.remote;
         Object::new()
             .with("local-ip", self.local_ip.as_str())
             .with("local-port", self.leg.port())

@@ -43,14 +43,14 @@ impl World {
         let agent = Mutex::new(Some(agent));
         let server = TestServer::with(CoreConfig::default(), |media| {
             let (context, news) = MediaContext::new(&config, media.clone(), None);
-            let commands = Box::new(move |command| {
+            let commands = Arc::new(move |command| {
                 let _ = told.send(command);
             });
             let agent = agent.lock().unwrap().take().unwrap();
             vec![Arc::new(Sip::on(
                 config.clone(),
                 context,
-                commands,
+                (commands, None),
                 agent,
                 news,
             ))]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use portunus_core::audio::{AudioConfig, AudioThreads};
 use portunus_core::events::{EventBus, EventFilter};
 use portunus_core::record::Recorder;
-use portunus_core::{ConfiguredPlugin, Networks, Plugin, PluginContext, Reply};
+use portunus_core::{ConfiguredPlugin, Doors, Networks, Plugin, PluginContext, Reply};
 use portunus_echotest::EchoTest;
 use portunus_media::MediaPlane;
 use portunus_streaming::{Streaming, StreamingConfig};
@@ -28,6 +28,7 @@ async fn plugin<P: ConfiguredPlugin>(
         recorder,
         outgoing: Networks::default(),
         events,
+        doors: Doors::default(),
     };
     let plugin = P::from_config(config, context).await;
     (Arc::new(plugin.unwrap()), watcher)

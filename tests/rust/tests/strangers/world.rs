@@ -8,7 +8,10 @@ use portunus_audiobridge::{AudioBridge, AudioBridgeConfig, ConfiguredRoom as Con
 use portunus_core::audio::{AudioConfig, AudioThreads};
 use portunus_core::record::{Recorder, RecorderConfig};
 use portunus_core::testing::{Line, TestClient, TestServer, everywhere, jsep};
-use portunus_core::{CoreConfig, Networks, Plugin, Requester, Right, StoredToken};
+use portunus_core::events::EventBus;
+use portunus_core::{
+    CoreConfig, Doors, Networks, Plugin, PluginContext, Requester, Right, StoredToken,
+};
 use portunus_echotest::EchoTest;
 use portunus_nosip::{NoSip, NoSipConfig};
 use portunus_recordplay::{RecordPlay, RecordPlayConfig};
@@ -109,9 +112,17 @@ impl World {
             let voicemail = VoiceMail::new(VoiceMailConfig::default(), media.clone(), &with);
             let recordplay = RecordPlay::open(recordplay, media.clone(), &with).await;
             let nosip = NoSip::new(&NoSipConfig::default(), media.clone(), Networks::default());
-            let sip = Sip::start(SipConfig::default(), media.clone(), Networks::default());
             let videoroom = VideoRoom::new(videoroom, media.clone(), with.clone());
             let audio = AudioThreads::new(AudioConfig::default(), media.clone(), with.clone());
+            let context = PluginContext {
+                media: media.clone(),
+                recorder: with.clone(),
+                audio: audio.clone(),
+                outgoing: Networks::default(),
+                events: EventBus::default(),
+                doors: Doors::default(),
+            };
+            let sip = Sip::start(SipConfig::default(), context);
             let audiobridge = AudioBridge::new(audiobridge, media, with, audio);
             let textroom = TextRoom::new(textroom);
             let plugins: Vec<Arc<dyn Plugin>> = vec![

@@ -1,0 +1,164 @@
+//! The media of a call that ends in the server: no client, and audio only.
+
+use std::sync::Arc;
+
+use portunus_core::Pt;
+use portunus_core::audio::AudioCodec;
+use portunus_core::media::SourceRef;
+use portunus_core::sdp::negotiated::Codec;
+use portunus_core::sdp::plain::{FarSession, LocalEnd, LocalPorts, PlainSession, Ports};
+use portunus_core::sdp::{
+    AnswerOptions, CodecName, Description, Direction, Kind, MediaOffer, OfferOptions,
+};
+use portunus_leg::{Leg, LegGates, LegNews, LegOptions, Medium};
+use tokio::sync::mpsc;
+
+use crate::media::fill;
+use crate::side::{first_codec, remote};
+use crate::{CallError, CallSettings};
+
+/// What is taken of a telephone, the best first.
+const CODECS: [AudioCodec; 3] = [AudioCodec::Opus, AudioCodec::Pcma, AudioCodec::Pcmu];
+
+/// The payload type of telephone events in our offers.
+const DTMF: Pt = Pt(101);
+
+/// News of a leg that wait to be taken.
+const NEWS: usize = 64;
+
+/// The media of a call between a far end and the server itself, such as of a caller in an audio room. To drop it ends it, once nobody
+/// else has its leg.
+#[derive(Debug)]
+pub struct ServerCall {
+    settings: Arc<CallSettings>,
+    session: PlainSession,
+    leg: Arc<Leg>,
+}
+
+impl ServerCall {
+    /// No call yet. What happens to its leg comes by what is returned.
+    pub fn new(settings: Arc<CallSettings>) -> Result<(Self, mpsc::Receiver<LegNews>), CallError> {
+        let (tell, news) = mpsc::channel(NEWS);
+        let options = LegOptions {
+            ports: settings.ports.first()..=settings.ports.last(),
+            interface: settings.interface.clone(),
+            dscp: settings.dscp_audio,
+            silence: settings.silence,
+            ..LegOptions::new(Medium::Audio, tell)
+        };
+        let leg = Leg::open(&settings.media, options)?;
+        let call = ServerCall {
+            session: PlainSession::new(true, false),
+            settings,
+            leg: Arc::new(leg),
+        };
+        Ok((call, news))
+    }
+
+    /// The leg, to be given to an audio room.
+    pub fn leg(&self) -> &Arc<Leg> {
+        &self.leg
+    }
+
+    /// What comes from the far end.
+    pub fn source(&self) -> SourceRef {
+        self.leg.source()
+    }
+
+    /// The codec that is agreed on; none: there is nothing in common.
+    pub fn codec(&self) -> Option<AudioCodec> {
+        let agreed = self.session.agreed_on(Kind::Audio)?;
+        audio_codec(first_codec(agreed)?.codec)
+    }
+
+    /// Takes the far end's offer, and gives the answer: with the best codec that both have, if there is one, and telephone events.
+    pub fn answer(&mut self, offer: &str) -> Result<String, CallError> {
+        self.check_far(offer)?;
+        let mut session = self.session.clone();
+        let taken = session.take_offer(offer, None)?;
+        let mut options = AnswerOptions::default();
+        options.audio.codecs = CODECS.map(name).to_vec();
+        options.audio.dtmf = true;
+        options.video.codecs = Vec::new();
+        options.data = false;
+        let said = Description::answer(&taken.description, &options);
+        let answer = session.answer(&said, &self.local(), None, &mut fill)?;
+        self.session = session;
+        self.apply();
+        Ok(answer)
+    }
+
+    /// An offer to the far end.
+    pub fn offer(&mut self) -> Result<String, CallError> {
+        let mut audio = MediaOffer::new(Kind::Audio, Direction::SendRecv);
+        for codec in CODECS {
+            audio.add_codec(name(codec), None, None);
+        }
+        audio.add_dtmf(DTMF);
+        let said = Description::offer(OfferOptions {
+            name: "Portunus".to_owned(),
+            session_id: String::new(),
+            media: vec![audio],
+        });
+        let local = self.local();
+        Ok(self.session.offer(&said, &local, None, &mut fill)?)
+    }
+
+    /// Takes the far end's answer. It may come again, as after early media.
+    pub fn accept_answer(&mut self, sdp: &str) -> Result<(), CallError> {
+        self.check_far(sdp)?;
+        self.session.accept_answer(sdp, None)?;
+        self.apply();
+        Ok(())
+    }
+
+    /// Has the leg do what is agreed on.
+    fn apply(&self) {
+        let Some(agreed) = self.session.agreed_on(Kind::Audio) else {
+            return self.leg.set_gates(LegGates {
+                send: false,
+                receive: false,
+            });
+        };
+        self.leg.set_remote(remote(agreed, self.settings.latching));
+        self.leg.set_gates(LegGates {
+            send: agreed.far_direction.receives(),
+            receive: true,
+        });
+    }
+
+    fn local(&self) -> LocalEnd {
+        LocalEnd {
+            address: self.settings.address,
+            ports: Ports {
+                audio: Some(LocalPorts {
+                    rtp: self.leg.port(),
+                    rtcp: self.leg.rtcp_port(),
+                }),
+                video: None,
+            },
+            rtcp_mux: true,
+        }
+    }
+
+    fn check_far(&self, sdp: &str) -> Result<(), CallError> {
+        self.settings.check_far(&FarSession::parse(sdp)?)
+    }
+}
+
+const fn name(codec: AudioCodec) -> CodecName {
+    match codec {
+        AudioCodec::Opus => CodecName::Opus,
+        AudioCodec::Pcma => CodecName::Pcma,
+        AudioCodec::Pcmu => CodecName::Pcmu,
+    }
+}
+
+const fn audio_codec(codec: Codec) -> Option<AudioCodec> {
+    match codec {
+        Codec::Opus => Some(AudioCodec::Opus),
+        Codec::Pcma => Some(AudioCodec::Pcma),
+        Codec::Pcmu => Some(AudioCodec::Pcmu),
+        _ => None,
+    }
+}

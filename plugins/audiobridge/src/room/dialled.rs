@@ -1,0 +1,97 @@
+//! Telephones that a room has called.
+
+use std::collections::BTreeMap;
+
+use portunus_core::{DialId, DialNews, Doors, Handle, Object};
+use serde_json::Value;
+
+use super::{Room, RoomState};
+
+/// Calls that a room makes at the same time at most, answered ones too.
+pub(crate) const MAX_DIALLED: usize = 64;
+
+/// The telephones that a room has called, from the request to the end of the call.
+#[derive(Debug)]
+pub(crate) struct DialledPhones {
+    doors: Doors,
+    calls: BTreeMap<DialId, String>,
+}
+
+impl DialledPhones {
+    pub(super) fn new(doors: Doors) -> Self {
+        Self {
+            doors,
+            calls: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.calls.len()
+    }
+
+    pub(crate) fn add(&mut self, call: DialId, to: String) {
+        self.calls.insert(call, to);
+    }
+
+    fn remove(&mut self, call: DialId) {
+        self.calls.remove(&call);
+    }
+
+    /// Ends a call; false if the room makes no such call.
+    pub(crate) fn end(&mut self, call: DialId) -> bool {
+        let known = self.calls.contains_key(&call);
+        let telephone = self.doors.telephone().filter(|_| known);
+        telephone.is_some_and(|telephone| telephone.end(call))
+    }
+
+    /// Ends all of them.
+    pub(super) fn end_all(&mut self) {
+        for call in std::mem::take(&mut self.calls).into_keys() {
+            if let Some(telephone) = self.doors.telephone() {
+                telephone.end(call);
+            }
+        }
+    }
+}
+
+impl RoomState {
+    /// How a call goes, as whoever has asked for it and whoever watches the server are told.
+    fn progress(&self, about: Object, call: DialId, news: &DialNews) -> Object {
+        let about = about.with("call", call.0);
+        match news {
+            DialNews::Ringing => about.with("status", "ringing"),
+            DialNews::Answered(id) => about
+                .with("status", "answered")
+                .with_some("id", self.caller_id(id)),
+            DialNews::Ended { code, reason } => about
+                .with("status", "ended")
+                .with("code", *code)
+                .with("reason", reason.as_str()),
+        }
+    }
+
+    /// The participant whose id reads so, as clients see it.
+    fn caller_id(&self, id: &str) -> Option<Value> {
+        let mut ids = self.roster.iter().map(|person| &person.id);
+        ids.find(|own| own.to_string() == id)
+            .map(portunus_resources::Id::to_json)
+    }
+}
+
+impl Room {
+    /// Something has happened to a call of the room: tells `client`, if it is a client that has asked for the call.
+    pub(crate) fn dialled(&self, call: DialId, news: &DialNews, client: Option<&Handle>) {
+        let mut state = self.lock();
+        if let DialNews::Ended { .. } = news {
+            state.phones.remove(call);
+        }
+        state.notify(client, || {
+            let notice = state.notice("dialled");
+            state.progress(notice, call, news).into()
+        });
+        let event = state.progress(state.event(), call, news);
+        if let Some(client) = client {
+            client.push(None, event, None);
+        }
+    }
+}

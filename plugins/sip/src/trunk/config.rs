@@ -1,0 +1,208 @@
+//! Trunks: who may call audio rooms by telephone, and by whom rooms call telephones.
+
+use portunus_core::Network;
+use std::net::IpAddr;
+
+use portunus_core::configuration::Section;
+use portunus_sip::message::{Host, SipUri, Uri};
+use serde::{Deserialize, Serialize};
+
+/// A trunk: a telephone provider or exchange.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TrunkConfig {
+    /// Its name, which `dial_out` may give.
+    pub name: String,
+    /// The networks that its calls come from, and where SIP may go to besides the server's outgoing networks; empty: it calls nobody.
+    pub from: Vec<Network>,
+    /// The user that it has to show the password of when it calls (digest); empty: its address is enough.
+    pub caller_user: String,
+    /// That password.
+    pub caller_password: String,
+    /// What called numbers begin with before the number of the room.
+    pub prefix: String,
+    /// The room that all its calls go to, whatever was called; empty: the one with the called number.
+    pub room: String,
+    /// The server that telephones are called by: a `sip:` URI; empty: none are called.
+    pub server: String,
+    /// Who calls: a `sip:` URI, which the provider gives.
+    pub identity: String,
+    /// The user of the digest to the server; empty: that of the identity.
+    pub user: String,
+    /// Its password.
+    pub password: String,
+    /// Whether the identity is registered at the server, so that calls find their way here.
+    pub register: bool,
+    /// What numbers that are called begin with, such as `+49`; empty: any number.
+    pub numbers: Vec<String>,
+    /// Calls at a time, both ways.
+    pub max_calls: usize,
+}
+
+impl Default for TrunkConfig {
+    fn default() -> Self {
+        TrunkConfig {
+            name: String::new(),
+            from: Vec::new(),
+            caller_user: String::new(),
+            caller_password: String::new(),
+            prefix: String::new(),
+            room: String::new(),
+            server: String::new(),
+            identity: String::new(),
+            user: String::new(),
+            password: String::new(),
+            register: false,
+            numbers: Vec::new(),
+            max_calls: 30,
+        }
+    }
+}
+
+/// Checks the trunks of a section.
+pub(crate) fn check(trunks: &[TrunkConfig], section: &mut Section<'_>) {
+    for (n, trunk) in trunks.iter().enumerate() {
+        let is_named = !trunk.name.is_empty();
+        section.require(&["trunks"], is_named, "each trunk needs a name");
+        let is_first = trunks.iter().take(n).all(|other| other.name != trunk.name);
+        section.require(&["trunks"], is_first, "two trunks have the same name");
+        let pair = (
+            trunk.caller_user.is_empty(),
+            trunk.caller_password.is_empty(),
+        );
+        let text = "a trunk needs both of caller_user and caller_password, or none";
+        section.require(&["trunks"], pair.0 == pair.1, text);
+        let is_sip = |uri: &str| uri.is_empty() || sip(uri).is_some();
+        let text = "server and identity of a trunk are sip: URIs";
+        section.require(
+            &["trunks"],
+            is_sip(&trunk.server) && is_sip(&trunk.identity),
+            text,
+        );
+        let text = "a trunk with a server needs an identity";
+        let has_identity = trunk.server.is_empty() || !trunk.identity.is_empty();
+        section.require(&["trunks"], has_identity, text);
+        let text = "a trunk registers at its server: that is missing";
+        section.require(
+            &["trunks"],
+            !trunk.register || !trunk.server.is_empty(),
+            text,
+        );
+        section.require(
+            &["trunks"],
+            trunk.max_calls > 0,
+            "max_calls of a trunk is 1 at least",
+        );
+    }
+}
+
+/// A `sip:` URI.
+fn sip(uri: &str) -> Option<SipUri> {
+    uri.parse::<Uri>().ok()?.as_sip().cloned()
+}
+
+impl TrunkConfig {
+    /// Where telephones are called by, and who calls; none if none are called.
+    pub(crate) fn outgoing(&self) -> Option<(SipUri, SipUri)> {
+        sip(&self.server).zip(sip(&self.identity))
+    }
+
+    /// Whether calls from this address are the trunk's.
+    pub(crate) fn calls_from(&self, address: IpAddr) -> bool {
+        self.from.iter().any(|network| network.contains(address))
+    }
+
+    /// Whether the trunk is at this address: one that it calls from, or that of its server.
+    pub(crate) fn is_at(&self, address: IpAddr) -> bool {
+        let server = sip(&self.server).map(|uri| uri.host);
+        self.calls_from(address) || server == Some(Host::Address(address.to_canonical()))
+    }
+
+    /// The networks that its calls come from: first addresses, with lengths of prefixes.
+    pub(crate) fn networks(&self) -> impl Iterator<Item = (IpAddr, u8)> {
+        self.from.iter().map(Network::parts)
+    }
+
+    /// The room that a call to this number goes to; none if the number is not the trunk's.
+    pub(crate) fn room_of(&self, called: &str) -> Option<String> {
+        if !self.room.is_empty() {
+            return Some(self.room.clone());
+        }
+        let room = called.strip_prefix(&self.prefix)?;
+        (!room.is_empty()).then(|| room.to_owned())
+    }
+
+    /// The URI of a number that may be called; none if it is no number, or not one that the trunk calls.
+    pub(crate) fn callee(&self, to: &str) -> Result<Uri, NotCalled> {
+        let host = sip(&self.server).ok_or(NotCalled::NoServer)?;
+        let number = to.strip_prefix("tel:").unwrap_or(to);
+        let number: String = number.chars().filter(|c| !" -()./".contains(*c)).collect();
+        let is_number = |text: &str| {
+            let digits = text.strip_prefix('+').unwrap_or(text);
+            !digits.is_empty()
+                && digits.len() <= 32
+                && digits
+                    .bytes()
+                    .all(|c| c.is_ascii_digit() || c == b'*' || c == b'#')
+        };
+        if !is_number(&number) {
+            return Err(NotCalled::NoNumber);
+        }
+        let begins = |with: &String| number.starts_with(with.as_str());
+        if !self.numbers.is_empty() && !self.numbers.iter().any(begins) {
+            return Err(NotCalled::Forbidden);
+        }
+        Ok(host.with_user(&number).into())
+    }
+}
+
+/// Why a number is not called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NotCalled {
+    NoServer,
+    NoNumber,
+    Forbidden,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn rooms_are_called_by_their_numbers() {
+        let trunk = TrunkConfig {
+            prefix: "+4930123".to_owned(),
+            ..TrunkConfig::default()
+        };
+        assert_eq!(trunk.room_of("+49301231234").as_deref(), Some("1234"));
+        assert_eq!(trunk.room_of("+4930123"), None);
+        assert_eq!(trunk.room_of("+1202"), None);
+        let one = TrunkConfig {
+            room: "9".to_owned(),
+            ..trunk
+        };
+        assert_eq!(one.room_of("whoever").as_deref(), Some("9"));
+    }
+
+    #[test]
+    fn numbers_are_called_that_the_trunk_may_call() {
+        let trunk = TrunkConfig {
+            server: "sip:provider.example:5070".to_owned(),
+            numbers: vec!["+49".to_owned(), "110".to_owned()],
+            ..TrunkConfig::default()
+        };
+        let callee = |to: &str| trunk.callee(to).map(|uri| uri.to_string());
+        let ok = Ok("sip:+4930555@provider.example:5070".to_owned());
+        assert_eq!(callee("+49 (30) 555"), ok);
+        assert_eq!(callee("tel:+49-30-555"), ok);
+        assert_eq!(callee("+1202555"), Err(NotCalled::Forbidden));
+        for no in ["", "+", "sip:ann@evil.example", "49;ext=1", "12@x"] {
+            assert_eq!(callee(no), Err(NotCalled::NoNumber), "{no}");
+        }
+        assert_eq!(
+            TrunkConfig::default().callee("110"),
+            Err(NotCalled::NoServer)
+        );
+    }
+}

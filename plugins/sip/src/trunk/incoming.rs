@@ -1,0 +1,129 @@
+//! Calls of a trunk to audio rooms.
+
+use std::sync::Arc;
+
+use portunus_call::ServerCall;
+use portunus_core::Entrance;
+use portunus_sip::agent::{AgentEvent, CallId};
+use portunus_sip::message::Uri;
+use tokio::sync::mpsc;
+
+use super::talk::{Deed, Talk};
+use super::visit::{Farewell, Pin};
+use super::{Line, Office};
+use crate::seen::Seen;
+
+/// A call that a trunk has made.
+pub(super) struct Incoming {
+    pub(super) call: CallId,
+    pub(super) invite: Seen,
+    /// The number of the room.
+    pub(super) room: String,
+    /// Taken as long as the call goes on.
+    pub(super) line: Line,
+}
+
+/// Answers a call, and stays with it to its end.
+pub(super) async fn attend(
+    office: Arc<Office>,
+    incoming: Incoming,
+    events: mpsc::Receiver<AgentEvent>,
+) {
+    let Incoming {
+        call,
+        invite,
+        room,
+        line: _line,
+    } = incoming;
+    let reject = |code| office.reject(call, code);
+    let Some(entrance) = office
+        .doors
+        .audio_rooms()
+        .and_then(|rooms| rooms.entrance(&room))
+    else {
+        tracing::info!(%call, room, "a call to a room that is not there");
+        return reject(404);
+    };
+    let (media, legs) = match ServerCall::new(office.call.clone()) {
+        Ok(opened) => opened,
+        Err(error) => {
+            tracing::warn!(%call, "a call is refused: {error}");
+            return reject(503);
+        }
+    };
+    let mut talk = Talk {
+        office: Arc::clone(&office),
+        call,
+        media,
+        legs,
+        events,
+    };
+    let offer = invite.sdp();
+    let is_ours = offer.is_none();
+    let sdp = match &offer {
+        Some(offer) => talk.media.answer(offer),
+        None => talk.media.offer(),
+    };
+    let sdp = match sdp {
+        Ok(sdp) if is_ours || talk.media.codec().is_some() => sdp,
+        Ok(_) => return talk.reject(488),
+        Err(error) => {
+            tracing::debug!(%call, "the offer of a call is refused: {error}");
+            return talk.reject(488);
+        }
+    };
+    talk.accept(sdp);
+    match visit(&mut talk, &*entrance, &invite).await {
+        Farewell::Ended { code, reason } => {
+            tracing::debug!(%call, code, reason, "a call has ended")
+        }
+        Farewell::HangUp => {
+            talk.hang_up();
+            while !matches!(talk.next(None).await, Deed::End { .. }) {}
+        }
+    }
+}
+
+async fn visit(talk: &mut Talk, entrance: &dyn Entrance, invite: &Seen) -> Farewell {
+    loop {
+        match talk.next(None).await {
+            Deed::Acknowledge(ack) => {
+                if let Some(answer) = Seen::from(&ack).sdp()
+                    && talk.media.codec().is_none()
+                    && let Err(error) = talk.media.accept_answer(&answer)
+                {
+                    tracing::debug!(call = %talk.call, "the answer in an ACK is of no use: {error}");
+                }
+                break;
+            }
+            Deed::End { code, reason } => return Farewell::Ended { code, reason },
+            Deed::Gone => return Farewell::HangUp,
+            _ => {}
+        }
+    }
+    let Some(codec) = talk.media.codec() else {
+        return Farewell::HangUp;
+    };
+    let pin = match talk.ask_pin(entrance, codec).await {
+        Ok(pin) => pin,
+        Err(farewell) => return farewell,
+    };
+    match talk.enter(entrance, shown(invite), codec, Pin::Shown(pin)) {
+        Ok(visit) => talk.stay(visit).await,
+        Err(error) => {
+            tracing::info!(call = %talk.call, "a caller is not let in: {error}");
+            Farewell::HangUp
+        }
+    }
+}
+
+/// What others see of a caller: its name, else its number.
+fn shown(invite: &Seen) -> Option<String> {
+    let from = invite.sender();
+    let name = from.display.trim_matches('"').replace("\\", "");
+    if !name.is_empty() {
+        return Some(name);
+    }
+    let uri: Uri = from.uri.parse().ok()?;
+    Some(uri.as_sip()?.user_name()?.into_owned())
+}

@@ -1,0 +1,410 @@
+//! Trunks: telephones in audio rooms. Each call is a task of its own, which the SIP stack's events come to.
+
+mod config;
+mod incoming;
+mod outgoing;
+mod prompts;
+mod talk;
+mod visit;
+
+use std::collections::HashMap;
+use std::io;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Instant;
+
+use portunus_call::{CallSettings, ServerCall};
+use portunus_core::audio::AudioThreads;
+use portunus_core::{DialError, DialId, Dialled, Doors, Network, Networks, Telephone};
+use portunus_sip::agent::{AccountId, AgentEvent, CallId, Command, Invite, Profile, Registration};
+use portunus_sip::digest::{Credentials, Kind, Rules, Verdict, Verifier};
+use portunus_sip::message::Request;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+pub use config::TrunkConfig;
+pub(crate) use config::check;
+
+use crate::calling::sdp_body;
+use crate::config::SipConfig;
+use crate::phones::Commands;
+use crate::plugin::Shared;
+use crate::seen::Seen;
+use config::NotCalled;
+use incoming::Incoming;
+use outgoing::Outgoing;
+use prompts::Prompts;
+use talk::Talk;
+
+/// Numbers of accounts and calls from here on are those of trunks.
+const FIRST: u64 = 1 << 62;
+/// Events of a call that wait for its task.
+const EVENTS: usize = 32;
+
+/// A place among a trunk's calls.
+type Line = OwnedSemaphorePermit;
+
+/// All trunks, and their calls.
+pub(crate) struct Trunks {
+    office: Arc<Office>,
+    trunks: Vec<Trunk>,
+    calls: HashMap<CallId, mpsc::Sender<AgentEvent>>,
+    /// The number of the next call.
+    next: u64,
+}
+
+/// What all calls of trunks have in common.
+pub(crate) struct Office {
+    commands: Commands,
+    call: Arc<CallSettings>,
+    audio: AudioThreads,
+    doors: Doors,
+    prompts: Arc<Prompts>,
+}
+
+impl Office {
+    fn command(&self, command: Command) {
+        (self.commands)(command);
+    }
+
+    fn reject(&self, call: CallId, code: u16) {
+        self.reject_with(call, code, Vec::new());
+    }
+
+    fn reject_with(&self, call: CallId, code: u16, headers: Vec<(String, String)>) {
+        self.command(Command::Reject {
+            call,
+            code,
+            reason: None,
+            headers,
+        });
+    }
+}
+
+struct Trunk {
+    config: TrunkConfig,
+    /// By which it calls.
+    account: AccountId,
+    lines: Arc<Semaphore>,
+    verifier: Option<Mutex<Verifier>>,
+}
+
+/// What a call of nobody we know is to become.
+#[derive(Debug, PartialEq, Eq)]
+enum Admission {
+    /// It is of this trunk.
+    Trunk(usize),
+    /// It is to show who it is.
+    Challenge(Vec<String>),
+    /// It is refused.
+    Refuse(u16),
+}
+
+impl Trunks {
+    /// The trunks of the configuration.
+    pub(crate) fn new(
+        config: &SipConfig,
+        (call, audio, doors): (&CallSettings, AudioThreads, Doors),
+        commands: Commands,
+    ) -> io::Result<Self> {
+        let settings = CallSettings {
+            // Whoever has a trunk is trusted to say where media go.
+            networks: everywhere(),
+            latching: true,
+            silence: (!config.rtp_timeout.is_zero()).then_some(config.rtp_timeout),
+            ..call.clone()
+        };
+        let office = Office {
+            commands,
+            call: Arc::new(settings),
+            audio,
+            doors,
+            prompts: Arc::new(Prompts::new(config.prompts.as_deref())?),
+        };
+        let trunks = config.trunks.iter().zip(FIRST..).map(|(trunk, number)| {
+            let account = AccountId::new(number);
+            if let Some(profile) = profile(trunk, config) {
+                office.command(Command::SetAccount {
+                    account,
+                    profile: Box::new(profile),
+                });
+            }
+            let key = std::array::from_fn(|_| rand::random());
+            let verifier = (!trunk.caller_user.is_empty())
+                .then(|| Mutex::new(Verifier::new(Rules::new(&trunk.name), key, Instant::now())));
+            Trunk {
+                config: trunk.clone(),
+                account,
+                lines: Arc::new(Semaphore::new(trunk.max_calls)),
+                verifier,
+            }
+        });
+        let trunks = trunks.collect();
+        Ok(Trunks {
+            office: Arc::new(office),
+            trunks,
+            calls: HashMap::new(),
+            next: FIRST,
+        })
+    }
+
+    /// Takes an event that is about trunks; gives back what is about something else.
+    pub(crate) fn take(&mut self, event: AgentEvent) -> Option<AgentEvent> {
+        match event {
+            AgentEvent::Incoming {
+                call,
+                account,
+                ref request,
+                ref flow,
+                ..
+            } if self.is_ours(account, flow.remote.ip()) => {
+                self.called(call, flow.remote.ip(), request, account);
+                None
+            }
+            AgentEvent::RegistrationFailed {
+                account,
+                code,
+                ref reason,
+                ..
+            } if self.of(account).is_some() => {
+                let name = self.of(account).map(|trunk| trunk.config.name.as_str());
+                tracing::warn!(trunk = name, code, "a trunk is not registered: {reason}");
+                None
+            }
+            AgentEvent::Registered { account, .. } | AgentEvent::Unregistered { account, .. }
+                if self.of(account).is_some() =>
+            {
+                None
+            }
+            event => {
+                let Some(call) = call_of(&event).filter(|call| self.calls.contains_key(call))
+                else {
+                    return Some(event);
+                };
+                let is_end = matches!(event, AgentEvent::Ended { .. });
+                let sent = self.calls.get(&call).map(|to| to.try_send(event));
+                if is_end || !matches!(sent, Some(Ok(()))) {
+                    // A task that does not take its events sees that there are no more.
+                    self.calls.remove(&call);
+                }
+                None
+            }
+        }
+    }
+
+    fn of(&self, account: AccountId) -> Option<&Trunk> {
+        self.trunks.iter().find(|trunk| trunk.account == account)
+    }
+
+    /// Whether a call is a trunk's: to the account of one, or to nobody we know from the address of one.
+    fn is_ours(&self, account: Option<AccountId>, from: IpAddr) -> bool {
+        match account {
+            Some(account) => self.of(account).is_some(),
+            None => self
+                .trunks
+                .iter()
+                .any(|trunk| trunk.config.calls_from(from)),
+        }
+    }
+
+    /// A call comes in.
+    fn called(
+        &mut self,
+        call: CallId,
+        from: IpAddr,
+        invite: &Arc<Request>,
+        account: Option<AccountId>,
+    ) {
+        let n = match self.admit(from, invite, account) {
+            Admission::Trunk(n) => n,
+            Admission::Challenge(values) => {
+                let header = |value| ("WWW-Authenticate".to_owned(), value);
+                let headers = values.into_iter().map(header).collect();
+                return self.office.reject_with(call, 401, headers);
+            }
+            Admission::Refuse(code) => return self.office.reject(call, code),
+        };
+        let Some(trunk) = self.trunks.get(n) else {
+            return;
+        };
+        let called = invite.uri.as_sip().and_then(|uri| uri.user_name());
+        let room = called.and_then(|called| trunk.config.room_of(&called));
+        let Some(room) = room else {
+            return self.office.reject(call, 404);
+        };
+        let Ok(line) = Arc::clone(&trunk.lines).try_acquire_owned() else {
+            tracing::warn!(trunk = trunk.config.name, "all lines are busy");
+            return self.office.reject(call, 486);
+        };
+        let (to, events) = mpsc::channel(EVENTS);
+        self.calls.insert(call, to);
+        let incoming = Incoming {
+            call,
+            invite: Seen::from(invite),
+            room,
+            line,
+        };
+        tokio::spawn(incoming::attend(Arc::clone(&self.office), incoming, events));
+    }
+
+    fn admit(&self, from: IpAddr, invite: &Request, account: Option<AccountId>) -> Admission {
+        let mut candidates = self
+            .trunks
+            .iter()
+            .enumerate()
+            .filter(|(_, trunk)| match account {
+                Some(account) => trunk.account == account,
+                None => trunk.config.calls_from(from),
+            });
+        let Some((n, trunk)) = candidates.next() else {
+            return Admission::Refuse(404);
+        };
+        let Some(verifier) = &trunk.verifier else {
+            return Admission::Trunk(n);
+        };
+        let mut verifier = verifier.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let lookup = |user: &str| {
+            let config = &trunk.config;
+            (user == config.caller_user)
+                .then(|| Credentials::password(&config.caller_user, &config.caller_password))
+        };
+        match verifier.verify(now, Kind::Server, invite, lookup) {
+            Verdict::Accepted(_) => Admission::Trunk(n),
+            Verdict::Missing => Admission::Challenge(verifier.challenges(now, false)),
+            Verdict::Stale => Admission::Challenge(verifier.challenges(now, true)),
+            Verdict::Refused => Admission::Refuse(403),
+        }
+    }
+
+    /// Calls a telephone into a room.
+    fn dial(&mut self, dialled: Dialled) -> Result<DialId, DialError> {
+        let wanted = dialled.trunk.as_deref();
+        let is_wanted = |trunk: &&Trunk| match wanted {
+            Some(name) => trunk.config.name == name,
+            None => !trunk.config.server.is_empty(),
+        };
+        let unknown = || DialError::NoTrunk(wanted.unwrap_or_default().to_owned());
+        let trunk = self.trunks.iter().find(is_wanted).ok_or_else(unknown)?;
+        let to = || dialled.to.clone();
+        let uri = trunk.config.callee(&dialled.to).map_err(|why| match why {
+            NotCalled::NoServer => unknown(),
+            NotCalled::NoNumber => DialError::Address(to()),
+            NotCalled::Forbidden => DialError::Forbidden(to()),
+        })?;
+        let line = Arc::clone(&trunk.lines)
+            .try_acquire_owned()
+            .map_err(|_| DialError::Busy)?;
+        let fault = |error: portunus_call::CallError| DialError::Fault(error.to_string());
+        let (mut media, legs) = ServerCall::new(self.office.call.clone()).map_err(fault)?;
+        let offer = media.offer().map_err(fault)?;
+        let number = self.next;
+        self.next = number.wrapping_add(1);
+        let call = CallId::new(number);
+        let (to, events) = mpsc::channel(EVENTS);
+        self.calls.insert(call, to);
+        self.office.command(Command::Invite {
+            account: trunk.account,
+            call,
+            invite: Box::new(Invite {
+                uri,
+                call_id: None,
+                offer: Some(sdp_body(offer)),
+                headers: Vec::new(),
+                credentials: None,
+                cancel_early: false,
+            }),
+        });
+        let talk = Talk {
+            office: Arc::clone(&self.office),
+            call,
+            media,
+            legs,
+            events,
+        };
+        let outgoing = Outgoing {
+            room: dialled.room,
+            display: dialled.display.unwrap_or(dialled.to),
+            tell: dialled.tell,
+            line,
+        };
+        tokio::spawn(outgoing::attend(talk, outgoing));
+        Ok(DialId(number))
+    }
+}
+
+/// What rooms call telephones by.
+pub(crate) struct Switchboard {
+    pub(crate) shared: Weak<Shared>,
+    pub(crate) commands: Commands,
+}
+
+impl Telephone for Switchboard {
+    fn dial(&self, call: Dialled) -> Result<DialId, DialError> {
+        let gone = || DialError::NoTrunk(String::new());
+        let shared = self.shared.upgrade().ok_or_else(gone)?;
+        let mut trunks = shared.trunks().ok_or_else(gone)?;
+        trunks.dial(call)
+    }
+
+    /// No lock is taken: rooms ask for it under theirs.
+    fn end(&self, call: DialId) -> bool {
+        (self.commands)(Command::Hangup {
+            call: CallId::new(call.0),
+            headers: Vec::new(),
+        });
+        true
+    }
+}
+
+/// All addresses.
+fn everywhere() -> Networks {
+    Networks(vec![Network::ALL_IPV4, Network::ALL_IPV6])
+}
+
+/// The account of a trunk at the SIP stack; none if it only calls us.
+fn profile(trunk: &TrunkConfig, config: &SipConfig) -> Option<Profile> {
+    let (server, identity) = trunk.outgoing()?;
+    let user = identity.user_name();
+    let user = match trunk.user.as_str() {
+        "" => user.unwrap_or_default().into_owned(),
+        user => user.to_owned(),
+    };
+    let keepalive = (!config.keepalive_interval.is_zero()).then_some(config.keepalive_interval);
+    Some(Profile {
+        identity: identity.clone().into(),
+        display_name: String::new(),
+        credentials: (!trunk.password.is_empty())
+            .then(|| Credentials::password(&user, &trunk.password)),
+        registration: trunk.register.then(|| Registration {
+            registrar: Some(server.clone().into()),
+            expires: config.register_ttl,
+            headers: Vec::new(),
+            keepalive,
+            retry: true,
+        }),
+        outbound_proxy: Some(server.into()),
+        transport: None,
+        user_agent: None,
+        contact_params: Vec::new(),
+        behind_nat: config.behind_nat,
+        reliable: false,
+        trace: false,
+    })
+}
+
+/// The call that an event is about.
+fn call_of(event: &AgentEvent) -> Option<CallId> {
+    match event {
+        AgentEvent::Provisional { call, .. }
+        | AgentEvent::Accepted { call, .. }
+        | AgentEvent::Acknowledged { call, .. }
+        | AgentEvent::Ended { call, .. }
+        | AgentEvent::Reinvite { call, .. }
+        | AgentEvent::ReinviteCancelled { call }
+        | AgentEvent::ReinviteAccepted { call, .. }
+        | AgentEvent::ReinviteRejected { call, .. }
+        | AgentEvent::ReferNotify { call, .. } => Some(*call),
+        AgentEvent::Request { call, .. } | AgentEvent::Refer { call, .. } => *call,
+        _ => None,
+    }
+}

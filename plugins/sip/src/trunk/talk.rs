@@ -1,0 +1,149 @@
+//! A call of a trunk while it goes on: what the far end does, one thing after the other.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use portunus_call::{LegEvent, LegNews, LegSide, ServerCall};
+use portunus_sip::agent::{AgentEvent, Body, CallId, Command};
+use portunus_sip::message::{Request, Response};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout_at};
+
+use super::Office;
+use crate::calling::sdp_body;
+use crate::seen::Seen;
+
+/// A call of a trunk.
+pub(super) struct Talk {
+    pub(super) office: Arc<Office>,
+    pub(super) call: CallId,
+    pub(super) media: ServerCall,
+    pub(super) legs: mpsc::Receiver<LegNews>,
+    pub(super) events: mpsc::Receiver<AgentEvent>,
+}
+
+/// What the far end does.
+#[derive(Debug)]
+pub(super) enum Deed {
+    /// It presses a key.
+    Key(char),
+    /// It rings, or plays something while it does.
+    Progress,
+    /// It has answered our call.
+    Answer(Arc<Response>),
+    /// It has acknowledged our answer.
+    Acknowledge(Arc<Request>),
+    /// It is not heard any more, or cannot be sent to.
+    Gone,
+    /// The call has ended.
+    End { code: u16, reason: String },
+    /// Nothing, for as long as was waited.
+    Nothing,
+}
+
+impl Talk {
+    /// The next thing that the far end does, if it does anything before `until`. Changes that it asks for are answered by the way.
+    pub(super) async fn next(&mut self, until: Option<Instant>) -> Deed {
+        // A century: nothing is waited for.
+        let until = until.unwrap_or_else(|| Instant::now() + Duration::from_secs(3_000_000_000));
+        loop {
+            let waited = timeout_at(until, async {
+                tokio::select! {
+                    event = self.events.recv() => Ok(event),
+                    Some(news) = self.legs.recv() => Err(news),
+                }
+            });
+            match waited.await {
+                Err(_) => return Deed::Nothing,
+                Ok(Ok(event)) => {
+                    if let Some(deed) = self.of_event(event) {
+                        return deed;
+                    }
+                }
+                Ok(Err(news)) => match news.event {
+                    LegEvent::Key {
+                        by: LegSide::FarEnd,
+                        ..
+                    } => {
+                        if let Some(key) = news.event.digit() {
+                            return Deed::Key(key);
+                        }
+                    }
+                    LegEvent::Silent | LegEvent::Failed => return Deed::Gone,
+                    _ => {}
+                },
+            }
+        }
+    }
+
+    fn of_event(&mut self, event: Option<AgentEvent>) -> Option<Deed> {
+        Some(match event {
+            Some(AgentEvent::Provisional { .. }) => Deed::Progress,
+            Some(AgentEvent::Accepted { response, .. }) => Deed::Answer(response),
+            Some(AgentEvent::Acknowledged { request, .. }) => Deed::Acknowledge(request),
+            Some(AgentEvent::Ended { code, reason, .. }) => Deed::End { code, reason },
+            Some(AgentEvent::Reinvite { request, .. }) => {
+                self.change(&Seen::from(&request));
+                return None;
+            }
+            // The plugin ends.
+            None => Deed::End {
+                code: 500,
+                reason: String::new(),
+            },
+            Some(_) => return None,
+        })
+    }
+
+    /// The far end changes the call, holds it, or only says that it is there.
+    fn change(&mut self, invite: &Seen) {
+        let offer = match invite.sdp() {
+            Some(sdp) => self.media.answer(&sdp),
+            // It asks for an offer: it gets what there is.
+            None => self.media.offer(),
+        };
+        self.office.command(match offer {
+            Ok(sdp) => Command::AcceptReinvite {
+                call: self.call,
+                headers: Vec::new(),
+                body: Some(sdp_body(sdp)),
+            },
+            Err(error) => {
+                tracing::debug!(call = %self.call, "a change of a call is refused: {error}");
+                Command::RejectReinvite {
+                    call: self.call,
+                    code: 488,
+                    headers: Vec::new(),
+                }
+            }
+        });
+    }
+
+    /// Ends the call from this side; [`Deed::End`] still comes.
+    pub(super) fn hang_up(&self) {
+        self.office.command(Command::Hangup {
+            call: self.call,
+            headers: Vec::new(),
+        });
+    }
+
+    /// Refuses the call.
+    pub(super) fn reject(&self, code: u16) {
+        self.office.command(Command::Reject {
+            call: self.call,
+            code,
+            reason: None,
+            headers: Vec::new(),
+        });
+    }
+
+    /// Takes the call.
+    pub(super) fn accept(&self, sdp: String) {
+        let body: Option<Body> = Some(sdp_body(sdp));
+        self.office.command(Command::Accept {
+            call: self.call,
+            headers: Vec::new(),
+            body,
+        });
+    }
+}

@@ -1,0 +1,169 @@
+//! A caller in an audio room: the pin, the stay, the keys.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use portunus_core::audio::AudioCodec;
+use portunus_core::{Caller, CallerNews, Entrance, EntranceError, Stay};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::prompts::{Lobby, Prompt};
+use super::talk::{Deed, Talk};
+
+/// How often a pin may be wrong.
+const ATTEMPTS: usize = 3;
+/// Digits of a pin that are listened to.
+const MAX_PIN: usize = 32;
+/// How long the first digit is waited for before the caller is asked again.
+const FIRST_DIGIT: Duration = Duration::from_secs(12);
+/// How long the next one is: then the pin is complete without the pound key.
+const NEXT_DIGIT: Duration = Duration::from_secs(4);
+/// How long a goodbye may take.
+const GOODBYE: Duration = Duration::from_secs(3);
+/// News of a room that wait to be taken.
+const NEWS: usize = 8;
+
+/// How a visit ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Farewell {
+    /// The call has ended.
+    Ended { code: u16, reason: String },
+    /// This side is to end it.
+    HangUp,
+}
+
+impl Talk {
+    /// Asks for the pin of a room, if it has one; none if none was right.
+    pub(super) async fn ask_pin(
+        &mut self,
+        entrance: &dyn Entrance,
+        codec: AudioCodec,
+    ) -> Result<Option<String>, Farewell> {
+        if !entrance.wants_pin() {
+            return Ok(None);
+        }
+        let office = Arc::clone(&self.office);
+        let lobby = Lobby::open(
+            &office.audio,
+            &office.call.media,
+            &self.media,
+            codec,
+            &office.prompts,
+        );
+        let mut lobby = lobby.map_err(|error| {
+            tracing::warn!("a caller cannot be asked for a pin: {error}");
+            Farewell::HangUp
+        })?;
+        for attempt in 0..ATTEMPTS {
+            let prompt = if attempt == 0 {
+                Prompt::Pin
+            } else {
+                Prompt::WrongPin
+            };
+            lobby.say(prompt).await;
+            let pin = self.digits().await?;
+            if entrance.takes_pin(&pin) {
+                return Ok(Some(pin));
+            }
+        }
+        lobby.say(Prompt::Goodbye).await;
+        let until = Instant::now() + GOODBYE;
+        loop {
+            match self.next(Some(until)).await {
+                Deed::Nothing | Deed::Gone => return Err(Farewell::HangUp),
+                Deed::End { code, reason } => return Err(Farewell::Ended { code, reason }),
+                _ => {}
+            }
+        }
+    }
+
+    /// What the caller enters up to the pound key, or until it enters nothing more.
+    async fn digits(&mut self) -> Result<String, Farewell> {
+        let mut digits = String::new();
+        let mut until = Instant::now() + FIRST_DIGIT;
+        loop {
+            match self.next(Some(until)).await {
+                Deed::Key('#') => return Ok(digits),
+                // A new beginning.
+                Deed::Key('*') => digits.clear(),
+                Deed::Key(digit) if digits.len() < MAX_PIN => digits.push(digit),
+                Deed::Key(_) => {}
+                Deed::Nothing => return Ok(digits),
+                Deed::Gone => return Err(Farewell::HangUp),
+                Deed::End { code, reason } => return Err(Farewell::Ended { code, reason }),
+                Deed::Progress | Deed::Answer(_) | Deed::Acknowledge(_) => continue,
+            }
+            until = Instant::now() + NEXT_DIGIT;
+        }
+    }
+
+    /// Brings the caller into a room.
+    pub(super) fn enter(
+        &self,
+        entrance: &dyn Entrance,
+        display: Option<String>,
+        codec: AudioCodec,
+        pin: Pin,
+    ) -> Result<Visit, EntranceError> {
+        let (tell, news) = mpsc::channel(NEWS);
+        let stay = entrance.enter(Caller {
+            display,
+            leg: Arc::clone(self.media.leg()),
+            codec,
+            is_invited: pin == Pin::Waived,
+            pin: match pin {
+                Pin::Shown(pin) => pin,
+                Pin::Waived => None,
+            },
+            tell,
+        })?;
+        Ok(Visit { stay, news })
+    }
+
+    /// Stays until the call ends, or the room does not want the caller any more. `*6` mutes the caller and lets it be heard again.
+    pub(super) async fn stay(&mut self, mut visit: Visit) -> Farewell {
+        let mut after_star = false;
+        loop {
+            let deed = tokio::select! {
+                deed = self.next(None) => deed,
+                news = visit.news.recv() => match news {
+                    Some(CallerNews::Muted(_)) => continue,
+                    Some(CallerNews::Out(why)) => {
+                        tracing::info!(call = %self.call, "a caller is out: {why}");
+                        return Farewell::HangUp;
+                    }
+                    None => return Farewell::HangUp,
+                },
+            };
+            match deed {
+                Deed::Key('6') if after_star => {
+                    visit.stay.toggle_mute();
+                }
+                Deed::End { code, reason } => return Farewell::Ended { code, reason },
+                Deed::Gone => return Farewell::HangUp,
+                Deed::Key(_)
+                | Deed::Nothing
+                | Deed::Progress
+                | Deed::Answer(_)
+                | Deed::Acknowledge(_) => {}
+            }
+            after_star = matches!(deed, Deed::Key('*'));
+        }
+    }
+}
+
+/// Whether a caller has to know the pin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Pin {
+    /// This is what it has shown, if it was asked.
+    Shown(Option<String>),
+    /// The room has called it.
+    Waived,
+}
+
+/// A caller's stay, with what the room does to it.
+pub(super) struct Visit {
+    pub(super) stay: Stay,
+    news: mpsc::Receiver<CallerNews>,
+}
