@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
-
 use portunus_core::{Fields, Message, Object};
 use portunus_sip::agent::{CallId, Cause, Command, ExtraHeaders};
 use portunus_sip::message::StatusCode;
+use tokio::time::Instant;
 
 use crate::call::{End, Ending};
 use crate::headers;

@@ -3,11 +3,10 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use tokio::time::Instant;
-
 use portunus_core::{Fields, JsepKind, Message, Object};
 use portunus_sip::agent::{AccountId, CallId};
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::account::{Account, Parked};
 use crate::call::{Call, End, Ending};
@@ -114,7 +113,9 @@ impl Phones {
         let grace = self.config.reconnect_grace;
         let is_registered = |account: &&Account| account.status == RegistrationStatus::Registered;
         let account = self.account_of(me).filter(is_registered).map(|it| it.id);
-        let Some(account) = account.filter(|_| !grace.is_zero()) else {
+        // One that was not accepted yet ends with its page.
+        let has_begun = self.calls.get(&id).is_some_and(|call| call.since.is_some());
+        let Some(account) = account.filter(|_| has_begun && !grace.is_zero()) else {
             return false;
         };
         let page = self.page_mut(me).filter(|page| page.lines);
