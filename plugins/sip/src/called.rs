@@ -2,12 +2,11 @@
 
 use std::time::SystemTime;
 
-use tokio::time::Instant;
-
 use portunus_core::{Fields, JsepKind, Message, Object};
 use portunus_sip::agent::{AccountId, CallId, Command};
 use portunus_sip::dialog::DialogId;
 use portunus_sip::message::StatusCode;
+use tokio::time::Instant;
 
 use crate::call::{Call, End, Ending};
 use crate::calling::{description, sdp_body, without_data};
@@ -383,8 +382,10 @@ impl Phones {
                 .with("event", "declining")
                 .with("code", code)
                 .with_some("call_id", page.call_id());
-            page.reply(&message.transaction, declining.clone(), None);
-            self.notify(page, || declining);
+            page.reply(&message.transaction, declining, None);
+            self.notify(page, || {
+                Object::new().with("event", "declined").with("code", code)
+            });
         }
         let ending = Ending::new(code, phrase(code));
         if is_moving || self.rings_elsewhere(me, id) {

@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
-use tokio::time::Instant;
 
 use portunus_core::{Handle, Object};
 use portunus_sip::agent::{AccountId, CallId, Command, ReferId, RequestId, SubscriptionId};
 use rand::Rng;
 use rand::distr::Alphanumeric;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::account::{Account, Parked};
 use crate::call::Call;

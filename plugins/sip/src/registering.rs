@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
-
 use portunus_core::{Fields, Message, Object, Right};
 use portunus_sip::agent::{AccountId, Command};
+use tokio::time::Instant;
 
 use crate::account::{Account, AccountSpec};
 use crate::page::{PageId, RegistrationStatus, Role};
