@@ -145,3 +145,89 @@ fn srv(data: RData) -> Option<Srv> {
         target: record.target.to_string(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+
+    use std::net::Ipv4Addr;
+
+    use hickory_resolver::proto::op::{Message, OpCode, ResponseCode};
+    use hickory_resolver::proto::rr::{Name, Record, rdata};
+    use tokio::net::UdpSocket;
+
+    use super::*;
+    use crate::flow::Transport;
+
+    /// A server of a zone that has all kinds of records.
+    async fn serve(socket: UdpSocket) {
+        let name = |text: &str| Name::from_ascii(text).unwrap();
+        let bytes = |text: &str| text.as_bytes().to_vec().into_boxed_slice();
+        let naptr = |order, service: &str, replacement: &str| {
+            let record = rdata::NAPTR::new(order, 10, bytes("s"), bytes(service), bytes(""), name(replacement));
+            RData::NAPTR(record)
+        };
+        let mut buffer = [0; 1500];
+        loop {
+            let (length, from) = socket.recv_from(&mut buffer).await.unwrap();
+            let asked = Message::from_vec(buffer.get(..length).unwrap()).unwrap();
+            let query = asked.queries.first().unwrap().clone();
+            let host = query.name().to_ascii();
+            let answers = match (host.as_str(), query.query_type()) {
+                ("sip.example.", RecordType::NAPTR) => vec![
+                    naptr(20, "SIP+D2U", "_sip._udp.sip.example."),
+                    naptr(10, "SIP+D2T", "_sip._tcp.sip.example."),
+                ],
+                ("_sip._udp.sip.example.", RecordType::SRV) => {
+                    vec![RData::SRV(rdata::SRV::new(1, 1, 5070, name("one.example.")))]
+                }
+                ("_sip._tcp.sip.example.", RecordType::SRV) => {
+                    vec![RData::SRV(rdata::SRV::new(1, 1, 5080, name("two.example.")))]
+                }
+                ("one.example.", RecordType::A) => vec![RData::A(Ipv4Addr::new(192, 0, 2, 1).into())],
+                ("one.example.", RecordType::AAAA) => {
+                    vec![RData::AAAA("2001:db8::1".parse::<std::net::Ipv6Addr>().unwrap().into())]
+                }
+                ("two.example.", RecordType::A) => vec![RData::A(Ipv4Addr::new(192, 0, 2, 2).into())],
+                _ => Vec::new(),
+            };
+            let mut reply = Message::response(asked.metadata.id, OpCode::Query);
+            if answers.is_empty() {
+                reply.metadata.response_code = ResponseCode::NXDomain;
+            }
+            for answer in answers {
+                reply.add_answer(Record::from_rdata(query.name().clone(), 60, answer));
+            }
+            reply.add_query(query);
+            socket.send_to(&reply.to_vec().unwrap(), from).await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_zone_is_asked_for_all_its_records() {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let server = socket.local_addr().unwrap();
+        let task = tokio::spawn(serve(socket));
+        let resolver = Resolver::new(&[server]);
+        let reach = Reach { transports: vec![Transport::Udp, Transport::Tcp], v4: true, v6: true };
+        let found = |name: &str| {
+            let host = name.parse().unwrap();
+            let destination = Destination { host, port: None, transport: None, secure: false };
+            let (resolver, reach) = (resolver.clone(), reach.clone());
+            async move {
+                let targets = resolver.locate(destination, reach).await?;
+                let shown = targets.iter().map(|target| format!("{} {}", target.transport, target.remote));
+                Ok::<Vec<String>, LocateError>(shown.collect())
+            }
+        };
+        assert_eq!(
+            found("sip.example").await.unwrap(),
+            ["TCP 192.0.2.2:5080", "UDP [2001:db8::1]:5070", "UDP 192.0.2.1:5070"]
+        );
+        assert_eq!(found("two.example").await.unwrap(), ["UDP 192.0.2.2:5060"]);
+        assert_eq!(found("none.example").await, Err(LocateError::Dns));
+        // The hosts file comes first.
+        assert!(found("localhost").await.unwrap().contains(&"UDP 127.0.0.1:5060".to_owned()));
+        task.abort();
+    }
+}
