@@ -150,7 +150,10 @@ impl AudioRoom {
         what: MixRecording,
     ) -> Result<String, AudioError> {
         let (recorder, format) = (self.port.recorder.clone(), self.port.format);
-        let file = blocking(move || MixFile::create(&recorder, &what, format)).await?;
+        let (dir, name) = (what.dir.clone(), what.name.clone());
+        let of = recorder.clone();
+        let create = move || MixFile::create(&of, &what, format);
+        let file = recorder.blocking((dir.as_deref(), &name), create).await?;
         let (reply, done) = oneshot::channel();
         self.port.send(Command::Record {
             recording,

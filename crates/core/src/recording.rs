@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use portunus_media::SourceRef;
 use portunus_record::{
     Completed, Format, JointRecording, JointSpec, Participant, RecordError, RecordedMedia,
     Recorder, Recording, RecordingSpec, SessionSpec, TrackSpec,
@@ -84,9 +85,19 @@ impl Handle {
         spec: RecordingSpec,
         tell: impl Fn(RecordingNews<'_>) -> Value + Send + Sync + 'static,
     ) -> Option<Recording> {
-        let track = self.track(mid)?;
+        self.record_source(self.track(mid)?, open, spec, tell)
+    }
+
+    /// The same of any source, such as what comes from the other side of the client's call.
+    pub fn record_source(
+        &self,
+        from: impl Into<SourceRef>,
+        open: bool,
+        spec: RecordingSpec,
+        tell: impl Fn(RecordingNews<'_>) -> Value + Send + Sync + 'static,
+    ) -> Option<Recording> {
         let (tell, format): (Tell, _) = (Arc::new(tell), spec.format);
-        let started = self.recorder().start(self.media(), track, open, spec);
+        let started = self.recorder().start(self.media(), from, open, spec);
         let recording = self.told_at_once(started, &tell)?;
         self.tell_of_end(recording.outcome(), &tell);
         if format != Format::Mjr {

@@ -246,6 +246,24 @@ fn a_lost_picture_takes_those_that_build_on_it_and_a_keyframe_is_asked_for() {
 }
 
 #[test]
+fn what_waits_for_late_packets_when_a_gate_is_closed_comes_before_that() {
+    let mut call = Call::new(&[Codec::Opus, Codec::Vp8]);
+    call.assembler.end_track(SOUND);
+    call.picture(0, true);
+    // The third is missing, and what follows does not build on it.
+    for (n, keyframe) in [(1, false), (3, true), (4, false)] {
+        call.picture(n, keyframe);
+    }
+    let at = |n: u64| Duration::from_millis(n * 33);
+    call.assembler.gate(PICTURE, false, at(5));
+    call.assembler.gate(PICTURE, true, at(60));
+    call.picture(61, true);
+    let numbers = frames(&call.end(), PICTURE);
+    let numbers: Vec<u8> = numbers.iter().map(|frame| frame.1).collect();
+    assert_eq!(numbers, [0, 1, 3, 4, 61]);
+}
+
+#[test]
 fn lost_sound_is_taken_from_redundant_audio() {
     let mut call = Call::new(&[Codec::Opus]);
     for n in 0..20_u8 {

@@ -15,6 +15,7 @@ use crate::capture::{Capturing, NewCapture};
 use crate::ingest::{
     IngestId, IngestOptions, IngestStatus, Listening, ParameterSets, ThreadFeedEnd,
 };
+use crate::leg::{LegGates, LegId, LegRemote, LegStatus, LegTones, NewLeg};
 use crate::outlet::NewOutlet;
 use crate::waiting::Held;
 use crate::{
@@ -297,6 +298,30 @@ pub(crate) enum Command {
     Listen {
         ingest: IngestId,
         listening: Option<Listening>,
+    },
+    /// To the worker that the leg is to live on.
+    AddLeg(Box<(LegId, NewLeg, Arc<LegStatus>)>),
+    SetLegRemote {
+        leg: LegId,
+        remote: Box<LegRemote>,
+    },
+    SetLegGates {
+        leg: LegId,
+        gates: LegGates,
+    },
+    RouteToLeg {
+        leg: LegId,
+        from: Option<SourceRef>,
+        options: Box<RouteOptions>,
+    },
+    SendTones {
+        leg: LegId,
+        tones: Box<LegTones>,
+    },
+    RemoveLeg {
+        leg: LegId,
+        /// Dropped once its sockets are closed.
+        done: oneshot::Sender<()>,
     },
     /// To the source's worker.
     KeepKeyframe {

@@ -9,6 +9,7 @@ mod event;
 mod graph;
 mod inbox;
 pub mod ingest;
+pub mod leg;
 mod outlet;
 mod plane;
 mod settings;

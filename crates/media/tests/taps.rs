@@ -307,6 +307,34 @@ fn messages_of_a_data_source_come_whole() {
 }
 
 #[test]
+fn messages_have_their_place_in_the_room_that_taps_share() {
+    let (_, packets) = packet_feed(1);
+    let data = DataIngest {
+        label: "chat",
+        text: true,
+        keep_last: false,
+        framed: false,
+    };
+    let options = IngestOptions::data(data, IngestFeed::Packets(packets));
+    let mut rig = FanOut::of_ingest(0, options, None);
+    let room = TapRoom::new(10_000);
+    let options = TapOptions {
+        room: Some(room.clone()),
+        ..TapOptions::default()
+    };
+    let (_, mut tap) = rig.tap(open(), options);
+    for _ in 0..100 {
+        rig.take_in(&mut ["x".repeat(1_000).into()]);
+    }
+    assert!((5_000..=10_000).contains(&room.held()), "{}", room.held());
+    let taken: Vec<Tapped> = std::iter::from_fn(|| tap.try_recv()).collect();
+    assert_eq!(taken.len() as u64 + tap.dropped(), 100);
+    assert!(tap.dropped() > 85, "{}", tap.dropped());
+    drop(taken);
+    assert_eq!(room.held(), 0);
+}
+
+#[test]
 fn what_is_kept_of_a_remote_publisher_is_all_that_is_its() {
     let mut publisher = portunus_media::testing::RemotePublisher::new(false);
     let datagram = |ssrc: u32, pt: u8, payload: &[u8]| {

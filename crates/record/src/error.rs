@@ -41,6 +41,9 @@ pub enum RecordError {
         /// What the system says.
         error: io::Error,
     },
+    /// The disk does not answer, or too much waits for it.
+    #[error("{0:?} is not recorded: the disk does not answer")]
+    Stalled(String),
     /// It has become as long as files may be: what came before is in the file.
     #[error("{name:?} has reached {limit} bytes (recording.max_file_bytes)")]
     Full {

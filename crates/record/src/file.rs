@@ -14,7 +14,7 @@ use rustix::fs::OFlags;
 
 use crate::place::Places;
 use crate::session::Entry;
-use crate::shared::Claim;
+use crate::shared::{Claim, Unfinished};
 use crate::{RecordError, RecorderConfig};
 
 /// A file of a recording that somebody else writes. What it is called while it is open may differ from its name
@@ -117,6 +117,7 @@ impl RecordedFile {
         }
         let bytes = self.bytes.load(Relaxed);
         let (_, path) = self.paths;
+        let _unfinished = Unfinished::new(&shared);
         // Whoever hears of the end finds the name free.
         drop(self.claim);
         let done = (end, None, self.made.elapsed(), bytes);

@@ -1,4 +1,4 @@
-//! The file of a manifest: written anew when something has changed, once a second at most.
+//! The file of a manifest: written anew when something has changed, once a second at most, and less often if it is long.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -19,6 +19,8 @@ use crate::shared::Name;
 const CHANGES: Duration = Duration::from_secs(1);
 /// How often it is written if files have become longer.
 const LENGTHS: Duration = Duration::from_secs(10);
+/// One that is long is written less often: so many bytes a second.
+const PACE: u64 = 64 << 10;
 /// Names that are tried if others are taken.
 pub(crate) const NAMES: u32 = 1_000;
 
@@ -40,6 +42,8 @@ pub(crate) struct ManifestFile {
     name: Name,
     disk: Disk,
     written: Option<Instant>,
+    /// What it is not written again before, so that it does not keep the disk busy.
+    pause: Duration,
     /// It could not be written, and that was told.
     has_failed: bool,
 }
@@ -79,6 +83,7 @@ impl ManifestFile {
             name,
             disk,
             written: None,
+            pause: CHANGES,
             has_failed: false,
         }
     }
@@ -103,8 +108,8 @@ impl Job for ManifestFile {
             let mut inner = self.state.lock();
             let is_due = match inner.news {
                 News::None => false,
-                News::Longer => passed >= LENGTHS,
-                News::Change => passed >= CHANGES,
+                News::Longer => passed >= LENGTHS.max(self.pause),
+                News::Change => passed >= self.pause,
             };
             if is_over {
                 inner.manifest.end(SystemTime::now().into());
@@ -116,6 +121,7 @@ impl Job for ManifestFile {
         };
         if let Some(json) = json {
             self.write(&json);
+            self.pause = CHANGES.max(Duration::from_secs(json.len() as u64 / PACE));
             self.written = Some(round.now);
         }
         match is_over {

@@ -1,4 +1,4 @@
-//! How a recording begins: its file is made, and given to the thread of the disk that it is on.
+//! How a recording begins: its file is made by the thread of the disk that it is on, which writes it then.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use portunus_media::Tap;
 use tokio::sync::watch;
-use tokio::task::{JoinError, spawn_blocking};
 
 use crate::control::Control;
 use crate::disk::Job;
@@ -42,19 +41,17 @@ impl File {
 
 impl Opening {
     pub(crate) async fn run(self, file: File) {
-        let (name, state) = (self.spec.name.clone(), self.state.clone());
-        let shared = Arc::clone(&self.recorder.shared);
-        let begun = spawn_blocking(move || self.begin(file)).await;
-        let begun = begun.unwrap_or_else(|gone| Err(lost(&name, &gone)));
-        if let Err(error) = begun {
+        let state = self.state.clone();
+        let (name, shared) = (self.spec.name.clone(), Arc::clone(&self.recorder.shared));
+        if let Err(error) = self.begin(file).await {
             shared.counters.failed.fetch_add(1, Relaxed);
             tracing::error!(file = name, "not recorded: {error}");
             let _ = state.send(State::Ended(Err(Arc::new(error))));
         }
     }
 
-    /// Makes the file, if it is not there yet. It blocks.
-    fn begin(self, file: File) -> Result<(), RecordError> {
+    /// Has the file made, if it is not there yet, and then written.
+    async fn begin(self, file: File) -> Result<(), RecordError> {
         let Self {
             recorder,
             tap,
@@ -64,15 +61,11 @@ impl Opening {
         } = self;
         let output = match file {
             File::Made(output) => *output,
-            File::ToMake(claim) => Output::create(claim, &recorder.places, &spec)?,
+            File::ToMake(claim) => make(&recorder, claim, &spec).await?,
         };
-        let (disk, folder) = (
-            output.target.disk().clone(),
-            output.target.folder().to_owned(),
-        );
-        let name = spec.name.clone();
+        let (disk, name) = (output.target.disk().clone(), spec.name.clone());
         let job = Single::new(tap, (spec, output), Arc::clone(&control), state);
-        let given = recorder.shared.disks.give(&disk, &folder, |waker| {
+        let given = recorder.shared.disks.give(&disk, |waker| {
             control.set_waker(waker);
             Box::new(job) as Box<dyn Job>
         });
@@ -86,15 +79,9 @@ pub(crate) async fn make(
     claim: Claim,
     spec: &RecordingSpec,
 ) -> Result<Output, RecordError> {
-    let (places, wanted) = (Arc::clone(&recorder.places), spec.clone());
-    let made = spawn_blocking(move || Output::create(claim, &places, &wanted)).await;
-    made.unwrap_or_else(|gone| Err(lost(&spec.name, &gone)))
-}
-
-/// The thread that makes files is gone.
-fn lost(name: &str, gone: &JoinError) -> RecordError {
-    RecordError::Create {
-        name: name.to_owned(),
-        error: std::io::Error::other(gone.to_string()),
-    }
+    let (path, name) = (claim.path().to_owned(), spec.name.clone());
+    let (places, spec) = (Arc::clone(&recorder.places), spec.clone());
+    let create = move || Output::create(claim, &places, &spec);
+    let discard = |output: Output| output.target.discard();
+    recorder.on_disk_of((&path, &name), create, discard).await
 }

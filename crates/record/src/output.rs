@@ -22,6 +22,9 @@ pub(crate) struct Output {
     written: Written,
 }
 
+/// The buffer is written once there are so many bytes in it.
+const MANY: usize = 1 << 20;
+
 /// What was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Written {
@@ -73,6 +76,9 @@ impl Output {
                 return Ok(true);
             }
             let put = self.put(|content, buffer| content.put(tapped, buffer))?;
+            if self.buffer.len() > MANY {
+                self.flush()?;
+            }
             if put.written > 0 {
                 let arrival = tapped.arrival();
                 let came = self.written.came.get_or_insert((arrival, arrival));

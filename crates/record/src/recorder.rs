@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use portunus_media::{MediaPlane, RouteOptions, SourceRef, TapOptions};
 use tokio::sync::{broadcast, watch};
-use tokio::task::spawn_blocking;
 
 use crate::control::Control;
+use crate::disk::NotDone;
 use crate::file::RecordedFile;
 use crate::opening;
 use crate::output::Output;
@@ -107,7 +107,8 @@ impl Recorder {
     }
 
     /// Makes a file for a recording that somebody else writes: one that is not of the packets of a source. `name` and
-    /// `dir` are as of a [`RecordingSpec`]; `.extension` is added unless the name ends with it. It blocks.
+    /// `dir` are as of a [`RecordingSpec`]; `.extension` is added unless the name ends with it. It blocks: see
+    /// [`Recorder::blocking`].
     pub fn create_file(
         &self,
         (dir, name): (Option<&str>, &str),
@@ -122,6 +123,41 @@ impl Recorder {
         let path = self.places.file(dir, name, extension)?;
         let claim = Claim::new(&self.shared, &path, name)?;
         RecordedFile::create(claim, &self.places, name)
+    }
+
+    /// Does what may block for a file of this folder and name, by the thread of the disk that it is on: a disk that hangs
+    /// holds nothing else then. It is given up after five seconds; what comes of it later is dropped. To be called within tokio's
+    /// runtime.
+    pub async fn blocking<T: Send + 'static, E: From<RecordError> + Send + 'static>(
+        &self,
+        (dir, name): (Option<&str>, &str),
+        work: impl FnOnce() -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E> {
+        let extension = Format::default().extension();
+        let path = self.places.file(dir, name, extension)?;
+        self.on_disk_of((&path, name), work, drop).await
+    }
+
+    /// The same for a file at this place; what comes too late is undone.
+    pub(crate) async fn on_disk_of<T: Send + 'static, E: From<RecordError> + Send + 'static>(
+        &self,
+        (path, name): (&Path, &str),
+        work: impl FnOnce() -> Result<T, E> + Send + 'static,
+        undo: impl FnOnce(T) + Send + 'static,
+    ) -> Result<T, E> {
+        let disk = self.shared.disks.near(path);
+        let undo = |late: Result<T, E>| {
+            if let Ok(late) = late {
+                undo(late);
+            }
+        };
+        let done = self.shared.disks.ask(&disk, work, undo).await;
+        done.map_err(|why| match why {
+            NotDone::Slow => RecordError::Stalled(name.to_owned()),
+            NotDone::Lost => RecordError::Fault {
+                name: name.to_owned(),
+            },
+        })?
     }
 
     /// Makes a file for something that is not there yet.
@@ -232,16 +268,17 @@ impl Recorder {
         self.places.file(dir, name, format.extension()).map(drop)
     }
 
-    /// The same, and makes the folder. It blocks.
-    pub fn check_folder(&self, dir: Option<&str>, name: &str) -> Result<(), RecordError> {
+    /// The same, and makes the folder.
+    pub async fn check_folder(&self, dir: Option<&str>, name: &str) -> Result<(), RecordError> {
         self.check(dir, name)?;
         let extension = Format::default().extension();
         let path = self.places.file(dir, name, extension)?;
-        let made = self.places.make_folder(&path).map(drop);
-        made.map_err(|error| RecordError::Create {
-            name: dir.unwrap_or(name).to_owned(),
-            error,
-        })
+        let (places, of) = (Arc::clone(&self.places), dir.unwrap_or(name).to_owned());
+        let make = move || {
+            let made = places.make_folder(&path).map(drop);
+            made.map_err(|error| RecordError::Create { name: of, error })
+        };
+        self.blocking((dir, name), make).await
     }
 
     /// What was recorded since the start.
@@ -298,6 +335,11 @@ impl Prepared {
 
     /// Deletes it: there is nothing to be recorded after all.
     pub async fn discard(self) {
-        let _ = spawn_blocking(move || self.output.target.discard()).await;
+        let Self {
+            recorder, output, ..
+        } = self;
+        let disk = output.target.disk().clone();
+        let discard = move || output.target.discard();
+        let _ = recorder.shared.disks.ask(&disk, discard, drop).await;
     }
 }

@@ -8,12 +8,11 @@ use portunus_files::manifest::{self, FileEnd, Manifest};
 use portunus_files::mjr::UnixMicros;
 
 use crate::control::Control;
-use crate::disk::Disk;
 use crate::manifest_file::{ManifestFile, make};
 use crate::place::Places;
-use crate::shared::{Name, Shared};
+use crate::shared::{Shared, Unfinished};
 use crate::target::Target;
-use crate::{Completed, Format};
+use crate::{Completed, Format, RecordError};
 
 /// Recordings to be, that belong together.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -150,11 +149,9 @@ impl RecordedSession {
     /// Notes that an m-line of somebody is in no file.
     pub(crate) fn leave_out(&self, of: &Participant, mid: &str) {
         let mut inner = self.held.state.lock();
-        let participant = inner.manifest.participant(&of.id, of.display.as_deref());
-        if let Some(participant) = participant {
-            participant.leave_out(mid);
-            inner.news = News::Change;
-        }
+        let display = of.display.as_deref();
+        inner.manifest.leave_out(&of.id, display, mid);
+        inner.news = News::Change;
     }
 
     /// Where the manifest is; none as long as it has no file.
@@ -171,34 +168,57 @@ impl SessionState {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes the manifest's file, unless that was tried before. It blocks.
+    /// Has the manifest's file made by the thread of its disk, unless that was tried before.
     fn open(self: &Arc<Self>) {
         let mut inner = self.lock();
         if !matches!(inner.place, Place::None) {
             return;
         }
-        inner.place = match make(self) {
-            Ok((name, disk)) => self.begin(name, &disk),
-            Err(error) => {
-                tracing::warn!(manifest = self.spec.name, "there is no manifest: {error}");
-                Place::Nowhere
-            }
+        inner.place = Place::Nowhere;
+        drop(inner);
+        let Ok(path) = self.path() else {
+            tracing::warn!(
+                manifest = self.spec.name,
+                "there is no manifest: a wrong name"
+            );
+            return;
         };
+        let disk = self.shared.disks.near(&path);
+        let (this, unfinished) = (Arc::clone(self), Unfinished::new(&self.shared));
+        let sent = self.shared.disks.send(&disk, move || {
+            this.make();
+            drop(unfinished);
+        });
+        if !sent {
+            tracing::warn!(
+                manifest = self.spec.name,
+                "there is no manifest: no thread takes it"
+            );
+        }
     }
 
-    fn begin(self: &Arc<Self>, name: Name, disk: &Disk) -> Place {
-        let path = name.path.clone();
-        let folder = path.parent().unwrap_or(Path::new("."));
-        let file = |waker| -> Box<dyn crate::disk::Job> {
-            self.control.set_waker(waker);
-            Box::new(ManifestFile::new(Arc::clone(self), name, disk.clone()))
-        };
-        match self.shared.disks.give(disk, folder, file) {
-            Ok(()) => Place::At(path),
-            Err(error) => {
-                tracing::warn!(manifest = self.spec.name, "there is no manifest: {error}");
-                Place::Nowhere
-            }
+    /// Where the manifest is if its name is not taken, with links in it, if there are any.
+    fn path(&self) -> Result<PathBuf, RecordError> {
+        self.places
+            .file(self.spec.dir.as_deref(), &self.spec.name, "json")
+    }
+
+    /// Makes the manifest's file. It blocks.
+    fn make(self: &Arc<Self>) {
+        let begun = make(self).and_then(|(name, disk)| {
+            let path = name.path.clone();
+            let file = |waker| -> Box<dyn crate::disk::Job> {
+                self.control.set_waker(waker);
+                Box::new(ManifestFile::new(Arc::clone(self), name, disk.clone()))
+            };
+            // Whoever looks finds it there once there is somebody who writes it.
+            let mut inner = self.lock();
+            self.shared.disks.give(&disk, file)?;
+            inner.place = Place::At(path);
+            Ok(())
+        });
+        if let Err(error) = begun {
+            tracing::warn!(manifest = self.spec.name, "there is no manifest: {error}");
         }
     }
 }
@@ -215,7 +235,7 @@ pub(crate) struct Entry {
 pub(crate) type FileDone = (FileEnd, Option<String>, Duration, u64);
 
 impl Entry {
-    /// Names a file; none if there are too many. It blocks.
+    /// Names a file; none if there are too many.
     pub(crate) fn begin(
         of: &Participant,
         target: &Target,
@@ -224,14 +244,11 @@ impl Entry {
     ) -> Option<Self> {
         let state = &of.session.held.state;
         state.open();
+        let manifest = state.path();
         let mut inner = state.lock();
-        let path = target.path();
-        let file = match &inner.place {
-            Place::At(manifest) => manifest
-                .parent()
-                .and_then(|folder| path.strip_prefix(folder).ok()),
-            Place::None | Place::Nowhere => None,
-        };
+        let path = target.claimed();
+        let folder = manifest.as_deref().ok().and_then(Path::parent);
+        let file = folder.and_then(|folder| path.strip_prefix(folder).ok());
         let name = file.or_else(|| path.file_name().map(Path::new));
         let mut file = manifest::File {
             file: name.unwrap_or(path).to_string_lossy().into_owned(),
@@ -241,8 +258,7 @@ impl Entry {
         };
         fill(&mut file);
         let display = of.display.as_deref();
-        let participant = inner.manifest.participant(&of.id, display)?;
-        let index = participant.add(file)?;
+        let index = inner.manifest.add_file(&of.id, display, file)?;
         inner.news = News::Change;
         Some(Self {
             of: of.clone(),
@@ -255,17 +271,18 @@ impl Entry {
         let mut inner = self.of.session.held.state.lock();
         let inner = &mut *inner;
         let began = inner.manifest.started_us;
-        let participant = inner.manifest.participant(&self.of.id, None);
-        let file = participant.and_then(|it| it.files.get_mut(self.index));
-        let Some(file) = file else {
-            return;
-        };
-        change(file);
         let offset = |started| manifest::offset_ms(UnixMicros(began), UnixMicros(started));
-        file.offset_ms = file.started_us.map(offset);
-        let news = match is_news {
-            true => News::Change,
-            false => News::Longer,
+        let mut is_longer = false;
+        let is_there = inner.manifest.change_file(&self.of.id, self.index, |file| {
+            let before = (file.bytes, file.duration_ms, file.started_us);
+            change(file);
+            file.offset_ms = file.started_us.map(offset);
+            is_longer = before != (file.bytes, file.duration_ms, file.started_us);
+        });
+        let news = match (is_there, is_news) {
+            (true, true) => News::Change,
+            (true, false) if is_longer => News::Longer,
+            _ => News::None,
         };
         inner.news = inner.news.max(news);
     }

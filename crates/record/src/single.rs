@@ -13,6 +13,7 @@ use crate::disk::{Job, Round, Turn, guarded};
 use crate::output::{Output, Written};
 use crate::recording::{End, State};
 use crate::session::Entry;
+use crate::shared::Unfinished;
 use crate::{RecordError, RecordingSpec};
 
 /// Packets written at a time.
@@ -43,7 +44,7 @@ struct Progress {
 }
 
 impl Single {
-    /// A recording into a file that was made. It blocks.
+    /// A recording into a file that was made.
     pub(crate) fn new(
         tap: Tap,
         (spec, output): (RecordingSpec, Output),
@@ -79,7 +80,7 @@ impl Single {
         let Some(output) = &mut self.output else {
             return Ok(Some(End::Stopped));
         };
-        output.target.check_room(round.free)?;
+        output.target.check_room(round)?;
         loop {
             round.batch.clear();
             let goes_on = self.tap.drain(&mut round.batch, BATCH);
@@ -145,6 +146,8 @@ impl Single {
         let written = output.written();
         let shared = Arc::clone(output.target.shared());
         let (path, bytes) = (output.target.path().to_owned(), output.target.len());
+        // Whoever waits for all to be complete waits for those who are told of it, too.
+        let _unfinished = Unfinished::new(&shared);
         // What was written is kept under its name.
         let left = output.target.leave();
         let outcome = finished.and_then(|end| left.map(|()| end));

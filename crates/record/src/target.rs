@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use portunus_files::container::Edits;
 
-use crate::disk::Disk;
+use crate::disk::{Disk, Round};
 use crate::file::create_file;
 use crate::place::Places;
 use crate::shared::{Claim, Shared};
@@ -73,9 +73,9 @@ impl Target {
         &self.paths.1
     }
 
-    /// Its folder.
-    pub(crate) fn folder(&self) -> &Path {
-        self.path().parent().unwrap_or(Path::new("."))
+    /// The same as it was asked for: with links in it, if there are any.
+    pub(crate) fn claimed(&self) -> &Path {
+        self.claim.path()
     }
 
     /// Bytes that are in it.
@@ -104,10 +104,10 @@ impl Target {
         }
     }
 
-    /// Whether the disk, which has so many MiB free, has room for more: some of it is left for others.
-    pub(crate) fn check_room(&self, free: Option<u64>) -> Result<(), RecordError> {
+    /// Whether the disk has room for more: some of it is left for others.
+    pub(crate) fn check_room(&self, round: &mut Round) -> Result<(), RecordError> {
         let keep = self.config().keep_free_mb;
-        match free.is_some_and(|free| free < keep) {
+        match round.free(&self.file).is_some_and(|free| free < keep) {
             true => Err(RecordError::NoRoom {
                 name: self.name.clone(),
                 keep,

@@ -14,9 +14,7 @@ use std::time::{Duration, Instant};
 
 use portunus_files::mjr::{FrameReader, Info, Medium};
 use portunus_media::testing::RequestedOutlet;
-use portunus_media::{
-    DataPayload, IngestFeed, IngestOptions, MediaPlane, SourceRef, TappedMessage, packet_feed,
-};
+use portunus_media::{DataPayload, IngestFeed, IngestOptions, MediaPlane, SourceRef, packet_feed};
 use portunus_record::{
     Format, RecordError, RecordedMedia, Recorder, RecorderConfig, Recording, RecordingSpec,
 };
@@ -181,11 +179,7 @@ async fn messages_are_written_as_they_are() {
         DataPayload::Binary(vec![1, 2]),
         DataPayload::Text("x".repeat(70_000)),
     ] {
-        assert!(tap.pretend_message(TappedMessage {
-            arrival: Instant::now(),
-            label: "chat".to_owned(),
-            payload,
-        }));
+        assert!(tap.pretend_message("chat", payload));
     }
     drop(tap);
     end(&stage, recording).await;

@@ -10,6 +10,7 @@ mod id;
 pub mod packetize;
 pub mod red;
 pub mod rtcp;
+pub mod telephone_event;
 
 pub use error::RtpError;
 pub use extension::{ExtensionKind, ExtensionMap, ExtensionSet};

@@ -42,6 +42,7 @@ impl CodecSpec {
             None if self.name.eq_ignore_ascii_case("telephone-event") => {
                 Some(Codec::TelephoneEvent)
             }
+            None if self.name.eq_ignore_ascii_case("CN") => Some(Codec::ComfortNoise),
             None => None,
         }
     }

@@ -23,6 +23,7 @@ mod local;
 pub mod negotiated;
 mod offer;
 mod parse;
+pub mod plain;
 mod refused;
 mod remote;
 mod rtx;

@@ -238,7 +238,7 @@ fn formats(media: &Media, rtx: &[(Pt, Pt)]) -> String {
     }
 }
 
-fn rtpmap(codec: &CodecSpec) -> String {
+pub(crate) fn rtpmap(codec: &CodecSpec) -> String {
     let CodecSpec {
         pt,
         name,
@@ -265,14 +265,14 @@ fn fingerprint(fingerprint: &Fingerprint) -> String {
     format!("{hash} {}", digest.join(":"))
 }
 
-fn with(attributes: &mut Vec<Attribute>, name: &str, value: impl ToString) {
+pub(crate) fn with(attributes: &mut Vec<Attribute>, name: &str, value: impl ToString) {
     attributes.push(Attribute {
         attribute: name.to_owned(),
         value: Some(value.to_string()),
     });
 }
 
-fn flag(attributes: &mut Vec<Attribute>, name: &str) {
+pub(crate) fn flag(attributes: &mut Vec<Attribute>, name: &str) {
     attributes.push(Attribute {
         attribute: name.to_owned(),
         value: None,

@@ -149,6 +149,7 @@ pub enum Codec {
     Isac,
     Red,
     TelephoneEvent,
+    ComfortNoise,
     Vp8,
     Vp9,
     H264,
@@ -169,7 +170,8 @@ impl Codec {
             | Codec::L16
             | Codec::Isac
             | Codec::Red
-            | Codec::TelephoneEvent => false,
+            | Codec::TelephoneEvent
+            | Codec::ComfortNoise => false,
         }
     }
 }

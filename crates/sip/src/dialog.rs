@@ -90,12 +90,21 @@ impl Dialog {
             .call_id()
             .ok_or(DialogError::Header("Call-ID"))?
             .to_owned();
-        let contact = request
-            .headers
-            .contact()
-            .ok()
-            .flatten()
-            .ok_or(DialogError::Header("Contact"))?;
+        let contact = request.headers.contact().ok().flatten();
+        // Who gives no tag may know RFC 2543 only, where Contact need not be.
+        let target = match contact {
+            Some(contact) => contact.uri,
+            None if remote_tag.is_empty() => {
+                request
+                    .headers
+                    .from()
+                    .ok()
+                    .flatten()
+                    .ok_or(DialogError::Header("From"))?
+                    .uri
+            }
+            None => return Err(DialogError::Header("Contact")),
+        };
         Ok(Self {
             id: DialogId {
                 call_id,
@@ -110,7 +119,7 @@ impl Dialog {
                 .headers
                 .record_routes()
                 .map_err(|_| DialogError::Header("Record-Route"))?,
-            target: contact.uri,
+            target,
             confirmed: false,
         })
     }

@@ -118,6 +118,19 @@ impl Assembler {
         number
     }
 
+    /// Another source comes by a track of which nothing more came. `begins_part`: it does not go on with what was there, so
+    /// the next part begins with it.
+    pub fn replace(&mut self, number: usize, planned: &PlannedTrack, begins_part: bool) {
+        let Some(track) = self.tracks.get_mut(number) else {
+            return;
+        };
+        track.end(&mut self.lipsync);
+        self.lipsync.renew_track(number, planned.codec.clock_rate());
+        let told = planned.fmtp.as_deref();
+        let setup = told.and_then(|fmtp| setup_of_fmtp(planned.codec, fmtp));
+        track.replace((planned.codec, setup), planned.open, begins_part);
+    }
+
     /// Takes a packet of a track. Packets of all tracks come in the order of their arrival, as far as possible.
     pub fn push(&mut self, track: usize, arrived: &Arrived<'_>) {
         let Some(track) = self.tracks.get_mut(track) else {

@@ -193,6 +193,13 @@ impl Lipsync {
         self.tracks.push(TrackClock::new(rate));
     }
 
+    /// Another source comes by the track, whose timestamps count so many in a second.
+    pub(super) fn renew_track(&mut self, track: usize, rate: u32) {
+        if let Some(track) = self.tracks.get_mut(track) {
+            *track = TrackClock::new(rate);
+        }
+    }
+
     /// The track's timestamps have another unit from now on.
     pub(super) fn set_rate(&mut self, track: usize, rate: u32) {
         if let Some(track) = self.tracks.get_mut(track)

@@ -106,9 +106,14 @@ impl<T> InOrder<T> {
             || self.waiting.len() > MAX_WAITING
             || self.bytes > MAX_BYTES
             || self.now.saturating_sub(first.since) >= PATIENCE;
-        if !is_due {
-            return None;
+        match is_due {
+            true => self.take_first(),
+            false => None,
         }
+    }
+
+    /// The first of those that wait, whatever is missing before it: that is given up.
+    pub fn take_first(&mut self) -> Option<T> {
         let (seq, first) = self.waiting.pop_first()?;
         self.next = Some(after(seq));
         self.bytes = self.bytes.saturating_sub(first.bytes);

@@ -109,6 +109,12 @@ impl Sound {
         self
     }
 
+    /// What comes next is of another sender.
+    pub(super) fn interrupt(&mut self) {
+        self.next = None;
+        self.off_since = None;
+    }
+
     pub(super) fn codec(&self) -> Codec {
         self.codec
     }

@@ -47,6 +47,26 @@ enum Medium {
     Video(Box<Video>),
 }
 
+impl Medium {
+    /// `begins_part`: the same track was of something else before.
+    fn new(codec: Codec, setup: Option<Setup>, split_on_size: bool, begins_part: bool) -> Self {
+        match codec.kind() {
+            Kind::Audio => Medium::Sound(Sound::new(codec).after(begins_part)),
+            Kind::Video => {
+                let video = Video::new(codec, setup, split_on_size);
+                Medium::Video(Box::new(video.after(begins_part)))
+            }
+        }
+    }
+
+    fn codec(&self) -> Codec {
+        match self {
+            Medium::Sound(sound) => sound.codec(),
+            Medium::Video(video) => video.codec(),
+        }
+    }
+}
+
 /// What a track hands out.
 #[derive(Debug)]
 pub(super) struct Out {
@@ -88,6 +108,15 @@ pub(super) struct Packet<'a> {
 struct Held {
     packet: Packet<'static>,
     payload: Vec<u8>,
+}
+
+impl Held {
+    fn packet(&self) -> Packet<'_> {
+        Packet {
+            payload: &self.payload,
+            ..self.packet
+        }
+    }
 }
 
 impl Out {
@@ -152,10 +181,7 @@ impl Track {
         split_on_size: bool,
         is_open: bool,
     ) -> Self {
-        let medium = match codec.kind() {
-            Kind::Audio => Medium::Sound(Sound::new(codec)),
-            Kind::Video => Medium::Video(Box::new(Video::new(codec, setup, split_on_size))),
-        };
+        let medium = Medium::new(codec, setup, split_on_size, false);
         Self {
             order: InOrder::new(),
             medium,
@@ -246,11 +272,7 @@ impl Track {
 
     fn take_due(&mut self, lipsync: &mut Lipsync) {
         while let Some(held) = self.order.pop() {
-            let packet = Packet {
-                payload: &held.payload,
-                ..held.packet
-            };
-            self.take(&packet, lipsync);
+            self.take(&held.packet(), lipsync);
         }
     }
 
@@ -292,24 +314,40 @@ impl Track {
     }
 
     fn become_codec(&mut self, codec: Codec, lipsync: &mut Lipsync) {
-        let before = match &self.medium {
-            Medium::Sound(sound) => sound.codec(),
-            Medium::Video(video) => video.codec(),
-        };
-        if before == codec {
+        if self.medium.codec() == codec {
             return;
         }
         if let Medium::Video(video) = &mut self.medium {
             video.interrupt(lipsync, &mut self.out);
         }
         let has_begun = self.out.end.is_some();
-        self.medium = match codec.kind() {
-            Kind::Audio => Medium::Sound(Sound::new(codec).after(has_begun)),
-            Kind::Video => {
-                let video = Video::new(codec, None, self.split_on_size);
-                Medium::Video(Box::new(video.after(has_begun)))
-            }
-        };
+        self.medium = Medium::new(codec, None, self.split_on_size, has_begun);
+    }
+
+    /// Another source comes by the track, which has ended. `begins_part`: the next part begins with it.
+    pub(super) fn replace(
+        &mut self,
+        (codec, setup): (Codec, Option<Setup>),
+        is_open: bool,
+        begins_part: bool,
+    ) {
+        if let Some((from, to)) = self.talk.end() {
+            self.out.notes.push(talks(from, to));
+        }
+        if begins_part || self.medium.codec() != codec {
+            let begins_part = begins_part || self.out.end.is_some();
+            self.medium = Medium::new(codec, setup, self.split_on_size, begins_part);
+        } else if let Medium::Sound(sound) = &mut self.medium {
+            sound.interrupt();
+        }
+        self.order = InOrder::new();
+        self.last = None;
+        self.encoding = None;
+        self.talk = Talk::default();
+        self.is_open = is_open;
+        self.has_ended = false;
+        self.arrived = None;
+        self.out.miss(GapReason::Muted);
     }
 
     /// Whether something came lately, or waits for what did not.
@@ -337,6 +375,10 @@ impl Track {
         }
         self.is_open = open;
         self.out.now = self.out.now.max(at);
+        // Of what was sent before, nothing more comes.
+        while let Some(held) = self.order.take_first() {
+            self.take(&held.packet(), lipsync);
+        }
         if let Medium::Video(video) = &mut self.medium {
             video.interrupt(lipsync, &mut self.out);
         }

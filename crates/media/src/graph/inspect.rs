@@ -62,7 +62,8 @@ impl Inspector {
             | Codec::L16
             | Codec::Isac
             | Codec::Red
-            | Codec::TelephoneEvent => Layers {
+            | Codec::TelephoneEvent
+            | Codec::ComfortNoise => Layers {
                 start: true,
                 end: true,
                 ..Layers::default()

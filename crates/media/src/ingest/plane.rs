@@ -15,6 +15,10 @@ use crate::{KeyframeCache, KeyframeInterval, MediaPlane, SourceRef};
 pub struct IngestEnd(oneshot::Receiver<()>);
 
 impl IngestEnd {
+    pub(crate) fn new(done: oneshot::Receiver<()>) -> Self {
+        Self(done)
+    }
+
     /// Waits until the ingest's sockets are closed, or its worker is gone.
     pub async fn closed(self) {
         // Nothing is ever sent: the other side is dropped.

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 /// Asked of the kernel.
 const BUFFER_BYTES: usize = 4 << 20;
@@ -116,6 +116,19 @@ impl IngestSocket {
             IpAddr::V4(_) | IpAddr::V6(_) => remote,
         };
         self.socket.connect(remote)
+    }
+
+    /// What is sent has this DSCP (RFC 2474), 0 to 63, from now on, as far as the system lets it have one.
+    pub fn set_dscp(&self, dscp: u8) {
+        let field = u32::from(dscp.min(63)) << 2;
+        let socket = SockRef::from(&self.socket);
+        // A socket of both families sends to both.
+        let v6 = self.local.is_ipv6().then(|| socket.set_tclass_v6(field));
+        for set in [Some(socket.set_tos_v4(field)), v6].into_iter().flatten() {
+            if let Err(error) = set {
+                tracing::debug!(%error, dscp, "a DSCP is not set");
+            }
+        }
     }
 
     /// The same socket once more.

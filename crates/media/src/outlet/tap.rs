@@ -40,7 +40,7 @@ impl Default for TapOptions {
     }
 }
 
-/// Bytes that the consumers of many taps may hold together. A packet has its place from when it is handed over until its
+/// Bytes that the consumers of many taps may hold together. A packet or message has its place from when it is handed over until its
 /// consumer lets go of it.
 #[derive(Debug)]
 pub struct TapRoom {
@@ -73,7 +73,7 @@ impl TapRoom {
     }
 }
 
-/// What a packet takes of a [`TapRoom`].
+/// What a packet or message takes of a [`TapRoom`].
 #[derive(Debug)]
 struct Place {
     room: Arc<TapRoom>,
@@ -319,7 +319,7 @@ fn stream(packet: &Packet) -> u32 {
 }
 
 /// A message of a data source.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct TappedMessage {
     /// When the server received it.
     pub arrival: Instant,
@@ -327,6 +327,28 @@ pub struct TappedMessage {
     pub label: String,
     /// What it says.
     pub payload: DataPayload,
+    /// Its drop gives the room back.
+    place: Option<Place>,
+}
+
+impl TappedMessage {
+    pub(crate) fn new(arrival: Instant, label: String, payload: DataPayload) -> Self {
+        Self {
+            arrival,
+            label,
+            payload,
+            place: None,
+        }
+    }
+
+    /// The bytes that it holds.
+    fn held(&self) -> usize {
+        let payload = match &self.payload {
+            DataPayload::Text(text) => text.len(),
+            DataPayload::Binary(bytes) => bytes.len(),
+        };
+        size_of::<Tapped>() + self.label.len() + payload
+    }
 }
 
 /// The worker's end of a tap.
@@ -424,6 +446,17 @@ impl TapInput {
             }
         }
         self.hand(Tapped::Packet(packet))
+    }
+
+    /// Hands over a message, if there is room for it.
+    pub(crate) fn hand_message(&mut self, mut message: TappedMessage) -> Handed {
+        if let Some(room) = &self.room {
+            message.place = room.take(message.held());
+            if message.place.is_none() {
+                return self.lose();
+            }
+        }
+        self.hand(Tapped::Message(message))
     }
 
     pub(crate) fn hand(&mut self, tapped: Tapped) -> Handed {

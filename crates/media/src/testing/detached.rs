@@ -13,11 +13,13 @@ use tokio::sync::{mpsc, oneshot};
 use crate::command::{Command, NewIngest};
 use crate::graph::{Inspector, Packet, Sent};
 use crate::ingest::{IngestMedia, Listening, ParameterSets};
+use crate::leg::{LegGates, LegId, LegRemote, LegStatus, LegTones, NewLeg};
 use crate::outlet::{Handed, NewOutlet, OutletEnd, Taken};
 use crate::{
-    DataMessage, Encodings, ForwardOptions, IngestId, IngestOptions, IngestStatus, KeyframeCache,
-    KeyframeInterval, LineStats, PeerEvent, PeerId, PeerStats, RouteId, RouteOptions, SourceRef,
-    TalkDetection, Tapped, TappedMessage, TappedPacket, TappedReport, TrackRef,
+    DataMessage, DataPayload, Encodings, ForwardOptions, IngestId, IngestOptions, IngestStatus,
+    KeyframeCache, KeyframeInterval, LineStats, PeerEvent, PeerId, PeerStats, RouteId,
+    RouteOptions, SourceRef, TalkDetection, Tapped, TappedMessage, TappedPacket, TappedReport,
+    TrackRef,
 };
 
 /// What a detached media plane was asked for.
@@ -39,6 +41,8 @@ pub struct Requested {
     pub ingests: Vec<RequestedIngest>,
     /// The taps and forwarders that there are. Taps are held open by this.
     pub outlets: Vec<RequestedOutlet>,
+    /// The legs that there are. Their sockets are held open by this.
+    pub legs: Vec<RequestedLeg>,
     /// The ingests that are listened to, and how.
     pub listening: HashMap<IngestId, Listening>,
     /// The sources of which keyframes are kept.
@@ -59,6 +63,14 @@ pub struct Requested {
     pub stats_asked: usize,
     /// Those who ask for figures that are never given wait for as long as this is held.
     unanswered: Vec<Arc<oneshot::Sender<PeerStats>>>,
+}
+
+impl Requested {
+    fn change_leg(&mut self, id: LegId, change: impl FnOnce(&mut RequestedLeg)) {
+        if let Some(leg) = self.legs.iter_mut().find(|known| known.id == id) {
+            change(leg);
+        }
+    }
 }
 
 /// An ingest.
@@ -130,8 +142,9 @@ impl RequestedOutlet {
         self.hand(Tapped::Report(report))
     }
 
-    /// Hands a message to the consumer of the tap; says whether it was queued.
-    pub fn pretend_message(&self, message: TappedMessage) -> bool {
+    /// Hands a message that came now by a channel of this label to the consumer of the tap; false if there is none any more.
+    pub fn pretend_message(&self, label: &str, payload: DataPayload) -> bool {
+        let message = TappedMessage::new(Instant::now(), label.to_owned(), payload);
         self.hand(Tapped::Message(message))
     }
 
@@ -141,7 +154,8 @@ impl RequestedOutlet {
             OutletEnd::Tap(tap) => {
                 let handed = match tapped {
                     Tapped::Packet(packet) => tap.hand_packet(packet),
-                    other => tap.hand(other),
+                    Tapped::Message(message) => tap.hand_message(message),
+                    report @ Tapped::Report(_) => tap.hand(report),
                 };
                 handed != Handed::Ended
             }
@@ -161,6 +175,25 @@ impl RequestedOutlet {
             OutletEnd::Forward(forwarder) => Some(forwarder.options().clone()),
         }
     }
+}
+
+/// A leg.
+#[derive(Debug, Clone)]
+pub struct RequestedLeg {
+    /// Its id.
+    pub id: LegId,
+    /// As it was added; what is sent to its `tell` is told.
+    pub new: Arc<NewLeg>,
+    /// What the control plane sees.
+    pub status: Arc<LegStatus>,
+    /// The far end, as it was set last.
+    pub remote: Option<LegRemote>,
+    /// As they were set last.
+    pub gates: LegGates,
+    /// What it is sent, and what of it.
+    pub from: Option<(SourceRef, RouteOptions)>,
+    /// What was pressed, in the order in which it was.
+    pub tones: Vec<LegTones>,
 }
 
 /// A route.
@@ -272,6 +305,32 @@ pub(crate) fn note(notes: &Notes, command: Command) {
                 Some(listening) => notes.listening.insert(ingest, listening),
                 None => notes.listening.remove(&ingest),
             };
+        }
+        Command::AddLeg(leg) => {
+            let (id, new, status) = *leg;
+            notes.legs.push(RequestedLeg {
+                id,
+                new: Arc::new(new),
+                status,
+                remote: None,
+                gates: LegGates::OPEN,
+                from: None,
+                tones: Vec::new(),
+            });
+        }
+        Command::SetLegRemote { leg, remote } => {
+            notes.change_leg(leg, |leg| leg.remote = Some(*remote));
+        }
+        Command::SetLegGates { leg, gates } => notes.change_leg(leg, |leg| leg.gates = gates),
+        Command::RouteToLeg { leg, from, options } => {
+            notes.change_leg(leg, |leg| leg.from = from.map(|from| (from, *options)));
+        }
+        Command::SendTones { leg, tones } => notes.change_leg(leg, |leg| leg.tones.push(*tones)),
+        Command::RemoveLeg { leg, .. } => {
+            notes.legs.retain(|known| known.id != leg);
+            let from = SourceRef::Ingest(leg.ingest());
+            notes.routes.retain(|route| route.from != from);
+            notes.outlets.retain(|outlet| outlet.from != from);
         }
         Command::KeepKeyframe { source, keep } => {
             notes.kept.retain(|(of, _)| *of != source);

@@ -9,7 +9,7 @@ mod simulation;
 #[cfg(test)]
 pub(crate) use bare::{Bare, bare, checking};
 pub(crate) use detached::{Detached, Notes, note};
-pub use detached::{Requested, RequestedIngest, RequestedOutlet, RequestedRoute};
+pub use detached::{Requested, RequestedIngest, RequestedLeg, RequestedOutlet, RequestedRoute};
 pub use fan_out::FanOut;
 pub use remote::RemotePublisher;
 pub use simulation::{Camera, Seen, Simulation, Watcher};

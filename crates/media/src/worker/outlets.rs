@@ -17,7 +17,7 @@ use super::peers::Peers;
 use crate::graph::{Packet, SourceFormat, SourceKey};
 use crate::outlet::{Cut, Handed, NewOutlet, OutletEnd};
 use crate::plane::RouteId;
-use crate::{DataMessage, DataPayload, RouteOptions, Tapped, TappedMessage, TappedPacket};
+use crate::{DataMessage, DataPayload, RouteOptions, TappedMessage, TappedPacket};
 
 use forwarding::{ForwardOut, Forwarding};
 
@@ -359,12 +359,8 @@ impl Outlet {
         }
         match &mut self.end {
             OutletEnd::Tap(tap) => {
-                let message = TappedMessage {
-                    arrival,
-                    label: label.to_owned(),
-                    payload: payload.clone(),
-                };
-                fed.ended = tap.hand(Tapped::Message(message)) == Handed::Ended;
+                let message = TappedMessage::new(arrival, label.to_owned(), payload.clone());
+                fed.ended = tap.hand_message(message) == Handed::Ended;
             }
             // It is of audio only.
             OutletEnd::Collect(_) => {}

@@ -1,5 +1,7 @@
 //! The threads that write: one for each disk, so that a slow one holds up its own recordings and no others.
 
+mod errand;
+mod mounts;
 #[cfg(feature = "testing")]
 mod stalling;
 mod thread;
@@ -7,7 +9,7 @@ mod thread;
 use std::collections::HashMap;
 use std::fmt::Debug;
 use std::fs::File;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
@@ -16,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use portunus_media::Tapped;
 
+pub(crate) use errand::NotDone;
 #[cfg(feature = "testing")]
 pub use stalling::StallingDisk;
 use thread::Thread;
@@ -24,6 +27,10 @@ use thread::Thread;
 /// anyway.
 pub(crate) const PERIOD: Duration = Duration::from_millis(250);
 
+/// How often the disk is asked what is free.
+const FREE_PERIOD: Duration = Duration::from_secs(1);
+/// Errands and recordings that may wait for a disk to take them.
+const WAITING: usize = 1_000;
 /// Threads at most. More disks than that share them.
 const THREADS: usize = 16;
 
@@ -53,12 +60,37 @@ pub(crate) enum Turn {
 #[derive(Debug)]
 pub(crate) struct Round {
     pub(crate) now: Instant,
-    /// MiB that are free on the disk; none if it does not say.
-    pub(crate) free: Option<u64>,
+    /// When the disk was asked what is free, and what it said.
+    free: Option<(Instant, Option<u64>)>,
     /// Room for what a tap hands over.
     pub(crate) batch: Vec<Tapped>,
     /// Room for what the taps of several tracks hand over.
     pub(crate) mixed: Vec<(usize, Tapped)>,
+}
+
+impl Round {
+    fn new(now: Instant) -> Self {
+        Self {
+            now,
+            free: None,
+            batch: Vec::new(),
+            mixed: Vec::new(),
+        }
+    }
+
+    /// MiB that are free on the disk of a file; none if it does not say.
+    pub(crate) fn free(&mut self, file: &File) -> Option<u64> {
+        let known = self.free.filter(|(at, _)| self.now < *at + FREE_PERIOD);
+        let (_, free) = *self
+            .free
+            .insert(known.unwrap_or_else(|| (self.now, free(file))));
+        free
+    }
+}
+
+fn free(file: &File) -> Option<u64> {
+    let disk = rustix::fs::fstatvfs(file).ok()?;
+    Some(disk.f_bavail.saturating_mul(disk.f_frsize) >> 20)
 }
 
 /// The disks that are written to now.
@@ -88,6 +120,22 @@ impl Disk {
 }
 
 impl Disks {
+    /// The disk that a path is on, as far as that can be known without asking it.
+    pub(crate) fn near(&self, path: &Path) -> Disk {
+        #[cfg(feature = "testing")]
+        if let Some((number, stalling)) = self.stalling_for(path) {
+            return Disk {
+                number,
+                stalling: Some(stalling),
+            };
+        }
+        Disk {
+            number: mounts::number(path),
+            #[cfg(feature = "testing")]
+            stalling: None,
+        }
+    }
+
     /// The disk that a folder is on. It blocks.
     pub(crate) fn of(&self, folder: &Path) -> io::Result<Disk> {
         #[cfg(feature = "testing")]
@@ -104,11 +152,10 @@ impl Disks {
         })
     }
 
-    /// Has the thread of a disk do this job, from now until it ends. `folder` is on the disk.
+    /// Has the thread of a disk do this job, from now until it ends; an error if there is no thread, or too much waits for it.
     pub(crate) fn give(
         &self,
         disk: &Disk,
-        folder: &Path,
         job: impl FnOnce(Waker) -> Box<dyn Job>,
     ) -> io::Result<()> {
         let mut threads = lock(&self.threads);
@@ -121,15 +168,22 @@ impl Disks {
         let thread = match known {
             Some(thread) => Arc::clone(thread),
             None => {
-                let folder = File::open(folder)?;
-                let thread = Thread::start(folder, disk.number, Arc::clone(&self.threads))?;
+                let thread = Thread::start(disk.number, Arc::clone(&self.threads))?;
                 threads.insert(disk.number, Arc::clone(&thread));
                 thread
             }
         };
         // With the threads held: one that has nothing to do ends.
-        thread.give(job(Waker(Arc::clone(&thread))));
-        Ok(())
+        match thread.is_full() {
+            true => Err(io::Error::new(
+                ErrorKind::ResourceBusy,
+                "the disk does not answer",
+            )),
+            false => {
+                thread.give(job(Waker(Arc::clone(&thread))));
+                Ok(())
+            }
+        }
     }
 
     /// How far the disk that is latest is behind what was to be written.
@@ -208,7 +262,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let disks = Disks::default();
         let disk = disks.of(folder.path()).unwrap();
-        let give = |job: Box<dyn Job>| disks.give(&disk, folder.path(), |_| job).unwrap();
+        let give = |job: Box<dyn Job>| disks.give(&disk, |_| job).unwrap();
         let (before, turns_before) = mpsc::channel();
         give(Box::new(Sound(before)));
         turns_before.recv_timeout(Duration::from_secs(10)).unwrap();

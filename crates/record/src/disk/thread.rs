@@ -1,17 +1,14 @@
 //! The thread of a disk.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{Job, PERIOD, Round, Turn, guarded, lock};
+use super::{Job, PERIOD, Round, Turn, WAITING, guarded, lock};
 
 /// How often jobs that are to end have a turn.
 const SOON: Duration = Duration::from_millis(5);
-/// How often the disk is asked what is free.
-const FREE_PERIOD: Duration = Duration::from_secs(1);
 /// A round that is so late is told in the log.
 const LATE: Duration = Duration::from_secs(1);
 /// Room for what taps hand over that is kept from one round to the next.
@@ -20,7 +17,6 @@ const KEPT: usize = 8_192;
 #[derive(Debug)]
 pub(crate) struct Thread {
     number: u64,
-    folder: File,
     inbox: Mutex<Inbox>,
     changed: Condvar,
     /// When the next round is due; it is late from then on.
@@ -41,10 +37,9 @@ fn take_turn(job: &mut Box<dyn Job>, round: &mut Round) -> bool {
 type Threads = Arc<Mutex<HashMap<u64, Arc<Thread>>>>;
 
 impl Thread {
-    pub(super) fn start(folder: File, number: u64, threads: Threads) -> io::Result<Arc<Self>> {
+    pub(super) fn start(number: u64, threads: Threads) -> io::Result<Arc<Self>> {
         let thread = Arc::new(Self {
             number,
-            folder,
             inbox: Mutex::default(),
             changed: Condvar::new(),
             due: Mutex::new(Instant::now() + PERIOD),
@@ -62,6 +57,11 @@ impl Thread {
         self.changed.notify_one();
     }
 
+    /// Whether too much waits to be taken.
+    pub(super) fn is_full(&self) -> bool {
+        lock(&self.inbox).jobs.len() >= WAITING
+    }
+
     pub(super) fn wake(&self) {
         lock(&self.inbox).woken = true;
         self.changed.notify_one();
@@ -74,13 +74,7 @@ impl Thread {
 
     fn run(&self, threads: &Threads) {
         let mut jobs = Vec::new();
-        let mut round = Round {
-            now: Instant::now(),
-            free: self.free(),
-            batch: Vec::new(),
-            mixed: Vec::new(),
-        };
-        let mut free_at = round.now;
+        let mut round = Round::new(Instant::now());
         let mut is_told = false;
         // The whole round is due then.
         let mut due = round.now;
@@ -93,9 +87,6 @@ impl Thread {
             if is_due {
                 due = round.now + PERIOD;
                 *lock(&self.due) = due + PERIOD;
-            }
-            if round.now >= free_at + FREE_PERIOD {
-                (round.free, free_at) = (self.free(), round.now);
             }
             let new_from = jobs.len().saturating_sub(is_new);
             let mut index = 0;
@@ -145,11 +136,5 @@ impl Thread {
             threads.remove(&self.number);
         }
         is_idle
-    }
-
-    /// MiB that are free.
-    fn free(&self) -> Option<u64> {
-        let disk = rustix::fs::fstatvfs(&self.folder).ok()?;
-        Some(disk.f_bavail.saturating_mul(disk.f_frsize) >> 20)
     }
 }

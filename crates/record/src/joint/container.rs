@@ -9,15 +9,13 @@ use std::time::Instant;
 use portunus_media::{MediaPlane, RouteId, RouteOptions, Tap, TapOptions};
 use portunus_sdp::CodecName;
 use tokio::sync::watch;
-use tokio::task::spawn_blocking;
 
-use super::part::MOST_TRACKS;
+use super::part::{MOST_TRACKS, NewPart, Part};
 use super::writer::Writer;
 use super::{JointSpec, TrackSpec, contained};
 use crate::control::{Control, Listener};
 use crate::disk::Job;
 use crate::recording::State;
-use crate::shared::Claim;
 use crate::{Format, Outcome, RecordError, RecordedMedia, Recorder};
 
 /// Tracks that share a file.
@@ -30,8 +28,15 @@ pub(super) struct ContainerRecording {
     /// What the first file is.
     format: Format,
     tracks: Vec<Held>,
-    /// Tracks that there were: the number of the next.
-    count: usize,
+    /// What came last by each number that a track had.
+    slots: Vec<Slot>,
+}
+
+/// A number that tracks have, one after the other.
+#[derive(Debug)]
+struct Slot {
+    key: String,
+    codec: CodecName,
 }
 
 #[derive(Debug)]
@@ -46,8 +51,15 @@ struct Held {
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) control: Arc<Control>,
-    changes: Mutex<Vec<Change>>,
+    changes: Mutex<Changes>,
     file_name: Mutex<String>,
+}
+
+#[derive(Debug, Default)]
+struct Changes {
+    list: Vec<Change>,
+    /// Nobody looks at them any more.
+    is_closed: bool,
 }
 
 /// What the plugin's side wants.
@@ -66,16 +78,36 @@ pub(super) enum Change {
 /// A track that is added.
 #[derive(Debug)]
 pub(super) struct NewTrack {
+    /// Its number; if there was a track with it, that is replaced,
+    pub(super) number: usize,
+    /// and does not go on: the next part begins.
+    pub(super) begins_part: bool,
     pub(super) media: RecordedMedia,
     pub(super) codec: CodecName,
     pub(super) route: RouteId,
-    pub(super) tap: Tap,
+    /// None once it has ended.
+    pub(super) tap: Option<Tap>,
     pub(super) open: bool,
+    pub(super) is_removed: bool,
 }
 
 impl Link {
     pub(super) fn take_changes(&self) -> Vec<Change> {
-        std::mem::take(&mut *lock(&self.changes))
+        std::mem::take(&mut lock(&self.changes).list)
+    }
+
+    /// Nobody looks at changes any more, unless some have been made; whether that is so.
+    pub(super) fn close_if_idle(&self) -> bool {
+        let mut changes = lock(&self.changes);
+        changes.is_closed |= changes.list.is_empty();
+        changes.is_closed
+    }
+
+    /// Nobody looks at changes any more.
+    pub(super) fn close(&self) {
+        let mut changes = lock(&self.changes);
+        changes.is_closed = true;
+        changes.list.clear();
     }
 
     pub(super) fn set_file(&self, path: &Path) {
@@ -83,8 +115,13 @@ impl Link {
         *lock(&self.file_name) = name.unwrap_or_default().into_owned();
     }
 
-    fn change(&self, change: Change) {
-        lock(&self.changes).push(change);
+    /// Hands a change over; false if nobody looks at it any more.
+    fn change(&self, change: Change) -> bool {
+        let mut changes = lock(&self.changes);
+        if !changes.is_closed {
+            changes.list.push(change);
+        }
+        !changes.is_closed
     }
 }
 
@@ -93,10 +130,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl ContainerRecording {
+    /// Begins with the file of this number, or the next one that is free.
     pub(super) fn start(
         recorder: &Recorder,
         media: &MediaPlane,
-        spec: &JointSpec,
+        (spec, number): (&JointSpec, u32),
         tracks: Vec<TrackSpec>,
     ) -> Result<Self, RecordError> {
         if !recorder.shared.config.enabled {
@@ -105,16 +143,14 @@ impl ContainerRecording {
         let codecs = tracks.iter().filter_map(|track| contained(&track.media));
         let codecs: Vec<CodecName> = codecs.collect();
         let format = spec.format.for_codecs(&codecs);
-        let dir = spec.dir.as_deref();
-        let path = recorder.places.file(dir, &spec.name, format.extension())?;
-        let claim = Claim::new(&recorder.shared, &path, &spec.name)?;
+        let new = NewPart::claimed(recorder, spec, (number, format))?;
         let (told, state) = watch::channel(State::Opening);
         let link = Arc::new(Link {
             control: Arc::default(),
             changes: Mutex::default(),
             file_name: Mutex::default(),
         });
-        link.set_file(&path);
+        link.set_file(new.path());
         let mut recording = Self {
             recorder: recorder.clone(),
             media: media.clone(),
@@ -122,10 +158,10 @@ impl ContainerRecording {
             state,
             format,
             tracks: Vec::new(),
-            count: 0,
+            slots: Vec::new(),
         };
         for track in tracks {
-            recording.add(track);
+            recording.add(&track);
         }
         let opening = Opening {
             recorder: recorder.clone(),
@@ -135,19 +171,21 @@ impl ContainerRecording {
             state: told,
         };
         recorder.shared.completions.in_this_runtime();
-        tokio::spawn(opening.run(claim, format));
+        tokio::spawn(opening.run(new));
         Ok(recording)
     }
 
     /// Whether the file has room for one more track of this.
     pub(super) fn takes(&self, media: &RecordedMedia) -> bool {
         let codec = contained(media);
-        self.count < MOST_TRACKS && codec.is_some_and(|codec| self.format.takes(codec))
+        let fits = codec.is_some_and(|codec| self.format.takes(codec));
+        fits && self.tracks.len() < MOST_TRACKS && !self.is_over()
     }
 
-    pub(super) fn add(&mut self, track: TrackSpec) {
+    /// Adds a track; false if the recording has ended.
+    pub(super) fn add(&mut self, track: &TrackSpec) -> bool {
         let Some(codec) = contained(&track.media) else {
-            return;
+            return false;
         };
         let options = RouteOptions {
             enabled: track.open,
@@ -158,20 +196,54 @@ impl ContainerRecording {
             ..self.recorder.tap_options(&track.media)
         };
         let (route, tap) = self.media.tap(track.from, options.clone(), tap);
-        self.link.change(Change::Add(Box::new(NewTrack {
-            media: track.media,
+        let (number, begins_part) = self.slot(&track.key, codec);
+        let is_taken = self.link.change(Change::Add(Box::new(NewTrack {
+            number,
+            begins_part,
+            media: track.media.clone(),
             codec,
             route,
-            tap,
+            tap: Some(tap),
             open: track.open,
+            is_removed: false,
         })));
+        if !is_taken {
+            self.media.remove_route(route);
+            return false;
+        }
+        let slot = Slot {
+            key: track.key.clone(),
+            codec,
+        };
+        match self.slots.get_mut(number) {
+            Some(known) => *known = slot,
+            None => self.slots.push(slot),
+        }
         self.tracks.push(Held {
-            key: track.key,
-            number: self.count,
+            key: track.key.clone(),
+            number,
             route,
             options,
         });
-        self.count += 1;
+        true
+    }
+
+    /// The number for one more track, and whether the file has no room for it, so that the next part begins: the number that
+    /// the same had before, or a new one, or any that is free.
+    fn slot(&self, key: &str, codec: CodecName) -> (usize, bool) {
+        let is_free = |number: usize| self.tracks.iter().all(|it| it.number != number);
+        let free = || (0..self.slots.len()).filter(|number| is_free(*number));
+        let is_same = |number: &usize| {
+            let slot = self.slots.get(*number);
+            slot.is_some_and(|slot| slot.key == key && slot.codec == codec)
+        };
+        if let Some(same) = free().find(is_same) {
+            return (same, false);
+        }
+        match free().next() {
+            Some(free) if self.slots.len() >= MOST_TRACKS => (free, true),
+            _ => (self.slots.len(), false),
+        }
     }
 
     pub(super) fn set_open(&mut self, key: &str, open: bool) {
@@ -201,6 +273,10 @@ impl ContainerRecording {
 
     pub(super) fn is_over(&self) -> bool {
         matches!(&*self.state.borrow(), State::Ended(_))
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        matches!(&*self.state.borrow(), State::Ended(Err(_)))
     }
 
     pub(super) fn file_name(&self) -> String {
@@ -235,25 +311,23 @@ struct Opening {
 }
 
 impl Opening {
-    async fn run(self, claim: Claim, format: Format) {
-        let (name, state) = (self.spec.name.clone(), self.state.clone());
+    async fn run(self, new: NewPart) {
+        let (name, state, link) = (
+            self.spec.name.clone(),
+            self.state.clone(),
+            Arc::clone(&self.link),
+        );
         let shared = Arc::clone(&self.recorder.shared);
-        let begun = spawn_blocking(move || self.begin(claim, format)).await;
-        let begun = begun.unwrap_or_else(|gone| {
-            Err(RecordError::Create {
-                name: name.clone(),
-                error: std::io::Error::other(gone.to_string()),
-            })
-        });
-        if let Err(error) = begun {
+        if let Err(error) = self.begin(new).await {
             shared.counters.failed.fetch_add(1, Relaxed);
             tracing::error!(file = name, "not recorded: {error}");
             let _ = state.send(State::Ended(Err(Arc::new(error))));
+            link.close();
         }
     }
 
-    /// Makes the file. It blocks.
-    fn begin(self, claim: Claim, format: Format) -> Result<(), RecordError> {
+    /// Has the file made, and then written.
+    async fn begin(self, new: NewPart) -> Result<(), RecordError> {
         let Self {
             recorder,
             media,
@@ -261,13 +335,18 @@ impl Opening {
             link,
             state,
         } = self;
-        let name = spec.name.clone();
+        let (path, name) = (new.path().to_owned(), spec.name.clone());
+        let (maker, of) = (recorder.clone(), spec.clone());
+        let create = move || new.create(&maker, &of);
+        let discard = |part: Part| part.target.discard();
+        let part = recorder.on_disk_of((&path, &name), create, discard);
+        let part = part.await?;
+        link.set_file(part.target.path());
+        let disk = part.target.disk().clone();
         let control = Arc::clone(&link.control);
         let shared = Arc::clone(&recorder.shared);
-        let of = (spec, link, state);
-        let made = Writer::create((recorder, media), of, (claim, format))?;
-        let (writer, disk, folder) = made;
-        let given = shared.disks.give(&disk, &folder, |waker| {
+        let writer = Writer::new((recorder, media), (spec, link, state), part);
+        let given = shared.disks.give(&disk, |waker| {
             control.set_waker(waker);
             Box::new(writer) as Box<dyn Job>
         });

@@ -5,12 +5,14 @@ mod note;
 mod part;
 mod writer;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use portunus_media::{MediaPlane, SourceRef};
 use portunus_sdp::CodecName;
 
 use crate::control::Listener;
+use crate::manifest_file::numbered;
 use crate::{
     Completed, Format, Medium, Outcome, Participant, RecordError, RecordedMedia, Recorder,
     Recording, RecordingSpec,
@@ -51,10 +53,16 @@ pub struct JointRecording {
     recorder: Recorder,
     media: MediaPlane,
     spec: JointSpec,
-    /// The file that tracks share.
-    together: Option<ContainerRecording>,
+    /// The files that tracks share: one, unless that has ended, or has no room for all.
+    together: Vec<ContainerRecording>,
+    /// How many of them there were.
+    begun: u32,
     /// The files with one track each.
     alone: Vec<Alone>,
+    /// How many files there were of each name.
+    names: HashMap<String, u32>,
+    /// The keys of what came after all had failed.
+    late: Vec<String>,
     listener: Option<Listener>,
 }
 
@@ -76,8 +84,11 @@ impl JointRecording {
             recorder: recorder.clone(),
             media: media.clone(),
             spec,
-            together: None,
+            together: Vec::new(),
+            begun: 0,
             alone: Vec::new(),
+            names: HashMap::new(),
+            late: Vec::new(),
             listener: None,
         };
         let is_container = recording.spec.format.is_container();
@@ -91,7 +102,7 @@ impl JointRecording {
         for track in alone {
             recording.add_alone(track)?;
         }
-        let is_nothing = recording.together.is_none() && recording.alone.is_empty();
+        let is_nothing = recording.together.is_empty() && recording.alone.is_empty();
         if is_nothing && !is_empty {
             return Err(RecordError::Unfit {
                 name: recording.spec.name,
@@ -103,7 +114,7 @@ impl JointRecording {
 
     /// Opens or closes the gate of a track: while it is closed nothing of it is recorded.
     pub fn set_open(&mut self, key: &str, open: bool) {
-        if let Some(together) = &mut self.together {
+        for together in &mut self.together {
             together.set_open(key, open);
         }
         for alone in self.alone.iter_mut().filter(|it| it.key == key) {
@@ -111,58 +122,70 @@ impl JointRecording {
         }
     }
 
-    /// Adds a track. One of the same key ends. What the file has no room for is recorded beside.
+    /// Adds a track. One of the same key ends. What the file has no room for is recorded beside, and what comes after its end
+    /// into the next one. After a failure nothing is recorded any more.
     pub fn add(&mut self, track: TrackSpec) {
         self.remove(&track.key);
-        let added = match &mut self.together {
-            Some(together) if together.takes(&track.media) => {
-                together.add(track);
-                Ok(())
-            }
-            None if self.spec.format.is_container() && contained(&track.media).is_some() => {
-                self.begin(vec![track])
-            }
-            Some(_) | None => self.add_alone(track),
-        };
-        if let Err(error) = added {
+        if let Err(error) = self.add_somewhere(track) {
             tracing::warn!(file = self.spec.name, "a track is not recorded: {error}");
         }
     }
 
+    fn add_somewhere(&mut self, track: TrackSpec) -> Result<(), RecordError> {
+        if !self.spec.format.is_container() || contained(&track.media).is_none() {
+            return self.add_alone(track);
+        }
+        if self.together.iter().any(ContainerRecording::has_failed) {
+            tracing::warn!(file = self.spec.name, "a track comes after a failure");
+            self.late.push(track.key);
+            return Ok(());
+        }
+        for together in &mut self.together {
+            // It may end just now.
+            if together.takes(&track.media) && together.add(&track) {
+                return Ok(());
+            }
+        }
+        self.together.retain(|it| !it.is_over());
+        self.begin(vec![track])
+    }
+
     /// Ends a track.
     pub fn remove(&mut self, key: &str) {
-        if let Some(together) = &mut self.together {
+        for together in &mut self.together {
             together.remove(key);
         }
         self.alone.retain(|it| it.key != key);
+        self.late.retain(|it| it != key);
     }
 
     /// The keys of the tracks.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         let together = self.together.iter().flat_map(ContainerRecording::keys);
-        together.chain(self.alone.iter().map(|it| it.key.as_str()))
+        let alone = self.alone.iter().map(|it| it.key.as_str());
+        let late = self.late.iter().map(String::as_str);
+        together.chain(alone).chain(late)
     }
 
     /// Whether all of it has ended: the sources did, or it failed.
     pub fn is_over(&self) -> bool {
-        let together = self.together.as_ref();
-        together.is_none_or(ContainerRecording::is_over)
+        self.together.iter().all(ContainerRecording::is_over)
             && self.alone.iter().all(|it| it.recording.is_over())
     }
 
     /// The names of the files that are written now, without folders.
     pub fn file_names(&self) -> Vec<String> {
-        let together = self.together.as_ref().filter(|it| !it.is_over());
+        let together = self.together.iter().filter(|it| !it.is_over());
         let together = together.map(ContainerRecording::file_name);
         let alone = self.alone.iter().filter(|it| !it.recording.is_over());
         let alone = alone.map(|it| it.recording.file_name());
-        together.into_iter().chain(alone).collect()
+        together.chain(alone).collect()
     }
 
     /// Tells `listener` of each of its files once it is complete. It is called by the threads that write, so it must not block.
     pub fn on_complete(&mut self, listener: impl Fn(&Completed) + Send + Sync + 'static) {
         let listener = Listener(Arc::new(listener));
-        if let Some(together) = &self.together {
+        for together in &self.together {
             together.listen(listener.clone());
         }
         for alone in &self.alone {
@@ -178,11 +201,13 @@ impl JointRecording {
     }
 
     fn begin(&mut self, tracks: Vec<TrackSpec>) -> Result<(), RecordError> {
-        let begun = ContainerRecording::start(&self.recorder, &self.media, &self.spec, tracks)?;
+        let of = (&self.spec, self.begun + 1);
+        let begun = ContainerRecording::start(&self.recorder, &self.media, of, tracks)?;
+        self.begun += 1;
         if let Some(listener) = &self.listener {
             begun.listen(listener.clone());
         }
-        self.together = Some(begun);
+        self.together.push(begun);
         Ok(())
     }
 
@@ -205,6 +230,10 @@ impl JointRecording {
             (_, true) => format!("{name}-{}", medium.as_str()),
             (_, false) => format!("{name}-{}-{}", medium.as_str(), track.key),
         };
+        let count = self.names.entry(name.clone()).or_default();
+        *count += 1;
+        // One that is taken out and comes again is another file.
+        let name = numbered(&name, *count);
         let spec = RecordingSpec {
             dir: self.spec.dir.clone(),
             name,

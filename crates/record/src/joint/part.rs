@@ -1,6 +1,6 @@
 //! A file of a recording that tracks share.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -11,20 +11,79 @@ use portunus_files::container::{
 };
 use portunus_files::manifest::{self, FileEnd};
 
+use super::JointSpec;
 use super::note::clock;
 use super::writer::Track;
 use crate::control::Control;
+use crate::manifest_file::{NAMES, numbered};
 use crate::session::Entry;
+use crate::shared::{Claim, Unfinished};
 use crate::target::Target;
-use crate::{Format, Participant, RecordError};
+use crate::{Format, Participant, RecordError, Recorder};
 
-/// Tracks that a file has room for, whenever they come.
+/// Tracks that a file has room for.
 pub(super) const MOST_TRACKS: usize = 6;
 /// Edits are done once there are so many bytes of them.
 const MANY: usize = 4 << 20;
 /// What is kept free for the end of a file that may not be longer: so many bytes, and one byte of so many.
 const END_ROOM: u64 = 4_096;
 const END_SHARE: u64 = 256;
+
+/// A file that is to be made.
+#[derive(Debug)]
+pub(super) struct NewPart {
+    claim: Claim,
+    number: u32,
+    format: Format,
+}
+
+impl NewPart {
+    /// One of this number; if it is not the first, of the next number that no other recording has.
+    pub(super) fn claimed(
+        recorder: &Recorder,
+        spec: &JointSpec,
+        (first, format): (u32, Format),
+    ) -> Result<Self, RecordError> {
+        let mut number = first;
+        loop {
+            let name = numbered(&spec.name, number);
+            let places = &recorder.places;
+            let path = places.file(spec.dir.as_deref(), &name, format.extension())?;
+            match Claim::new(&recorder.shared, &path, &name) {
+                Ok(claim) => {
+                    return Ok(Self {
+                        claim,
+                        number,
+                        format,
+                    });
+                }
+                Err(RecordError::Busy(_)) if first > 1 && number < first + NAMES => number += 1,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.claim.path()
+    }
+
+    /// Makes it; if it is not the first, with the next number that is free. It blocks.
+    pub(super) fn create(self, recorder: &Recorder, spec: &JointSpec) -> Result<Part, RecordError> {
+        let (first, format) = (self.number, self.format);
+        let mut new = self;
+        loop {
+            let number = new.number;
+            let name = numbered(&spec.name, number);
+            match Target::create(new.claim, &recorder.places, &name) {
+                Ok(target) => return Ok(Part::new(target, format, number)),
+                Err(RecordError::Exists(_)) if first > 1 && number < first + NAMES => {
+                    new = Self::claimed(recorder, spec, (number + 1, format))?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
 
 /// A file that is being written.
 #[derive(Debug)]
@@ -216,6 +275,8 @@ impl Part {
             _ => self.finish(writer),
         };
         let (path, bytes) = (PathBuf::from(self.target.path()), self.target.len());
+        // Whoever waits for all to be complete waits for those who are told of it, too.
+        let _unfinished = Unfinished::new(&shared);
         let left = self.target.leave();
         let outcome = finished.and(left);
         let (end, error) = match &outcome {

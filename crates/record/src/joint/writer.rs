@@ -1,6 +1,6 @@
 //! Tracks that share a file, as the disk's thread sees them: from their taps to the file.
 
-use std::path::PathBuf;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -17,16 +17,13 @@ use portunus_sdp::negotiated::Codec;
 use tokio::sync::watch;
 
 use super::container::{Change, Link, NewTrack};
-use super::part::{Part, track_of};
+use super::part::{NewPart, Part, track_of};
 use super::{JointSpec, note};
 use crate::clock::Clock;
-use crate::disk::{Disk, Job, Round, Turn, guarded};
-use crate::manifest_file::{NAMES, numbered};
+use crate::disk::{Job, Round, Turn, guarded};
 use crate::recording::{End, State};
-use crate::shared::Claim;
 use crate::single::LAST_WAIT;
-use crate::target::Target;
-use crate::{Format, RecordError, RecordedMedia, Recorder};
+use crate::{RecordError, RecordedMedia, Recorder};
 
 /// What is taken of a tap at a time: more than it can hold.
 const ALL: usize = 16_384;
@@ -34,6 +31,10 @@ const ALL: usize = 16_384;
 const STRETCH: usize = 256;
 /// Files of one recording at most: whoever changes its codec at each keyframe would have one for each.
 const PARTS: u32 = 1_000;
+/// Packets are told by the numbers of their tracks; of tracks that have just come by their places among these, from this on.
+const NEW: usize = 1_000;
+/// A gate is taken for opened or closed so long after it was: workers have handed over by then what came before.
+const SETTLING: Duration = Duration::from_millis(100);
 /// How often the manifest is told how far a file is.
 const PROGRESS: Duration = Duration::from_secs(1);
 
@@ -48,6 +49,10 @@ pub(super) struct Writer {
     clock: Clock,
     assembler: Assembler,
     tracks: Vec<Track>,
+    /// Tracks that have come, until packets of them do.
+    new: VecDeque<NewTrack>,
+    /// Gates that were opened or closed, by time, as long as packets may come from before.
+    gates: VecDeque<Gate>,
     /// None once it has ended.
     part: Option<Part>,
     /// Files so far.
@@ -58,6 +63,14 @@ pub(super) struct Writer {
     told: Instant,
     /// Packets that are counted already.
     counted: u64,
+}
+
+/// That the gate of a track was opened or closed.
+#[derive(Debug)]
+struct Gate {
+    track: usize,
+    open: bool,
+    at: Instant,
 }
 
 /// A track of it.
@@ -82,17 +95,15 @@ impl Track {
 }
 
 impl Writer {
-    /// Makes the first file; tells which disk and folder it is in. It blocks.
-    pub(super) fn create(
+    /// With the first file, which was made.
+    pub(super) fn new(
         (recorder, media): (Recorder, MediaPlane),
         (spec, link, state): (JointSpec, Arc<Link>, watch::Sender<State>),
-        (claim, format): (Claim, Format),
-    ) -> Result<(Self, Disk, PathBuf), RecordError> {
-        let target = Target::create(claim, &recorder.places, &spec.name)?;
-        let (disk, folder) = (target.disk().clone(), target.folder().to_owned());
+        part: Part,
+    ) -> Self {
         let clock = Clock::now();
         let _ = state.send(State::Open);
-        let writer = Self {
+        Self {
             recorder,
             media,
             spec,
@@ -101,28 +112,31 @@ impl Writer {
             clock,
             assembler: Assembler::new(Plan::default()),
             tracks: Vec::new(),
-            part: Some(Part::new(target, format, 1)),
+            new: VecDeque::new(),
+            gates: VecDeque::new(),
+            part: Some(part),
             parts: 1,
             ends_since: None,
             told: clock.start(),
             counted: 0,
-        };
-        Ok((writer, disk, folder))
+        }
     }
 
     /// Takes and writes what there is; tells when it is over.
     fn work(&mut self, round: &mut Round) -> Result<Option<End>, RecordError> {
         if let Some(part) = &self.part {
-            part.target.check_room(round.free)?;
+            part.target.check_room(round)?;
         }
         self.take_changes();
         let is_stopped = self.link.control.is_stopped();
         self.take_packets(round)?;
+        self.pass_gates(round.now.checked_sub(SETTLING));
         // What ended because it was removed does not end the recording.
         self.take_changes();
         self.assembler.tick(self.since(round.now));
         let over = self.is_over(round.now, is_stopped);
         if over.is_some() {
+            self.pass_gates(Some(round.now));
             self.assembler.end();
         }
         self.write()?;
@@ -135,38 +149,62 @@ impl Writer {
     fn take_changes(&mut self) {
         for change in self.link.take_changes() {
             match change {
-                Change::Add(track) => self.add(*track),
-                Change::Remove(track) => {
-                    if let Some(track) = self.tracks.get_mut(track) {
-                        track.is_removed = true;
+                Change::Add(track) => self.new.push_back(*track),
+                Change::Remove(number) => {
+                    let new = self.new.iter_mut().rev();
+                    let new = new.map(|it| (it.number, &mut it.is_removed));
+                    let known = self.tracks.iter_mut().enumerate();
+                    let known = known.map(|(number, it)| (number, &mut it.is_removed));
+                    if let Some((_, is_removed)) = new.chain(known).find(|it| it.0 == number) {
+                        *is_removed = true;
                     }
                 }
                 Change::Gate { track, open, at } => {
-                    let at = self.since(at);
-                    self.assembler.gate(track, open, at);
+                    let mut new = self.new.iter_mut().rev();
+                    match new.find(|it| it.number == track) {
+                        Some(new) => new.open = open,
+                        None => self.gates.push_back(Gate { track, open, at }),
+                    }
                 }
             }
         }
     }
 
-    fn add(&mut self, track: NewTrack) {
-        let Some(codec) = file_codec(track.codec.codec()) else {
+    /// The first of the tracks that have come begins.
+    fn add_next(&mut self) {
+        let Some(new) = self.new.pop_front() else {
             return;
         };
-        self.assembler.add(&PlannedTrack {
+        let Some(codec) = file_codec(new.codec.codec()) else {
+            return;
+        };
+        let planned = PlannedTrack {
             codec,
-            fmtp: track.media.fmtp().map(str::to_owned),
-            open: track.open,
-        });
-        self.tracks.push(Track {
-            media: track.media,
-            codec: track.codec,
-            route: track.route,
-            tap: Some(track.tap),
-            is_removed: false,
+            fmtp: new.media.fmtp().map(str::to_owned),
+            open: new.open,
+        };
+        let track = Track {
+            media: new.media,
+            codec: new.codec,
+            route: new.route,
+            tap: new.tap,
+            is_removed: new.is_removed,
             dropped: 0,
             dropped_before: 0,
-        });
+        };
+        match self.tracks.get_mut(new.number) {
+            Some(known) => {
+                let counters = &self.recorder.shared.counters;
+                counters.dropped.fetch_add(known.dropped, Relaxed);
+                *known = track;
+                self.assembler
+                    .replace(new.number, &planned, new.begins_part);
+            }
+            None => {
+                self.tracks.push(track);
+                self.assembler.add(&planned);
+            }
+        }
     }
 
     /// Takes what the taps have, in the order in which it came.
@@ -179,22 +217,42 @@ impl Writer {
                 continue;
             };
             let dropped = tap.dropped();
-            batch.clear();
-            let goes_on = tap.drain(batch, ALL);
-            mixed.extend(batch.drain(..).map(|tapped| (number, tapped)));
+            if !take_from(tap, number, (batch, mixed)) {
+                track.tap = None;
+            }
             if dropped > std::mem::replace(&mut track.dropped, dropped) {
                 lost.push(number);
             }
-            if !goes_on {
-                track.tap = None;
+        }
+        for (place, new) in self.new.iter_mut().enumerate() {
+            if let Some(tap) = &mut new.tap
+                && !take_from(tap, NEW + place, (batch, mixed))
+            {
+                new.tap = None;
             }
         }
+        let numbers: Vec<usize> = self.new.iter().map(|new| new.number).collect();
         mixed.sort_by_key(|(_, tapped)| tapped.arrival());
-        for (count, (number, tapped)) in mixed.drain(..).enumerate() {
+        for (count, (source, tapped)) in mixed.drain(..).enumerate() {
+            self.pass_gates(Some(tapped.arrival()));
+            let place = source.checked_sub(NEW);
+            let number = match place {
+                None => source,
+                Some(place) => {
+                    // It begins with its first packet, and all that have come before it do.
+                    while numbers.len().saturating_sub(self.new.len()) <= place {
+                        self.add_next();
+                    }
+                    numbers.get(place).copied().unwrap_or(source)
+                }
+            };
             self.push(number, &tapped);
             if count % STRETCH == STRETCH - 1 {
                 self.write()?;
             }
+        }
+        while !self.new.is_empty() {
+            self.add_next();
         }
         for number in lost {
             self.overrun(number);
@@ -205,6 +263,17 @@ impl Writer {
             }
         }
         Ok(())
+    }
+
+    /// Opens and closes the gates that were opened and closed by then, between the packets that came before and after.
+    fn pass_gates(&mut self, until: Option<Instant>) {
+        let is_due = |gate: &Gate| until.is_some_and(|until| gate.at <= until);
+        while self.gates.front().is_some_and(is_due)
+            && let Some(Gate { track, open, at }) = self.gates.pop_front()
+        {
+            let at = self.since(at);
+            self.assembler.gate(track, open, at);
+        }
     }
 
     /// Packets of a track were dropped because the disk was too slow.
@@ -247,7 +316,8 @@ impl Writer {
             return (is_empty || now >= since + LAST_WAIT).then_some(End::Stopped);
         }
         let is_left = is_empty && self.tracks.iter().any(|track| !track.is_removed);
-        is_left.then_some(End::Source)
+        // Another track may have been added meanwhile.
+        (is_left && self.link.close_if_idle()).then_some(End::Source)
     }
 
     /// Does what the assembler says.
@@ -345,32 +415,14 @@ impl Writer {
         for track in &mut self.tracks {
             track.dropped_before = track.dropped;
         }
-        let codecs: Vec<_> = self.tracks.iter().map(|track| track.codec).collect();
+        let tracks = self.tracks.iter().filter(|track| !track.is_removed);
+        let codecs: Vec<_> = tracks.map(|track| track.codec).collect();
         let format = self.spec.format.for_codecs(&codecs);
-        let part = self.create_part(number, format)?;
+        let new = NewPart::claimed(&self.recorder, &self.spec, (number, format))?;
+        let part = new.create(&self.recorder, &self.spec)?;
         self.link.set_file(part.target.path());
         self.part = Some(part);
         Ok(())
-    }
-
-    /// Makes the file of a part, with the next number that is free.
-    fn create_part(&self, first: u32, format: Format) -> Result<Part, RecordError> {
-        let Recorder { shared, places } = &self.recorder;
-        let dir = self.spec.dir.as_deref();
-        let mut number = first;
-        loop {
-            let name = numbered(&self.spec.name, number);
-            let path = places.file(dir, &name, format.extension())?;
-            let made = Claim::new(shared, &path, &name)
-                .and_then(|claim| Target::create(claim, places, &name));
-            match made {
-                Ok(target) => return Ok(Part::new(target, format, number)),
-                Err(RecordError::Busy(_) | RecordError::Exists(_)) if number < first + NAMES => {
-                    number += 1;
-                }
-                Err(error) => return Err(error),
-            }
-        }
     }
 
     /// Tells the manifest how far it is.
@@ -387,6 +439,7 @@ impl Writer {
     }
 
     fn end(&mut self, ended: Result<End, RecordError>) {
+        self.link.close();
         self.tell_progress();
         let dropped: u64 = self.tracks.iter().map(|track| track.dropped).sum();
         let counters = &self.recorder.shared.counters;
@@ -412,6 +465,18 @@ impl Writer {
     fn since(&self, time: Instant) -> Duration {
         time.saturating_duration_since(self.clock.start())
     }
+}
+
+/// Takes what a tap has; false if it has ended.
+fn take_from(
+    tap: &mut Tap,
+    source: usize,
+    (batch, mixed): (&mut Vec<Tapped>, &mut Vec<(usize, Tapped)>),
+) -> bool {
+    batch.clear();
+    let goes_on = tap.drain(batch, ALL);
+    mixed.extend(batch.drain(..).map(|tapped| (source, tapped)));
+    goes_on
 }
 
 impl Job for Writer {
@@ -497,7 +562,8 @@ fn file_codec(codec: Codec) -> Option<portunus_files::Codec> {
         | Codec::L16
         | Codec::Isac
         | Codec::Red
-        | Codec::TelephoneEvent => return None,
+        | Codec::TelephoneEvent
+        | Codec::ComfortNoise => return None,
     })
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::rig::{Rig, rtp, until};
 use portunus_files::mjr::FrameReader;
-use portunus_record::{Format, RecordedMedia, Recording, RecordingSpec};
+use portunus_record::{Format, RecordError, RecordedMedia, Recording, RecordingSpec};
 use portunus_sdp::CodecName;
 use portunus_sdp::negotiated::Codec;
 
@@ -103,4 +103,37 @@ async fn what_waits_for_disks_is_bounded_over_all_recordings() {
     assert_eq!(totals.frames + totals.dropped, 4_000);
     assert!(totals.dropped > 1_000, "{totals:?}");
     assert_eq!(totals.waiting_bytes, 0);
+}
+
+#[tokio::test]
+async fn a_disk_that_hangs_while_files_are_made_holds_nothing_else() {
+    let rig = Rig::new();
+    let disk = rig.disk("slow");
+    disk.stall();
+    // More than there are threads for what blocks.
+    let names = (0..600).map(|n| format!("slow/{n}"));
+    let slow: Vec<_> = names.map(|name| start(&rig, &name)).collect();
+    let folder = tokio::spawn({
+        let recorder = rig.recorder.clone();
+        async move { recorder.check_folder(Some("slow/new"), "a").await }
+    });
+    let fast = start(&rig, "fast/b");
+    fast.outcome().opened().await.unwrap();
+    tokio::task::spawn_blocking(|| ()).await.unwrap();
+    assert_eq!(rig.recorder.totals().open, 601);
+    // Whoever waits is told in the end.
+    tokio::time::pause();
+    for recording in &slow {
+        let error = recording.outcome().opened().await.unwrap_err();
+        assert!(matches!(&*error, RecordError::Stalled(_)), "{error}");
+    }
+    let error = folder.await.unwrap().unwrap_err();
+    assert!(matches!(error, RecordError::Stalled(_)), "{error}");
+    disk.go_on();
+    drop((slow, fast));
+    rig.recorder.finished().await;
+    let left = std::fs::read_dir(rig.path("slow")).unwrap().count();
+    assert_eq!(left, 0);
+    let totals = rig.recorder.totals();
+    assert_eq!((totals.failed, totals.open), (600, 0));
 }

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use portunus_files::manifest::{Clock, GapReason};
+use portunus_files::summary::{Depth, Summary};
 use portunus_files::{MediaFile, OpenOptions};
 use portunus_media::testing::RequestedOutlet;
 use portunus_media::{SourceRef, TappedReport};
@@ -106,6 +107,12 @@ fn read(path: &std::path::Path) -> (Vec<String>, Duration) {
         .iter()
         .map(|track| track.codec.name().to_owned());
     (names.collect(), file.duration().unwrap())
+}
+
+/// How many frames of each track are in a file.
+fn frames_of(path: &std::path::Path) -> Vec<u64> {
+    let summary = Summary::of(path, Depth::All).unwrap();
+    summary.tracks.iter().map(|track| track.frames).collect()
 }
 
 async fn end(rig: &Rig, recording: JointRecording) {
@@ -235,6 +242,25 @@ async fn gaps_and_losses_are_in_the_manifest() {
 }
 
 #[tokio::test]
+async fn what_was_sent_before_a_mute_is_in_the_file() {
+    let rig = Rig::new();
+    let mut recording = start(&rig, "ann", None);
+    recording.outcome().opened().await.unwrap();
+    let mut sender = Sender::new(&rig);
+    // Beginning 2 s ago: all of it came before now.
+    sender.begun = Instant::now() - Duration::from_secs(2);
+    sender.send(20);
+    until("the file has begun", || rig.recorder.totals().frames > 0).await;
+    // The rest comes between two turns of the disk, and the mute as well.
+    sender.send(70);
+    recording.set_open("0", false);
+    recording.set_open("1", false);
+    drop(sender);
+    end(&rig, recording).await;
+    assert_eq!(frames_of(&rig.path("ann.webm"))[1], 45);
+}
+
+#[tokio::test]
 async fn another_codec_is_another_part() {
     let rig = Rig::new();
     let session = rig.session("demo");
@@ -323,6 +349,122 @@ async fn tracks_come_and_go() {
     let (codecs, duration) = read(&rig.path("ann.webm"));
     assert_eq!(codecs, ["opus", "VP8"]);
     assert!(duration > Duration::from_millis(4_900), "{duration:?}");
+}
+
+/// Sound on a tap, in packets of 20 ms from this one on, which come as fast.
+fn talk(tap: &RequestedOutlet, begun: Instant, packets: std::ops::Range<u16>) {
+    for count in packets {
+        let at = begun + Duration::from_millis(20) * u32::from(count);
+        let packet = rtp(count, u32::from(count) * 960, &[0xfc, 1]);
+        assert!(tap.pretend_packet(&packet, Codec::Opus, at));
+    }
+}
+
+#[tokio::test]
+async fn what_comes_again_goes_on_in_the_same_track() {
+    let rig = Rig::new();
+    let mut recording = start(&rig, "ann", None);
+    recording.outcome().opened().await.unwrap();
+    let mut sender = Sender::new(&rig);
+    sender.send(100);
+    until("the file has begun", || rig.recorder.totals().frames > 0).await;
+    // More often than a file has tracks.
+    for round in 1..=8 {
+        recording.remove("1");
+        recording.add(track(&rig, "1", CodecName::Vp8));
+        sender.picture = rig.tap();
+        sender.count = round * 100;
+        sender.send(100);
+    }
+    assert_eq!(recording.file_names(), ["ann.webm"]);
+    drop(sender);
+    end(&rig, recording).await;
+    assert_eq!(read(&rig.path("ann.webm")).0, ["opus", "VP8"]);
+    assert_eq!(frames_of(&rig.path("ann.webm")), [900, 450]);
+    assert!(!rig.path("ann-2.webm").exists());
+}
+
+#[tokio::test]
+async fn further_tracks_have_the_numbers_of_those_that_went_or_another_file() {
+    let rig = Rig::new();
+    let tracks = (0..6).map(|key| track(&rig, &key.to_string(), CodecName::Opus));
+    let spec = spec("ann", Format::WebM, tracks.collect());
+    let mut recording = rig.recorder.joint(&rig.media, spec).unwrap();
+    recording.outcome().opened().await.unwrap();
+    let begun = Instant::now();
+    for tap in rig.taps() {
+        talk(&tap, begun, 0..100);
+    }
+    until("the file has begun", || rig.recorder.totals().frames > 0).await;
+    // There is no room for a seventh.
+    recording.add(track(&rig, "6", CodecName::Opus));
+    talk(&rig.tap(), begun, 100..150);
+    // And there is for another one instead of one of the six.
+    recording.remove("2");
+    recording.add(track(&rig, "7", CodecName::Opus));
+    talk(&rig.tap(), begun, 200..250);
+    end(&rig, recording).await;
+    let tracks = |name: &str| frames_of(&rig.path(name)).len();
+    assert_eq!((tracks("ann.webm"), tracks("ann-2.webm")), (6, 1));
+    assert_eq!(tracks("ann-3.webm"), 1);
+}
+
+#[tokio::test]
+async fn messages_that_come_again_are_in_another_file() {
+    let rig = Rig::new();
+    let data = |rig: &Rig| TrackSpec {
+        media: RecordedMedia::data(true),
+        ..track(rig, "0", CodecName::Opus)
+    };
+    let tracks = vec![data(&rig)];
+    let mut recording = rig
+        .recorder
+        .joint(&rig.media, spec("ann", Format::WebM, tracks))
+        .unwrap();
+    recording.add(data(&rig));
+    recording.outcome().opened().await.unwrap();
+    end(&rig, recording).await;
+    assert!(rig.path("ann-data.mjr").exists());
+    assert!(rig.path("ann-data-2.mjr").exists());
+    assert_eq!(rig.recorder.totals().failed, 0);
+}
+
+#[tokio::test]
+async fn what_comes_after_the_end_is_in_the_next_file() {
+    let rig = Rig::new();
+    let tracks = vec![track(&rig, "0", CodecName::Opus)];
+    let spec = spec("ann", Format::WebM, tracks);
+    let mut recording = rig.recorder.joint(&rig.media, spec).unwrap();
+    recording.outcome().opened().await.unwrap();
+    let begun = Instant::now();
+    talk(&rig.tap(), begun, 0..100);
+    let SourceRef::Ingest(ingest) = rig.taps()[0].from else {
+        panic!("an ingest was added");
+    };
+    rig.media.remove_ingest(ingest);
+    until("it is over", || recording.is_over()).await;
+    recording.add(track(&rig, "1", CodecName::Opus));
+    assert!(!recording.is_over());
+    recording.outcome().opened().await.unwrap();
+    talk(&rig.tap(), begun, 0..50);
+    end(&rig, recording).await;
+    assert_eq!(frames_of(&rig.path("ann.webm")), [100]);
+    assert_eq!(frames_of(&rig.path("ann-2.webm")), [50]);
+}
+
+#[tokio::test]
+async fn what_comes_after_a_failure_holds_nothing() {
+    let rig = Rig::with(|config| config.keep_free_mb = u64::MAX);
+    let tracks = vec![track(&rig, "0", CodecName::Opus)];
+    let spec = spec("ann", Format::WebM, tracks);
+    let mut recording = rig.recorder.joint(&rig.media, spec).unwrap();
+    recording.outcome().ended().await.unwrap_err();
+    let taps = rig.taps().len();
+    recording.add(track(&rig, "1", CodecName::Opus));
+    assert_eq!(rig.taps().len(), taps);
+    assert_eq!(recording.keys().collect::<Vec<_>>(), ["0", "1"]);
+    assert!(recording.is_over());
+    assert_eq!(rig.recorder.totals().waiting_bytes, 0);
 }
 
 #[tokio::test]

@@ -117,6 +117,8 @@ impl Agent {
             }
         }
         self.list(id, wanted);
+        self.deadlines.set(Timer::Register(id), None);
+        self.deadlines.set(Timer::KeepAlive(id), None);
         if registers {
             self.register(now, id);
         }

@@ -9,7 +9,7 @@ use super::command::Profile;
 use super::compose::{SUPPORTED, Speaker};
 use super::exchange::to_tag;
 use super::{Agent, AgentEvent, CallId, SubscriptionId};
-use crate::message::{Method, NameAddr, Request, Response, SipUri, StatusCode, Uri};
+use crate::message::{MediaType, Method, NameAddr, Request, Response, SipUri, StatusCode, Uri};
 use crate::transaction::NewRequest;
 
 /// What a dialog with a tag of ours is for.
@@ -225,6 +225,14 @@ impl Agent {
                 return true;
             }
         }
+        if headers.has("Accept")
+            && !headers
+                .accept()
+                .is_ok_and(|kinds| kinds.iter().any(admits_sdp))
+        {
+            self.refuse(new, 406, &[]);
+            return true;
+        }
         if self.is_too_short(&new.request) {
             let least = self.options.session.min.as_secs().to_string();
             self.refuse(new, 422, &[("Min-SE", &least)]);
@@ -263,6 +271,11 @@ impl Agent {
         let later = [("Retry-After", seconds.as_str())];
         self.refuse(new, code, if code == 500 { &later } else { &[] });
     }
+}
+
+/// Whether a peer that takes this media type takes SDP.
+fn admits_sdp(kind: &MediaType) -> bool {
+    matches!(&*kind.essence, "application/sdp" | "application/*" | "*/*")
 }
 
 /// Who we are to a caller that calls none of our accounts: whom it called.

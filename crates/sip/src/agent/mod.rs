@@ -39,7 +39,7 @@ pub use self::ids::{AccountId, CallId, ReferId, RequestId, SubscriptionId};
 pub use self::options::{Limits, Local, Options, SessionTimer};
 
 use self::account::Account;
-use self::call::Call;
+use self::call::{Asked, Call};
 use self::compose::Speaker;
 use self::exchange::{Exchange, ExchangeId};
 use self::guard::Guard;
@@ -93,6 +93,8 @@ enum Timer {
     Subscription(SubscriptionId),
     Publication(SubscriptionId),
     Refer(ReferId),
+    /// A name was not found in time.
+    Resolve(ResolveId),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -255,7 +257,13 @@ impl Agent {
                 headers,
                 body,
             } => {
-                self.send_within(now, call, request, method, &headers, body.as_ref());
+                let asked = Asked {
+                    request,
+                    method,
+                    headers,
+                    body,
+                };
+                self.send_within(now, call, asked);
             }
             Command::OutOfDialog {
                 account,
@@ -353,6 +361,7 @@ impl Agent {
                 Timer::Subscription(id) => self.subscription_due(now, id),
                 Timer::Publication(id) => self.publication_due(now, id),
                 Timer::Refer(id) => self.refer_due(now, id),
+                Timer::Resolve(id) => self.take_targets(now, id, Err(ResolveError::Dns)),
             }
         }
         self.settle(now);

@@ -1,5 +1,6 @@
 //! REFERs of peers (RFC 3515): they ask us to call somebody, and hear how that goes.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use super::call::Call;
@@ -28,9 +29,19 @@ pub(super) struct Refer {
     /// What was told last.
     code: u16,
     until: Instant,
-    /// The last word is said.
+    /// The last word is said, or waits to be.
     over: bool,
+    /// A NOTIFY is under way; what else there is to tell waits for its answer, so that nothing overtakes it.
+    busy: bool,
+    waiting: VecDeque<News>,
 }
+
+/// A status with its phrase, and the Subscription-State that goes with it.
+type News = (u16, Option<String>, &'static str);
+
+const ACTIVE: &str = "active";
+/// News that wait. More are left out, but for the last.
+const MOST_WAITING: usize = 16;
 
 impl Agent {
     /// Takes a REFER, in a call or outside of dialogs.
@@ -94,6 +105,8 @@ impl Agent {
             code: 100,
             until: now + EXPIRES,
             over: false,
+            busy: false,
+            waiting: VecDeque::new(),
         };
         let account = refer.speaker.account;
         self.refers.insert(id, refer);
@@ -119,25 +132,29 @@ impl Agent {
         let state = if last {
             "terminated;reason=noresource"
         } else {
-            "active"
+            ACTIVE
         };
-        self.send_notify(now, id, code, reason, state);
+        self.tell_refer(now, id, (code, reason, state));
     }
 
-    fn send_notify(
-        &mut self,
-        now: Instant,
-        id: ReferId,
-        code: u16,
-        reason: Option<String>,
-        state: &str,
-    ) {
+    fn tell_refer(&mut self, now: Instant, id: ReferId, news: News) {
         let Some(refer) = self.refers.get_mut(&id).filter(|refer| !refer.over) else {
             return;
         };
-        let last = state != "active";
-        refer.code = code;
-        refer.over = last;
+        refer.code = news.0;
+        refer.over = news.2 != ACTIVE;
+        if !refer.busy {
+            self.send_notify(now, id, news);
+        } else if refer.over || refer.waiting.len() < MOST_WAITING {
+            refer.waiting.push_back(news);
+        }
+    }
+
+    fn send_notify(&mut self, now: Instant, id: ReferId, (code, reason, state): News) {
+        let Some(refer) = self.refers.get_mut(&id) else {
+            return;
+        };
+        refer.busy = true;
         let (speaker, call, event_id) = (refer.speaker.clone(), refer.call, refer.event_id);
         let (flow, left) = (
             refer.flow,
@@ -156,7 +173,7 @@ impl Agent {
                 .push("Event", format_args!("refer;id={number}")),
             None => request.headers.push("Event", "refer"),
         }
-        if last {
+        if state != ACTIVE {
             request.headers.push("Subscription-State", state);
         } else {
             request
@@ -179,18 +196,24 @@ impl Agent {
     }
 
     /// Takes the answer to a NOTIFY.
-    pub(super) fn notified_refer(&mut self, id: ReferId, answer: &Answer) {
+    pub(super) fn notified_refer(&mut self, now: Instant, id: ReferId, answer: &Answer) {
+        let Some(refer) = self.refers.get_mut(&id) else {
+            return;
+        };
+        refer.busy = false;
         // Who does not answer, or does not know it any more, hears no more (RFC 6665 section 4.2.2).
         let unheard = answer.response.is_none() || answer.code == 481;
-        if unheard || self.refers.get(&id).is_some_and(|refer| refer.over) {
-            self.drop_refer(id);
+        match refer.waiting.pop_front() {
+            Some(news) if !unheard => self.send_notify(now, id, news),
+            _ if unheard || refer.over => self.drop_refer(id),
+            _ => {}
         }
     }
 
     pub(super) fn refer_due(&mut self, now: Instant, id: ReferId) {
         if let Some(refer) = self.refers.get(&id) {
             let code = refer.code;
-            self.send_notify(now, id, code, None, "terminated;reason=timeout");
+            self.tell_refer(now, id, (code, None, "terminated;reason=timeout"));
         }
     }
 

@@ -288,3 +288,238 @@ fn what_is_asked_for_is_traced() {
         ]
     );
 }
+
+#[test]
+fn two_accounts_of_one_agent_call_each_other() {
+    let mut world = World::new(Weather::FOUL, 2);
+    let both = world.agent("alice", answering);
+    let bob = portunus_sip::agent::AccountId::new(2);
+    world.command(
+        both,
+        Command::SetAccount {
+            account: bob,
+            profile: Box::new(profile("sip:bob@192.0.2.1")),
+        },
+    );
+    let call = world.invite(both, 1, invite("sip:bob@192.0.2.1"));
+    let (theirs, account) = world.until(both, MINUTE, |event| match event {
+        AgentEvent::Incoming { call, account, .. } => Some((*call, *account)),
+        _ => None,
+    });
+    assert_eq!(account, Some(bob));
+    world.until(both, MINUTE, |event| {
+        (short(event) == "acknowledged answer" || short(event) == "acknowledged").then_some(())
+    });
+    world.pass(MINUTE);
+    world.hangup(both, call);
+    let mut ended = Vec::new();
+    for _ in 0..2 {
+        ended.push(world.until(both, MINUTE, |event| match event {
+            AgentEvent::Ended { call, cause, .. } => Some((*call, *cause)),
+            _ => None,
+        }));
+    }
+    ended.sort_by_key(|(call, _)| *call);
+    assert_eq!(ended, [(call, Cause::Hangup), (theirs, Cause::Bye)]);
+    world.pass(MINUTE * 2);
+    world.assert_idle(both);
+}
+
+#[test]
+fn a_hangup_says_why() {
+    let mut world = World::new(Weather::FAIR, 1);
+    let alice = world.agent("alice", passive);
+    let bob = world.agent("bob", ringing);
+    let reason = |event: &AgentEvent| match event {
+        AgentEvent::Ended {
+            message: Some(message),
+            ..
+        } => Some(
+            message
+                .headers()
+                .reasons()
+                .unwrap()
+                .first()
+                .map(|reason| reason.text().unwrap().into_owned()),
+        ),
+        _ => None,
+    };
+    let why = || {
+        vec![(
+            "Reason".to_owned(),
+            "SIP;cause=200;text=\"Call completed elsewhere\"".to_owned(),
+        )]
+    };
+    let call = world.invite(alice, 1, invite("sip:bob@192.0.2.2"));
+    world.pass(SECOND);
+    world.command(
+        alice,
+        Command::Hangup {
+            call,
+            headers: why(),
+        },
+    );
+    assert_eq!(
+        world.until(bob, SECOND, reason).as_deref(),
+        Some("Call completed elsewhere")
+    );
+    let call = world.invite(alice, 2, invite("sip:bob@192.0.2.2"));
+    let theirs = world.until(bob, SECOND, is_incoming);
+    world.command(
+        bob,
+        Command::Accept {
+            call: theirs,
+            headers: Vec::new(),
+            body: Some(sdp("answer")),
+        },
+    );
+    world.pass(SECOND);
+    world.command(
+        alice,
+        Command::Hangup {
+            call,
+            headers: why(),
+        },
+    );
+    assert_eq!(
+        world.until(bob, SECOND, reason).as_deref(),
+        Some("Call completed elsewhere")
+    );
+}
+
+#[test]
+fn headers_of_the_owner_do_not_replace_our_own() {
+    let mut world = World::new(Weather::FAIR, 1);
+    let alice = world.agent("alice", passive);
+    let bob = world.hand();
+    let mut odd = invite("sip:bob@192.0.2.2?Subject=x");
+    odd.call_id = Some("given".into());
+    for (name, value) in [
+        ("X-Good", "1"),
+        ("v", "SIP/2.0/UDP evil"),
+        ("CSeq", "7 BYE"),
+        ("X-Split", "a\r\nEvil: 1"),
+        ("no token", "1"),
+        ("Contact", "<sip:evil>"),
+    ] {
+        odd.headers.push((name.into(), value.into()));
+    }
+    world.invite(alice, 1, odd);
+    let request = world.next_request(bob, SECOND);
+    let text = String::from_utf8(request.to_bytes()).unwrap();
+    assert!(
+        text.contains("X-Good: 1")
+            && !text.to_lowercase().contains("evil")
+            && !text.contains("token")
+    );
+    assert_eq!(
+        (request.headers.call_id(), request.uri.to_string()),
+        (Some("given"), "sip:bob@192.0.2.2".to_owned())
+    );
+    assert_eq!(request.headers.get("CSeq"), Some("1 INVITE"));
+}
+
+#[test]
+fn reliable_provisional_answers_are_acknowledged_once() {
+    let mut world = World::new(Weather::FAIR, 1);
+    let mut own = profile("sip:alice@192.0.2.1");
+    own.reliable = true;
+    let alice = world.agent_with(options(), passive, |_| own);
+    let bob = world.hand();
+    world.invite(alice, 1, invite("sip:bob@192.0.2.2"));
+    let request = world.next_request(bob, SECOND);
+    assert!(request.headers.has_token("Supported", "100rel"));
+    // 11 comes too early, and 10 twice.
+    for rseq in [9, 11, 9, 10, 10] {
+        let mut response = crate::races::answer(&request, 180, "bob", bob);
+        response.headers.push("Require", "100rel");
+        response.headers.push("RSeq", rseq);
+        world.send(bob, alice, response);
+    }
+    let pracks: Vec<String> = world
+        .requests(bob, SECOND / 4)
+        .iter()
+        .map(|request| {
+            format!(
+                "{} {}",
+                request.method,
+                request.headers.get("RAck").unwrap()
+            )
+        })
+        .collect();
+    assert_eq!(pracks, ["PRACK 9 1 INVITE", "PRACK 10 1 INVITE"]);
+    assert_eq!(world.told(alice), ["provisional 180"; 2]);
+}
+
+#[test]
+fn a_name_that_is_never_resolved_is_given_up() {
+    let mut world = World::new(Weather::FAIR, 1);
+    let alice = world.agent("alice", passive);
+    let now = world.now;
+    let agent = world.the_agent(alice);
+    let call = portunus_sip::agent::CallId::new(1);
+    agent.command(
+        now,
+        Command::Invite {
+            account: ACCOUNT,
+            call,
+            invite: Box::new(invite("sip:bob@slow.test")),
+        },
+    );
+    while agent.poll().is_some() {}
+    world.pass(MINUTE);
+    assert_eq!(world.told(alice), ["ended Unreachable 503 DNS Error"]);
+    world.assert_idle(alice);
+}
+
+#[test]
+fn many_requests_in_a_call_arrive_in_their_order() {
+    for seed in 0..10 {
+        let mut world = World::new(Weather::FOUL, seed);
+        let alice = world.agent("alice", passive);
+        let bob = world.agent("bob", answering);
+        let call = world.invite(alice, 1, invite("sip:bob@192.0.2.2"));
+        world.until(alice, MINUTE, is_accepted);
+        let press = |number: u64| Command::InDialog {
+            call,
+            request: portunus_sip::agent::RequestId::new(number),
+            method: Method::Info,
+            headers: Vec::new(),
+            body: Some(portunus_sip::agent::Body {
+                content_type: "application/dtmf-relay".into(),
+                content: number.to_string().into_bytes(),
+            }),
+        };
+        for number in 0..9 {
+            world.command(alice, press(number));
+        }
+        world.pass(MINUTE * 3);
+        let mut told = world.told(bob);
+        told.retain(|event| event.starts_with("INFO"));
+        assert_eq!(
+            told,
+            (0..9)
+                .map(|number| format!("INFO {number}"))
+                .collect::<Vec<_>>(),
+            "seed {seed}"
+        );
+        // What still waits when the call ends has its answer before the end.
+        world.told(alice);
+        world.command(alice, press(20));
+        world.command(alice, press(21));
+        world.hangup(alice, call);
+        world.pass(MINUTE * 2);
+        let told = world.told(alice);
+        assert_eq!(
+            told.iter()
+                .filter(|event| event.starts_with("response"))
+                .count(),
+            2,
+            "{told:?}"
+        );
+        assert!(
+            told.contains(&"ended Hangup 200 to BYE".to_owned()),
+            "{told:?}"
+        );
+    }
+}

@@ -456,8 +456,14 @@ impl World {
     pub fn next_request(&mut self, node: usize, limit: Duration) -> Request {
         let end = self.now + limit;
         loop {
-            if let Some(Message::Request(request)) = self.inbox(node).pop() {
-                return request;
+            let Kind::Hand(inbox) = &mut self.nodes[node].kind else {
+                panic!("not a hand");
+            };
+            if !inbox.is_empty() {
+                match inbox.remove(0) {
+                    Message::Request(request) => return request,
+                    Message::Response(_) => continue,
+                }
             }
             match self.next().filter(|&at| at <= end) {
                 Some(at) => self.step(at),

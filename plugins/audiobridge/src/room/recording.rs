@@ -10,7 +10,6 @@ use portunus_core::record::{
 use portunus_core::{Object, RecordingNews};
 use portunus_resources::Id;
 use serde_json::Value;
-use tokio::task::spawn_blocking;
 
 use super::participant::{Link, Participant};
 use super::{RecordWish, Room, RoomState};
@@ -270,8 +269,7 @@ pub(crate) async fn record_people(
         (state.recorder.clone(), folder)
     };
     let refused = |error: &dyn Display| Refusal::Unknown(format!("Cannot record: {error}"));
-    let checked = spawn_blocking(move || recorder.check_folder(folder.as_deref(), BASE)).await;
-    let checked = checked.map_err(|error| refused(&error))?;
+    let checked = recorder.check_folder(folder.as_deref(), BASE).await;
     checked.map_err(|error| refused(&error))?;
     let mut state = room.lock();
     if state.destroyed {

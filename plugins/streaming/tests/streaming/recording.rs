@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use portunus_core::media::{DataPayload, TappedMessage};
+use portunus_core::media::DataPayload;
 use portunus_core::sdp::Codec;
 use portunus_core::testing::TestClient;
 use portunus_files::mjr::{FrameReader, Info};
@@ -65,11 +65,8 @@ async fn streams_are_recorded_until_they_are_stopped() {
     let outlets = world.server.requested().outlets;
     let sound = [0x80, 111, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, b's'];
     assert!(outlets[0].pretend_packet(&sound, Codec::Opus, Instant::now()));
-    assert!(outlets[1].pretend_message(TappedMessage {
-        arrival: Instant::now(),
-        label: "JanusDataChannel".to_owned(),
-        payload: DataPayload::Text("hello".to_owned()),
-    }));
+    let hello = DataPayload::Text("hello".to_owned());
+    assert!(outlets[1].pretend_message("JanusDataChannel", hello));
     drop(outlets);
 
     done(&mut client, stop("a")).await;

@@ -172,6 +172,7 @@ fn codec(codec: Codec) -> &'static str {
         Codec::Isac => "isac16",
         Codec::Red => "red",
         Codec::TelephoneEvent => "telephone-event",
+        Codec::ComfortNoise => "CN",
         Codec::Vp8 => "vp8",
         Codec::Vp9 => "vp9",
         Codec::H264 => "h264",

@@ -90,6 +90,8 @@ impl Agent {
             sdp: None,
             peer_updates: allows_update(&request.headers),
             referring: 0,
+            asking: false,
+            waiting: VecDeque::new(),
             leaving: None,
             credentials: None,
             phase: Phase::Ringing(Box::new(ringing)),

@@ -7,6 +7,7 @@ mod reliable;
 mod session;
 mod within;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,13 +15,14 @@ use self::incoming::Ringing;
 use self::outgoing::Calling;
 use self::reinvite::Reinvite;
 use self::session::Session;
+pub(super) use self::within::Asked;
 use super::compose::{Contact, Speaker, add_headers};
 use super::exchange::{Cancelled, ExchangeId, Owner, Sending};
 use super::{Agent, AgentEvent, Body, CallId, CallTimer, Cause, ExtraHeaders, Timer};
 use crate::dialog::Dialog;
 use crate::digest::Credentials;
 use crate::flow::{ConnectionId, Flow, Route};
-use crate::message::{Message, Method, Request};
+use crate::message::{Message, Method, Request, StatusCode};
 use crate::transaction::ServerId;
 
 /// A call.
@@ -51,6 +53,9 @@ pub(super) struct Call {
     peer_updates: bool,
     /// REFERs of ours of which we are still to hear.
     referring: u8,
+    /// A request of the owner is under way in the call; the others wait.
+    asking: bool,
+    waiting: VecDeque<Asked>,
     /// To be hung up as soon as our 2xx is acknowledged.
     leaving: Option<(Ending, ExtraHeaders)>,
     credentials: Option<Credentials>,
@@ -243,6 +248,9 @@ impl Agent {
             self.ringing = self.ringing.saturating_sub(1);
         }
         self.call_left_refers(id, &call);
+        for asked in &call.waiting {
+            self.tell_response(asked.request, 481, StatusCode::CALL_DOES_NOT_EXIST.reason());
+        }
         self.tell(AgentEvent::Ended {
             call: id,
             cause,

@@ -1,5 +1,6 @@
 //! Calls of ours (RFC 3261 section 13.2): forks, redirections, CANCEL.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -111,6 +112,8 @@ impl Agent {
             sdp: calling.invite.offer.clone(),
             peer_updates: false,
             referring: 0,
+            asking: false,
+            waiting: VecDeque::new(),
             leaving: None,
             credentials: calling.invite.credentials.clone(),
             phase: Phase::Calling(Box::new(calling)),

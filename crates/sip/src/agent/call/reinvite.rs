@@ -8,7 +8,7 @@ use rand::Rng;
 use super::outgoing::allows_update;
 use super::session::too_small;
 use super::{Call, Ending, Owed, Phase};
-use crate::agent::compose::{SUPPORTED, add_headers, set_request_body, set_response_body};
+use crate::agent::compose::{add_headers, set_request_body, set_response_body};
 use crate::agent::exchange::{Answer, ExchangeId, Owner, REFUSED};
 use crate::agent::{Agent, AgentEvent, Body, CallId, CallTimer, Cause, ExtraHeaders};
 use crate::message::{Method, Request, Response, StatusCode};
@@ -105,7 +105,7 @@ impl Agent {
             return;
         };
         request.headers.push("Allow", self.allow());
-        request.headers.push("Supported", SUPPORTED);
+        request.headers.push("Supported", "replaces, timer");
         self.add_session(id, &mut request);
         add_headers(&mut request.headers, &headers, &[]);
         set_request_body(&mut request, body.as_ref());

@@ -14,6 +14,18 @@ use crate::transaction::{NewRequest, ServerId};
 /// REFERs of ours in one call of which we are still to hear.
 const MOST_REFERS: u8 = 8;
 
+/// Requests of the owner that wait in one call.
+const MOST_WAITING: usize = 64;
+
+/// A request that the owner wants to be sent in a call.
+#[derive(Debug)]
+pub(in crate::agent) struct Asked {
+    pub(in crate::agent) request: RequestId,
+    pub(in crate::agent) method: Method,
+    pub(in crate::agent) headers: ExtraHeaders,
+    pub(in crate::agent) body: Option<Body>,
+}
+
 impl Agent {
     /// Takes a request that has our tag of a call.
     pub(in crate::agent) fn on_within(
@@ -226,16 +238,9 @@ impl Agent {
         }
     }
 
-    /// Sends a request of the owner in a call.
-    pub(in crate::agent) fn send_within(
-        &mut self,
-        now: Instant,
-        id: CallId,
-        request_id: RequestId,
-        method: Method,
-        headers: &ExtraHeaders,
-        body: Option<&Body>,
-    ) {
+    /// Sends a request of the owner in a call, after those that it asked for before: on their way they could overtake each
+    /// other, and the peer would refuse the later one.
+    pub(in crate::agent) fn send_within(&mut self, now: Instant, id: CallId, asked: Asked) {
         let not_by_owner = [
             Method::Invite,
             Method::Ack,
@@ -244,11 +249,21 @@ impl Agent {
             Method::Prack,
             Method::Update,
         ];
-        if not_by_owner.contains(&method) {
-            self.tell_response(request_id, 405, StatusCode::METHOD_NOT_ALLOWED.reason());
+        if not_by_owner.contains(&asked.method) {
+            self.tell_response(asked.request, 405, StatusCode::METHOD_NOT_ALLOWED.reason());
             return;
         }
-        let is_refer = method == Method::Refer;
+        match self.calls.get_mut(&id) {
+            Some(call) if call.asking && call.waiting.len() >= MOST_WAITING => {
+                self.tell_response(asked.request, 503, "Too many requests");
+            }
+            Some(call) if call.asking => call.waiting.push_back(asked),
+            _ => self.ask(now, id, asked),
+        }
+    }
+
+    fn ask(&mut self, now: Instant, id: CallId, asked: Asked) {
+        let is_refer = asked.method == Method::Refer;
         let ending = self
             .calls
             .get(&id)
@@ -256,33 +271,47 @@ impl Agent {
         let request = if ending {
             None
         } else {
-            self.request_within(id, method)
+            self.request_within(id, asked.method)
         };
         let Some(mut request) = request else {
-            self.tell_response(request_id, 481, StatusCode::CALL_DOES_NOT_EXIST.reason());
+            self.tell_response(asked.request, 481, StatusCode::CALL_DOES_NOT_EXIST.reason());
             return;
         };
-        add_headers(&mut request.headers, headers, &[]);
-        set_request_body(&mut request, body);
-        if is_refer && let Some(call) = self.calls.get_mut(&id) {
-            call.referring = call.referring.saturating_add(1).min(MOST_REFERS);
+        add_headers(&mut request.headers, &asked.headers, &[]);
+        set_request_body(&mut request, asked.body.as_ref());
+        if let Some(call) = self.calls.get_mut(&id) {
+            call.asking = true;
+            if is_refer {
+                call.referring = call.referring.saturating_add(1).min(MOST_REFERS);
+            }
         }
-        self.send_in(now, id, Owner::Within(id, request_id), request);
+        self.send_in(now, id, Owner::Within(id, asked.request), request);
     }
 
     pub(in crate::agent) fn answered_within(
         &mut self,
+        now: Instant,
         id: CallId,
         request: RequestId,
         answer: Answer,
     ) {
-        if answer.request.method == Method::Refer
-            && !answer.is_success()
-            && let Some(call) = self.calls.get_mut(&id)
-        {
+        let refused_refer = answer.request.method == Method::Refer && !answer.is_success();
+        self.answered_outside(request, answer);
+        let Some(call) = self.calls.get_mut(&id) else {
+            return;
+        };
+        if refused_refer {
             call.referring = call.referring.saturating_sub(1);
         }
-        self.answered_outside(request, answer);
+        call.asking = false;
+        while let Some(asked) = self
+            .calls
+            .get_mut(&id)
+            .filter(|call| !call.asking)
+            .and_then(|call| call.waiting.pop_front())
+        {
+            self.ask(now, id, asked);
+        }
     }
 
     /// How it goes with a REFER of ours.

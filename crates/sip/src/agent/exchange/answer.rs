@@ -245,11 +245,11 @@ impl Agent {
             Owner::Reinvite(call) => self.reinvite_refused(now, call, answer),
             Owner::Refresh(call) => self.refreshed(now, call, &answer),
             Owner::Bye(call) => self.bye_answered(now, call),
-            Owner::Within(call, request) => self.answered_within(call, request, answer),
+            Owner::Within(call, request) => self.answered_within(now, call, request, answer),
             Owner::Outside(request) => self.answered_outside(request, answer),
             Owner::Subscribe(subscription) => self.subscribed(now, subscription, answer),
             Owner::Publish(publication) => self.published(now, publication, answer),
-            Owner::NotifyRefer(refer) => self.notified_refer(refer, &answer),
+            Owner::NotifyRefer(refer) => self.notified_refer(now, refer, &answer),
             Owner::Ack(_) | Owner::Nobody => {}
         }
     }

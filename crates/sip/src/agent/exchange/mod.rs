@@ -11,7 +11,7 @@ use std::time::Instant;
 use super::command::ExtraHeaders;
 use super::compose::{Contact, Speaker};
 use super::{AccountId, Agent, CallId, ReferId, RequestId, SubscriptionId};
-use crate::digest::{Client as Digest, Credentials};
+use crate::digest::{Client as Digest, Credentials, Kind};
 use crate::flow::{Flow, Route, Target};
 use crate::message::{NameAddr, Request, Response, Uri};
 use crate::transaction::ClientId;
@@ -204,10 +204,19 @@ impl Agent {
         now: Instant,
         invite: ExchangeId,
         speaker: &Speaker,
-        ack: Request,
+        mut ack: Request,
         flow: Option<Flow>,
         call: Option<CallId>,
     ) {
+        // It cannot be challenged, so it has what the INVITE had (RFC 3261 section 13.2.2.4).
+        if let Some(exchange) = self.exchanges.get(&invite) {
+            for kind in [Kind::Server, Kind::Proxy] {
+                let header = kind.answer_header();
+                for value in exchange.sending.request.headers.all(header) {
+                    ack.headers.push(header, value);
+                }
+            }
+        }
         let mut sending = Sending::within(Owner::Ack(invite), speaker.clone(), ack, call);
         sending.flow = flow;
         sending.credentials = None;

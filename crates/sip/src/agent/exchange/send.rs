@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::{Exchange, ExchangeId, Owner, Sending, to_tag};
-use crate::agent::Agent;
 use crate::agent::compose::{Contact, Speaker};
 use crate::agent::event::{Output, ResolveError, ResolveId};
+use crate::agent::{Agent, Timer};
 use crate::dialog::next_hop;
 use crate::flow::{Route, Target, Transport};
 use crate::locate::{Destination, MAX_TARGETS};
@@ -50,6 +50,8 @@ impl Agent {
                 None => {
                     let resolve = ResolveId(self.number());
                     self.resolving.insert(resolve, id);
+                    let patience = now + self.options.timers.timeout;
+                    self.deadlines.set(Timer::Resolve(resolve), Some(patience));
                     self.outputs.push_back(Output::Resolve {
                         id: resolve,
                         destination,
@@ -68,6 +70,7 @@ impl Agent {
         id: ResolveId,
         targets: Result<Vec<Target>, ResolveError>,
     ) {
+        self.deadlines.set(Timer::Resolve(id), None);
         let Some(id) = self.resolving.remove(&id) else {
             return;
         };

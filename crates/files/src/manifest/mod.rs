@@ -1,8 +1,11 @@
 //! Manifests: what was recorded of a room or call, in which files, and when each of them began (docs/manifest.schema.json).
 
+mod filling;
+
 use serde::{Deserialize, Serialize};
 
 use crate::mjr::UnixMicros;
+use filling::Size;
 
 /// The version that is written, and the only one that is read.
 pub const VERSION: u32 = 1;
@@ -56,6 +59,8 @@ pub struct Manifest {
     /// How many participants are left out because the list is full.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more: u64,
+    #[serde(skip)]
+    size: Size,
 }
 
 /// Somebody who was recorded.
@@ -288,6 +293,7 @@ impl Manifest {
             ended: None,
             participants: Vec::new(),
             more: 0,
+            size: Size::default(),
         }
     }
 
@@ -314,43 +320,6 @@ impl Manifest {
     /// It ends at this time.
     pub fn end(&mut self, at: UnixMicros) {
         self.ended = Some(rfc3339(at));
-    }
-
-    /// The participant of this id, who is added if there is room.
-    pub fn participant(&mut self, id: &str, display: Option<&str>) -> Option<&mut Participant> {
-        let known = self.participants.iter().position(|it| it.id == id);
-        if known.is_none() && self.participants.len() >= MAX_ENTRIES {
-            self.more += 1;
-            return None;
-        }
-        let index = known.unwrap_or_else(|| {
-            self.participants.push(Participant {
-                id: id.to_owned(),
-                ..Participant::default()
-            });
-            self.participants.len() - 1
-        });
-        let participant = self.participants.get_mut(index)?;
-        if let Some(display) = display {
-            participant.display = Some(display.to_owned());
-        }
-        Some(participant)
-    }
-}
-
-impl Participant {
-    /// Adds a file if there is room; gives its place.
-    pub fn add(&mut self, file: File) -> Option<usize> {
-        let index = self.files.len();
-        push(&mut self.files, &mut self.more, file);
-        (self.files.len() > index).then_some(index)
-    }
-
-    /// Notes that an m-line is in no file.
-    pub fn leave_out(&mut self, mid: &str) {
-        if !self.left_out.iter().any(|it| it == mid) {
-            push(&mut self.left_out, &mut self.more, mid.to_owned());
-        }
     }
 }
 

@@ -1,0 +1,32 @@
+//! What does not work about the media of a call.
+
+use std::net::IpAddr;
+
+use portunus_core::JsepError;
+use portunus_core::record::RecordError;
+use portunus_core::sdp::plain::PlainError;
+use portunus_leg::LegError;
+
+/// What does not work about the media of a call.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallError {
+    /// A description cannot be used.
+    #[error(transparent)]
+    Sdp(#[from] PlainError),
+    /// There are no ports.
+    #[error("Could not allocate RTP ports: {0}")]
+    Ports(#[from] LegError),
+    /// The client's side of the negotiation does not take it.
+    #[error(transparent)]
+    Jsep(#[from] JsepError),
+    /// Media may not be sent there.
+    #[error("media may not be sent to {0}: it is not in server.outgoing_networks")]
+    Network(IpAddr),
+    /// It cannot be recorded.
+    #[error("Cannot record: {0}")]
+    Recording(#[from] RecordError),
+    /// There are enough forwarders.
+    #[error("a call has {max} forwarders at most", max = crate::MAX_FORWARDERS)]
+    Forwarders,
+}

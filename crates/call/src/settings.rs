@@ -1,0 +1,37 @@
+//! What the calls of a plugin have in common.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use portunus_core::Networks;
+use portunus_core::configuration::PortRange;
+use portunus_core::media::MediaPlane;
+
+/// What the calls of a plugin have in common.
+#[derive(Debug, Clone)]
+pub struct CallSettings {
+    /// Where the legs live.
+    pub media: MediaPlane,
+    /// The name or address of the interface for RTP; none: all.
+    pub interface: Option<String>,
+    /// The address that far ends are told.
+    pub address: IpAddr,
+    /// Where ports are taken from.
+    pub ports: PortRange,
+    /// The DSCP of audio to far ends, 0 to 63.
+    pub dscp_audio: u8,
+    /// The same of video.
+    pub dscp_video: u8,
+    /// RTP is sent where it comes from, when that is not where the description says.
+    pub latching: bool,
+    /// The networks that far ends and forwarders may be in.
+    pub networks: Networks,
+    /// Answers to far ends have one payload type of each codec, instead of all that the client answered.
+    pub one_of_each: bool,
+    /// Audio is transcoded where the two sides have no codec in common.
+    pub transcodes: bool,
+    /// A far end that is silent for so long is told; none: never.
+    pub silence: Option<Duration>,
+    /// Keys that the client presses are told, too.
+    pub hears_client: bool,
+}

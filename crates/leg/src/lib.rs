@@ -1,0 +1,15 @@
+//! Legs of calls: media with far ends that know no ICE and no DTLS, joined to PeerConnections.
+#![forbid(unsafe_code)]
+
+mod error;
+mod leg;
+mod options;
+mod ports;
+
+pub use error::LegError;
+pub use leg::Leg;
+pub use options::{LegOptions, Medium};
+pub use portunus_media::leg::{
+    KeyError, KeyframeAsking, LegEvent, LegGates, LegId, LegNews, LegPayload, LegRemote, LegRtcp,
+    LegSide, LegSrtp, LegStatus, LegTones, Profile, SrtpKey,
+};

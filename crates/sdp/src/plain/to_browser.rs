@@ -1,0 +1,177 @@
+//! What a browser is offered and answered of a far end.
+
+use portunus_rtp::{ExtensionKind, Mid};
+
+use crate::answer::server_feedback;
+use crate::codecs::CodecSpec;
+use crate::description::{Direction, Extmap, Media};
+use crate::negotiated::{Codec, Kind};
+
+use super::agree::{PlainMedia, is_event, relayed};
+use super::remote::FarMedia;
+use super::transcode;
+
+/// Header extensions between the browser and this side.
+const OURS: [ExtensionKind; 3] = [
+    ExtensionKind::Mid,
+    ExtensionKind::TransportCc,
+    ExtensionKind::AbsSendTime,
+];
+
+/// Header extensions that pass from one side to the other.
+const PASSED: [ExtensionKind; 2] = [ExtensionKind::AudioLevel, ExtensionKind::VideoOrientation];
+
+/// Those of these header extensions that pass.
+pub(super) fn passed(extensions: &[Extmap]) -> Vec<Extmap> {
+    let passes = |extmap: &&Extmap| {
+        let kind = extmap.kind();
+        // Numbers above 14 need headers that telephones do not know (RFC 8285 section 4.3).
+        kind.is_some_and(|kind| PASSED.contains(&kind)) && (1..=14).contains(&extmap.id)
+    };
+    extensions.iter().filter(passes).cloned().collect()
+}
+
+/// Those of a far end that pass, behind those of this side with numbers that are free.
+fn with_ours(far: &[Extmap]) -> Vec<Extmap> {
+    let passed = passed(far);
+    let mut free = (1..=14).filter(|id| !passed.iter().any(|extmap| extmap.id == *id));
+    let ours = OURS.into_iter();
+    let ours = ours.filter_map(|it| Some(Extmap::new(it, free.next()?)));
+    let mut extensions: Vec<Extmap> = ours.collect();
+    extensions.extend(passed);
+    extensions
+}
+
+/// An m-line of a far end's offer, as the browser is offered it.
+pub(super) fn offered(mid: Mid, far: &FarMedia, kind: Kind, transcodes: bool) -> Media {
+    let mut codecs: Vec<CodecSpec> = far
+        .codecs
+        .iter()
+        .filter(|codec| relayed(codec).is_some())
+        .cloned()
+        .collect();
+    if kind == Kind::Audio && transcodes {
+        codecs.extend(transcode::opus_beyond(&codecs));
+    }
+    media(Media {
+        direction: far.direction,
+        bandwidth: far.bandwidth.clone(),
+        attributes: far.attributes.clone(),
+        codecs,
+        extensions: with_ours(&far.extensions),
+        ..empty(mid, kind)
+    })
+}
+
+/// An m-line that a running call needs of a browser that is new to it.
+pub(super) fn offered_again(mid: Mid, agreed: &PlainMedia) -> Media {
+    let mut codecs: Vec<CodecSpec> = Vec::new();
+    let specs = agreed.codecs.iter().map(|codec| {
+        let mut spec = codec.spec.clone();
+        spec.fmtp.clone_from(&codec.far_fmtp);
+        spec
+    });
+    codecs.extend(specs);
+    codecs.extend(agreed.transcoding.iter().map(|it| it.browser.clone()));
+    codecs.extend(agreed.events.iter().map(|event| event.spec.clone()));
+    media(Media {
+        direction: agreed.far_direction,
+        codecs,
+        extensions: with_ours(&agreed.extensions),
+        ..empty(mid, agreed.kind)
+    })
+}
+
+/// The answer to an m-line that the browser offered, once the far end has said what it takes.
+pub(super) fn answered(offered: &Media, agreed: &PlainMedia, far: &FarMedia) -> Media {
+    let direct = agreed.codecs.iter().chain(&agreed.events);
+    let direct = direct.map(|codec| CodecSpec {
+        fmtp: codec.far_fmtp.clone(),
+        ..codec.spec.clone()
+    });
+    // Between the browser and this side, parameters are this side's.
+    let own = agreed.transcoding.iter().map(|it| CodecSpec {
+        fmtp: Some("useinbandfec=1".to_owned()),
+        ..it.browser.clone()
+    });
+    let codecs: Vec<CodecSpec> = own.chain(direct).collect();
+    let accepts = |extmap: &&Extmap| {
+        let passes = agreed.extensions.iter().any(|it| it.uri == extmap.uri);
+        passes || extmap.kind().is_some_and(|kind| OURS.contains(&kind))
+    };
+    media(Media {
+        direction: far.direction,
+        proto: offered.proto.clone(),
+        bandwidth: far.bandwidth.clone(),
+        attributes: far.attributes.clone(),
+        extensions: offered
+            .extensions
+            .iter()
+            .filter(accepts)
+            .map(answered_extension)
+            .collect(),
+        codecs,
+        ..empty(offered.mid, offered.kind)
+    })
+}
+
+fn answered_extension(offered: &Extmap) -> Extmap {
+    Extmap {
+        direction: offered.direction.map(Direction::reversed),
+        ..offered.clone()
+    }
+}
+
+/// With the feedback that this side asks browsers for and gives them.
+fn media(mut media: Media) -> Media {
+    let transport_cc = media.has_extension(ExtensionKind::TransportCc);
+    for codec in &mut media.codecs {
+        codec.feedback = match is_event(codec) {
+            true => Vec::new(),
+            false => server_feedback(media.kind, transport_cc),
+        };
+    }
+    media
+}
+
+/// An m-line of the browser that is not in use.
+pub(super) fn unused(mid: Mid, kind: Kind) -> Media {
+    Media {
+        rejected: true,
+        direction: Direction::Inactive,
+        ..empty(mid, kind)
+    }
+}
+
+fn empty(mid: Mid, kind: Kind) -> Media {
+    let (proto, format) = match kind {
+        Kind::Data => ("UDP/DTLS/SCTP", "webrtc-datachannel"),
+        Kind::Audio | Kind::Video => ("UDP/TLS/RTP/SAVPF", "0"),
+    };
+    Media {
+        kind,
+        mid,
+        rejected: false,
+        direction: Direction::SendRecv,
+        proto: proto.to_owned(),
+        format: format.to_owned(),
+        codecs: Vec::new(),
+        extensions: Vec::new(),
+        msid: None,
+        bandwidth: None,
+        attributes: Vec::new(),
+    }
+}
+
+/// The codecs of a browser's m-line that a far end is told of, with what of their feedback passes.
+pub(super) fn to_far(media: &Media) -> Vec<CodecSpec> {
+    let relayed = media.codecs.iter().filter(|it| relayed(it).is_some());
+    relayed.cloned().collect()
+}
+
+/// Whether a browser's m-line has something that a call can be made of.
+pub(super) fn has_media(media: &Media) -> bool {
+    let is_media =
+        |codec: &CodecSpec| relayed(codec).is_some_and(|codec| codec != Codec::TelephoneEvent);
+    !media.rejected && media.codecs.iter().any(is_media)
+}

@@ -1,0 +1,100 @@
+//! What the plugin can be told.
+
+use std::net::IpAddr;
+
+use portunus_call::CallSettings;
+use portunus_core::Networks;
+use portunus_core::configuration::{Configuration, PortRange, Section};
+use portunus_core::media::MediaPlane;
+use portunus_core::media::ingest::{IngestError, interface_address};
+use serde::{Deserialize, Serialize};
+
+/// The plugin's part of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NoSipConfig {
+    /// The address to take RTP at, or the name of an interface; none: all.
+    #[serde(with = "portunus_core::configuration::optional")]
+    pub local_ip: Option<String>,
+    /// The address that far ends are told; none: that of `local_ip`, or else the server's own.
+    #[serde(with = "portunus_core::configuration::optional")]
+    pub sdp_ip: Option<IpAddr>,
+    /// Where ports are taken from: the first and the last.
+    pub rtp_port_range: PortRange,
+    /// The DSCP of audio to far ends.
+    pub dscp_audio_rtp: u8,
+    /// The same of video.
+    pub dscp_video_rtp: u8,
+    /// RTP is sent where it comes from, when that is not where the far end's description says.
+    pub latching: bool,
+    /// Audio is transcoded where the two sides have no codec in common.
+    pub transcoding: bool,
+    /// Clients without the right to forward may call, too.
+    pub public: bool,
+}
+
+impl Default for NoSipConfig {
+    fn default() -> Self {
+        Self {
+            local_ip: None,
+            sdp_ip: None,
+            rtp_port_range: PortRange::default(),
+            dscp_audio_rtp: 0,
+            dscp_video_rtp: 0,
+            latching: false,
+            transcoding: false,
+            public: false,
+        }
+    }
+}
+
+impl Configuration for NoSipConfig {
+    fn read(section: &mut Section<'_>) -> Self {
+        let nosip: Self = section.keys();
+        for (key, dscp) in [
+            ("dscp_audio_rtp", nosip.dscp_audio_rtp),
+            ("dscp_video_rtp", nosip.dscp_video_rtp),
+        ] {
+            section.range(key, u64::from(dscp), 0..=63);
+        }
+        let range = nosip.rtp_port_range;
+        let text = "expected two ports at least, the first of them even";
+        section.require(&["rtp_port_range"], range.first() < range.last(), text);
+        nosip
+    }
+}
+
+impl NoSipConfig {
+    /// What calls have in common.
+    pub(crate) fn calls(&self, media: MediaPlane, networks: Networks) -> CallSettings {
+        CallSettings {
+            interface: self.local_ip.clone(),
+            address: self.address().unwrap_or_else(|| media.address()),
+            ports: self.rtp_port_range,
+            dscp_audio: self.dscp_audio_rtp,
+            dscp_video: self.dscp_video_rtp,
+            latching: self.latching,
+            networks,
+            one_of_each: false,
+            transcodes: self.transcoding,
+            silence: None,
+            hears_client: false,
+            media,
+        }
+    }
+
+    /// The address that far ends are told, where one is set and is there.
+    fn address(&self) -> Option<IpAddr> {
+        if self.sdp_ip.is_some() {
+            return self.sdp_ip;
+        }
+        let name = self.local_ip.as_deref()?;
+        if let Ok(address) = name.parse::<IpAddr>() {
+            return Some(address).filter(|address| !address.is_unspecified());
+        }
+        let log = |error: &IngestError| {
+            tracing::warn!("nosip.local_ip: {error}; the server's own address is told");
+        };
+        interface_address(name).inspect_err(log).ok()
+    }
+}

@@ -1,0 +1,76 @@
+//! The NoSIP plugin, `janus.plugin.nosip`: calls between clients and far ends of plain RTP or SRTP. It makes SDP of one side into SDP of the
+//! other; how that gets to the far end is not its business.
+#![forbid(unsafe_code)]
+
+mod attached;
+mod call;
+mod config;
+mod request;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use portunus_call::CallSettings;
+use portunus_core::{ConfiguredPlugin, Handle, Plugin, PluginContext, PluginHandle, PluginInfo};
+
+pub use config::NoSipConfig;
+pub use request::REQUESTS;
+
+use crate::attached::Attached;
+
+/// The plugin.
+#[derive(Debug)]
+pub struct NoSip {
+    shared: Arc<Shared>,
+}
+
+/// What all handles of the plugin share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) settings: Arc<CallSettings>,
+    /// Strangers may call, too.
+    pub(crate) public: bool,
+}
+
+impl ConfiguredPlugin for NoSip {
+    const NAME: &'static str = "nosip";
+    type Config = NoSipConfig;
+    type Error = Infallible;
+
+    async fn from_config(config: NoSipConfig, context: PluginContext) -> Result<Self, Infallible> {
+        Ok(NoSip::new(&config, context.media, context.outgoing))
+    }
+}
+
+impl NoSip {
+    /// The plugin on a media plane. Far ends are in the networks of `outgoing`.
+    pub fn new(
+        config: &NoSipConfig,
+        media: portunus_core::media::MediaPlane,
+        outgoing: portunus_core::Networks,
+    ) -> Self {
+        let shared = Shared {
+            settings: Arc::new(config.calls(media, outgoing)),
+            public: config.public,
+        };
+        NoSip {
+            shared: Arc::new(shared),
+        }
+    }
+}
+
+impl Plugin for NoSip {
+    fn info(&self) -> PluginInfo {
+        PluginInfo {
+            package: "janus.plugin.nosip",
+            name: "NoSIP plugin",
+            description: "Calls with far ends of plain RTP, whose signalling is somebody else's.",
+            version: 2,
+            version_string: "0.0.2",
+        }
+    }
+
+    fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
+        Box::new(Attached::new(handle, Arc::clone(&self.shared)))
+    }
+}
