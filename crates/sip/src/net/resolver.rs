@@ -164,7 +164,14 @@ mod tests {
         let name = |text: &str| Name::from_ascii(text).unwrap();
         let bytes = |text: &str| text.as_bytes().to_vec().into_boxed_slice();
         let naptr = |order, service: &str, replacement: &str| {
-            let record = rdata::NAPTR::new(order, 10, bytes("s"), bytes(service), bytes(""), name(replacement));
+            let record = rdata::NAPTR::new(
+                order,
+                10,
+                bytes("s"),
+                bytes(service),
+                bytes(""),
+                name(replacement),
+            );
             RData::NAPTR(record)
         };
         let mut buffer = [0; 1500];
@@ -179,16 +186,32 @@ mod tests {
                     naptr(10, "SIP+D2T", "_sip._tcp.sip.example."),
                 ],
                 ("_sip._udp.sip.example.", RecordType::SRV) => {
-                    vec![RData::SRV(rdata::SRV::new(1, 1, 5070, name("one.example.")))]
+                    vec![RData::SRV(rdata::SRV::new(
+                        1,
+                        1,
+                        5070,
+                        name("one.example."),
+                    ))]
                 }
                 ("_sip._tcp.sip.example.", RecordType::SRV) => {
-                    vec![RData::SRV(rdata::SRV::new(1, 1, 5080, name("two.example.")))]
+                    vec![RData::SRV(rdata::SRV::new(
+                        1,
+                        1,
+                        5080,
+                        name("two.example."),
+                    ))]
                 }
-                ("one.example.", RecordType::A) => vec![RData::A(Ipv4Addr::new(192, 0, 2, 1).into())],
+                ("one.example.", RecordType::A) => {
+                    vec![RData::A(Ipv4Addr::new(192, 0, 2, 1).into())]
+                }
                 ("one.example.", RecordType::AAAA) => {
-                    vec![RData::AAAA("2001:db8::1".parse::<std::net::Ipv6Addr>().unwrap().into())]
+                    vec![RData::AAAA(
+                        "2001:db8::1".parse::<std::net::Ipv6Addr>().unwrap().into(),
+                    )]
                 }
-                ("two.example.", RecordType::A) => vec![RData::A(Ipv4Addr::new(192, 0, 2, 2).into())],
+                ("two.example.", RecordType::A) => {
+                    vec![RData::A(Ipv4Addr::new(192, 0, 2, 2).into())]
+                }
                 _ => Vec::new(),
             };
             let mut reply = Message::response(asked.metadata.id, OpCode::Query);
@@ -199,7 +222,10 @@ mod tests {
                 reply.add_answer(Record::from_rdata(query.name().clone(), 60, answer));
             }
             reply.add_query(query);
-            socket.send_to(&reply.to_vec().unwrap(), from).await.unwrap();
+            socket
+                .send_to(&reply.to_vec().unwrap(), from)
+                .await
+                .unwrap();
         }
     }
 
@@ -209,25 +235,45 @@ mod tests {
         let server = socket.local_addr().unwrap();
         let task = tokio::spawn(serve(socket));
         let resolver = Resolver::new(&[server]);
-        let reach = Reach { transports: vec![Transport::Udp, Transport::Tcp], v4: true, v6: true };
+        let reach = Reach {
+            transports: vec![Transport::Udp, Transport::Tcp],
+            v4: true,
+            v6: true,
+        };
         let found = |name: &str| {
             let host = name.parse().unwrap();
-            let destination = Destination { host, port: None, transport: None, secure: false };
+            let destination = Destination {
+                host,
+                port: None,
+                transport: None,
+                secure: false,
+            };
             let (resolver, reach) = (resolver.clone(), reach.clone());
             async move {
                 let targets = resolver.locate(destination, reach).await?;
-                let shown = targets.iter().map(|target| format!("{} {}", target.transport, target.remote));
+                let shown = targets
+                    .iter()
+                    .map(|target| format!("{} {}", target.transport, target.remote));
                 Ok::<Vec<String>, LocateError>(shown.collect())
             }
         };
         assert_eq!(
             found("sip.example").await.unwrap(),
-            ["TCP 192.0.2.2:5080", "UDP [2001:db8::1]:5070", "UDP 192.0.2.1:5070"]
+            [
+                "TCP 192.0.2.2:5080",
+                "UDP [2001:db8::1]:5070",
+                "UDP 192.0.2.1:5070"
+            ]
         );
         assert_eq!(found("two.example").await.unwrap(), ["UDP 192.0.2.2:5060"]);
         assert_eq!(found("none.example").await, Err(LocateError::Dns));
         // The hosts file comes first.
-        assert!(found("localhost").await.unwrap().contains(&"UDP 127.0.0.1:5060".to_owned()));
+        assert!(
+            found("localhost")
+                .await
+                .unwrap()
+                .contains(&"UDP 127.0.0.1:5060".to_owned())
+        );
         task.abort();
     }
 }
