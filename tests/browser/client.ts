@@ -56,7 +56,8 @@ class Client {
   private message(data: Json, jsep?: Json): void {
     this.messages.push(data);
     if (jsep && this.isOffered(data, jsep)) return void this.renegotiate(jsep);
-    if (jsep || data['result'] === 'ok' || data['error'] || isRoomAnswer(data)) this.waiting.shift()?.({ data, jsep });
+    // The NoSIP plugin says nothing that is not asked for.
+    if (jsep || data['result'] === 'ok' || data['error'] || data['nosip'] || isRoomAnswer(data)) this.waiting.shift()?.({ data, jsep });
   }
 
   /** Offers that nobody has asked for are answered at once. */
@@ -86,6 +87,23 @@ class Client {
       };
       this.handle.send({ message: body, jsep, error });
     });
+  }
+
+  /** An offer for whoever it is that `body` tells; gives what the plugin makes of it. */
+  async make(tracks: Json[], body: Json): Promise<Json> {
+    const offer: Json = await new Promise((success, error) => this.handle.createOffer({ tracks, success, error }));
+    return (await this.ask(body, offer)).data;
+  }
+
+  /** Takes what the plugin answers to `body`; an offer is answered with these tracks, and the plugin told by `then`. */
+  async take(body: Json, tracks: Json[], then: Json): Promise<Json[]> {
+    const { data, jsep } = await this.ask(body);
+    if (jsep?.['type'] === 'answer') {
+      await new Promise<void>((success, error) => this.handle.handleRemoteJsep({ jsep, success: () => success(), error }));
+    }
+    if (jsep?.['type'] !== 'offer') return [data];
+    const answer: Json = await new Promise((success, error) => this.handle.createAnswer({ jsep, tracks, success, error }));
+    return [data, (await this.ask(then, answer)).data];
   }
 
   /** One round of offer and answer; gives the plugin's answer. */

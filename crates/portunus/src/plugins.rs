@@ -3,6 +3,7 @@
 use portunus_audiobridge::AudioBridge;
 use portunus_core::Registration;
 use portunus_echotest::EchoTest;
+use portunus_nosip::NoSip;
 use portunus_recordplay::RecordPlay;
 use portunus_streaming::Streaming;
 use portunus_textroom::TextRoom;
@@ -20,4 +21,5 @@ pub(crate) const PLUGINS: &[Registration] = &[
     Registration::of::<TextRoom>(),
     Registration::of::<VoiceMail>(),
     Registration::of::<RecordPlay>(),
+    Registration::of::<NoSip>(),
 ];

@@ -157,9 +157,7 @@ impl Attached {
             let told = match forwarded {
                 Ok(forwarders) => {
                     let forwarded = event("rtp_forward").with("forwarders", forwarders);
-                    if shared.events {
-                        handle.notify(|| forwarded.clone().into());
-                    }
+                    handle.notify(|| forwarded.clone().into());
                     result(forwarded)
                 }
                 Err(refusal) => refusal.to_json(),
@@ -169,9 +167,7 @@ impl Attached {
     }
 
     fn notify(&self, event: impl FnOnce() -> Object) {
-        if self.shared.events {
-            self.handle.notify(|| event().into());
-        }
+        self.handle.notify(|| event().into());
     }
 
     fn push(&self, transaction: Option<&str>, told: &Object, jsep: Option<LocalJsep>) {

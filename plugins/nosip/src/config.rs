@@ -29,8 +29,6 @@ pub struct NoSipConfig {
     pub latching: bool,
     /// Audio is transcoded where the two sides have no codec in common.
     pub transcoding: bool,
-    /// Event handlers are told of calls.
-    pub events: bool,
     /// Clients without the right to forward may call, too.
     pub public: bool,
 }
@@ -45,7 +43,6 @@ impl Default for NoSipConfig {
             dscp_video_rtp: 0,
             latching: false,
             transcoding: false,
-            events: true,
             public: false,
         }
     }

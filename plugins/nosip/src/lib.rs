@@ -28,8 +28,6 @@ pub struct NoSip {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) settings: Arc<CallSettings>,
-    /// Event handlers are told of calls.
-    pub(crate) events: bool,
     /// Strangers may call, too.
     pub(crate) public: bool,
 }
@@ -53,7 +51,6 @@ impl NoSip {
     ) -> Self {
         let shared = Shared {
             settings: Arc::new(config.calls(media, outgoing)),
-            events: config.events,
             public: config.public,
         };
         NoSip {

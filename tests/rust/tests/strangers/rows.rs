@@ -21,7 +21,7 @@ pub struct Row {
 }
 
 /// The requests of each plugin, with its admin key if it has one.
-pub const PLUGINS: [(&str, Requests, bool); 8] = [
+pub const PLUGINS: [(&str, Requests, bool); 9] = [
     ("streaming", portunus_streaming::REQUESTS, true),
     ("videoroom", portunus_videoroom::REQUESTS, true),
     ("audiobridge", portunus_audiobridge::REQUESTS, true),
@@ -30,6 +30,7 @@ pub const PLUGINS: [(&str, Requests, bool); 8] = [
     ("echotest", portunus_echotest::REQUESTS, false),
     ("voicemail", portunus_voicemail::REQUESTS, false),
     ("recordplay", portunus_recordplay::REQUESTS, true),
+    ("nosip", portunus_nosip::REQUESTS, false),
 ];
 
 /// All rows, for the files of a world.
@@ -270,6 +271,36 @@ pub fn rows(world: &World) -> Vec<Row> {
             code: 440,
             body,
             then: Some(then),
+        });
+    }
+    for (request, when, right, body, then) in [
+        ("generate", "always", forward, json!({}), Some(446)),
+        ("process", "always", forward, json!({}), Some(443)),
+        (
+            "recording",
+            "`action` is not `stop`",
+            record,
+            json!({ "action": "start", "audio": true }),
+            None,
+        ),
+        ("rtp_forward", "always", forward, json!({}), Some(443)),
+        (
+            "stop_rtp_forward",
+            "always",
+            forward,
+            json!({ "stream_id": 1 }),
+            Some(451),
+        ),
+        ("listforwarders", "always", forward, json!({}), None),
+    ] {
+        all.push(Row {
+            plugin: "nosip",
+            request,
+            when,
+            right,
+            code: 499,
+            body,
+            then,
         });
     }
     all

@@ -10,6 +10,7 @@ use portunus_core::record::{Recorder, RecorderConfig};
 use portunus_core::testing::{Line, TestClient, TestServer, everywhere, jsep};
 use portunus_core::{CoreConfig, Networks, Plugin, Requester, Right, StoredToken};
 use portunus_echotest::EchoTest;
+use portunus_nosip::{NoSip, NoSipConfig};
 use portunus_recordplay::{RecordPlay, RecordPlayConfig};
 use portunus_streaming::{ConfiguredMountpoint, Streaming, StreamingConfig};
 use portunus_textroom::{ConfiguredRoom as ConfiguredTextRoom, TextRoom, TextRoomConfig};
@@ -106,6 +107,7 @@ impl World {
             let streaming = Streaming::start(streaming, media.clone(), with.clone()).await;
             let voicemail = VoiceMail::new(VoiceMailConfig::default(), media.clone(), &with);
             let recordplay = RecordPlay::open(recordplay, media.clone(), &with).await;
+            let nosip = NoSip::new(&NoSipConfig::default(), media.clone(), Networks::default());
             let videoroom = VideoRoom::new(videoroom, media.clone(), with.clone());
             let audio = AudioThreads::new(AudioConfig::default(), media.clone(), with.clone());
             let audiobridge = AudioBridge::new(audiobridge, media, with, audio);
@@ -119,6 +121,7 @@ impl World {
                 Arc::new(textroom.unwrap()),
                 Arc::new(voicemail),
                 Arc::new(recordplay),
+                Arc::new(nosip),
             ];
             plugins
         })

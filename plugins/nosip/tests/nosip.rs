@@ -1,0 +1,642 @@
+//! Calls with far ends, as clients of the plugin see them and as the media plane is asked for them.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
+
+use std::sync::Arc;
+
+use portunus_core::events::EventFilter;
+use portunus_core::media::leg::{LegEvent, LegGates, LegNews};
+use portunus_core::testing::{Line, Requested, TestClient, TestServer, everywhere, jsep};
+use portunus_core::{CoreConfig, HandleId, Networks, Plugin, SessionId};
+use portunus_nosip::{NoSip, NoSipConfig};
+use serde_json::{Value, json};
+
+const PACKAGE: &str = "janus.plugin.nosip";
+
+fn server_in(networks: Networks, config: NoSipConfig) -> TestServer {
+    TestServer::with(CoreConfig::default(), |media| {
+        let nosip = NoSip::new(&config, media.clone(), networks);
+        vec![Arc::new(nosip) as Arc<dyn Plugin>]
+    })
+}
+
+fn server() -> TestServer {
+    let config = NoSipConfig {
+        local_ip: Some("127.0.0.1".to_owned()),
+        ..NoSipConfig::default()
+    };
+    server_in(everywhere(), config)
+}
+
+async fn ask(client: &mut TestClient, body: Value, jsep: Option<Value>) -> Value {
+    client.message(body, jsep).await;
+    client.event().await
+}
+
+/// The result of a request that has to be answered with this event.
+async fn result(client: &mut TestClient, body: Value, jsep: Option<Value>, event: &str) -> Value {
+    let answer = ask(client, body, jsep).await;
+    assert_eq!(answer["nosip"], "event", "{answer}");
+    assert_eq!(answer["result"]["event"], event, "{answer}");
+    answer["result"].clone()
+}
+
+/// The code and the text of a refusal.
+async fn refusal(client: &mut TestClient, body: Value, jsep: Option<Value>) -> (u64, String) {
+    let answer = ask(client, body, jsep).await;
+    let code = answer["error_code"].as_u64();
+    let text = answer["error"].as_str().map(str::to_owned);
+    code.zip(text).unwrap_or_else(|| panic!("{answer}"))
+}
+
+/// SDP of a far end, with audio, and video where it has a port.
+fn far(audio: &str, video: u16) -> String {
+    let video = match video {
+        0 => String::new(),
+        port => format!(
+            "m=video {port} RTP/AVP 96\r\na=rtpmap:96 VP8/90000\r\na=rtcp-fb:96 nack pli\r\n"
+        ),
+    };
+    format!(
+        "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\n\
+         m=audio {audio}\r\na=rtpmap:111 opus/48000/2\r\n{video}"
+    )
+}
+
+const OPUS: &str = "6000 RTP/AVP 111";
+
+fn process(kind: &str, sdp: &str) -> Value {
+    json!({ "request": "process", "type": kind, "sdp": sdp })
+}
+
+fn offer(lines: &[Line]) -> Option<Value> {
+    Some(jsep("offer", "aaaa", lines))
+}
+
+const BOTH: [Line; 2] = [Line::Audio, Line::Video];
+
+/// A call that the client made.
+async fn called(server: &TestServer) -> TestClient {
+    let mut client = server.attach(PACKAGE).await;
+    result(
+        &mut client,
+        json!({ "request": "generate" }),
+        offer(&BOTH),
+        "generated",
+    )
+    .await;
+    client
+        .message(process("answer", &far(OPUS, 6002)), None)
+        .await;
+    let (processed, answer) = client.event_with_jsep().await;
+    assert_eq!(processed["result"]["event"], "processed", "{processed}");
+    assert_eq!(answer.unwrap()["type"], "answer");
+    client
+}
+
+async fn state(server: &TestServer, client: &TestClient) -> Value {
+    let (session, handle) = (SessionId(client.session), HandleId(client.handle));
+    server.gateway.query(session, handle).await.unwrap()
+}
+
+fn gates(requested: &Requested) -> Vec<LegGates> {
+    requested.legs.iter().map(|leg| leg.gates).collect()
+}
+
+#[tokio::test]
+async fn a_client_calls_a_far_end() {
+    let server = server();
+    let watcher = server.watch(EventFilter::ALL);
+    let mut client = server.attach(PACKAGE).await;
+    let generate = json!({ "request": "GENERATE", "info": "x", "update": false });
+    let generated = result(&mut client, generate, offer(&BOTH), "generated").await;
+    let id = generated["unique_id"].as_str().unwrap().to_owned();
+    assert_eq!((id.len(), &generated["type"]), (36, &json!("offer")));
+    assert!(generated.get("update").is_none());
+    let sdp = generated["sdp"].as_str().unwrap();
+    let port = |kind: &str| -> u16 {
+        let line = sdp.lines().find(|line| line.starts_with(kind)).unwrap();
+        line.split(' ').nth(1).unwrap().parse().unwrap()
+    };
+    assert!(port("m=audio").is_multiple_of(2) && port("m=audio") != port("m=video"));
+    assert!(
+        sdp.contains("RTP/AVP 111\r\nc=IN IP4 127.0.0.1\r\na=sendrecv\r\n"),
+        "{sdp}"
+    );
+    // Nothing flows before the answer.
+    assert!(
+        server
+            .requested()
+            .legs
+            .iter()
+            .all(|leg| leg.remote.is_none())
+    );
+
+    let processed = {
+        client.message(process("answer", &far(OPUS, 0)), None).await;
+        let (processed, answer) = client.event_with_jsep().await;
+        let answer = answer.unwrap();
+        let text = answer["sdp"].as_str().unwrap();
+        assert!(
+            text.contains("m=audio 9 UDP/TLS/RTP/SAVPF 111\r\n"),
+            "{text}"
+        );
+        assert!(text.contains("m=video 0 "), "{text}");
+        processed
+    };
+    let expected = json!({ "event": "processed", "unique_id": id });
+    assert_eq!(processed, json!({ "nosip": "event", "result": expected }));
+    let requested = server.requested();
+    let audio = &requested.legs[0];
+    let remote = audio.remote.as_ref().unwrap();
+    assert_eq!(remote.rtp.unwrap().to_string(), "127.0.0.1:6000");
+    assert_eq!(remote.rtcp_address().unwrap().port(), 6001);
+    assert!(!remote.latching && remote.srtp.is_none());
+    assert_eq!(audio.gates, LegGates::OPEN);
+    let (from, _) = audio.from.as_ref().unwrap();
+    assert_eq!(from.track().unwrap().mid.as_str(), "0");
+    assert_eq!(requested.routes.len(), 1);
+    // Video was not taken: its port waits.
+    assert!(requested.legs[1].remote.is_none());
+
+    let told: Vec<Value> = std::iter::from_fn(|| watcher.try_recv())
+        .filter(|event| event.address.plugin == Some(PACKAGE))
+        .map(|event| event.body()["data"].clone())
+        .filter(|data| data["event"].is_string())
+        .collect();
+    let names: Vec<&Value> = told.iter().map(|data| &data["event"]).collect();
+    assert_eq!(names, ["generated", "processed"]);
+    assert!(
+        told.iter()
+            .all(|data| data["unique_id"] == id.as_str() && data["sdp"].is_string())
+    );
+
+    let state = state(&server, &client).await;
+    assert_eq!(state["unique_id"], id.as_str());
+    for key in ["srtp-required", "sdes-local", "sdes-remote"] {
+        assert_eq!(state[key], "no", "{key}");
+    }
+    assert_eq!(state["legs"]["audio"]["codecs"], json!(["opus"]));
+
+    // The end: the client is told, and all is given back.
+    let ended = result(
+        &mut client,
+        json!({ "request": "hangup" }),
+        None,
+        "hangingup",
+    )
+    .await;
+    assert_eq!(ended, json!({ "event": "hangingup" }));
+    let hangup = client.next().await;
+    assert_eq!(
+        (&hangup["janus"], &hangup["reason"]),
+        (&json!("hangup"), &json!("Close PC"))
+    );
+    assert!(server.requested().legs.is_empty());
+    result(
+        &mut client,
+        json!({ "request": "hangup" }),
+        None,
+        "hangingup",
+    )
+    .await;
+    client.expect_silence().await;
+}
+
+#[tokio::test]
+async fn a_far_end_calls_a_client_and_changes_the_call() {
+    let server = server();
+    let mut client = server.attach(PACKAGE).await;
+    for _ in 0..2 {
+        client.message(process("Offer", &far(OPUS, 0)), None).await;
+        let (processed, jsep) = client.event_with_jsep().await;
+        assert_eq!(processed["result"]["event"], "processed", "{processed}");
+        let jsep = jsep.unwrap();
+        assert_eq!(jsep["type"], "offer");
+        let text = jsep["sdp"].as_str().unwrap();
+        assert!(
+            text.contains("m=audio 9 UDP/TLS/RTP/SAVPF 111\r\n"),
+            "{text}"
+        );
+    }
+    let answer = |ufrag| Some(jsep("answer", ufrag, &[Line::Audio]));
+    let generate = json!({ "request": "generate" });
+    let generated = result(&mut client, generate.clone(), answer("bbbb"), "generated").await;
+    assert_eq!(generated["type"], "answer");
+    assert!(generated.get("update").is_none());
+    let sdp = generated["sdp"].as_str().unwrap();
+    assert!(
+        sdp.contains(" RTP/AVP 111\r\n") && !sdp.contains("red"),
+        "{sdp}"
+    );
+    assert_eq!(server.requested().legs[0].gates, LegGates::OPEN);
+
+    // The far end moves, and holds.
+    let held = format!("{}a=sendonly\r\n", far("6010 RTP/AVP 111", 0));
+    client.message(process("offer", &held), None).await;
+    let (processed, jsep) = client.event_with_jsep().await;
+    assert_eq!(processed["result"]["update"], true, "{processed}");
+    assert!(
+        jsep.unwrap()["sdp"]
+            .as_str()
+            .unwrap()
+            .contains("a=sendonly")
+    );
+    let generated = result(&mut client, generate, answer("bbbb"), "generated").await;
+    assert_eq!(generated["update"], true);
+    let requested = server.requested();
+    assert_eq!(requested.legs.len(), 1);
+    let leg = &requested.legs[0];
+    assert_eq!(leg.remote.as_ref().unwrap().rtp.unwrap().port(), 6010);
+    assert_eq!((leg.gates.send, leg.gates.receive), (false, true));
+    assert_eq!(requested.routes.len(), 1);
+}
+
+#[tokio::test]
+async fn a_client_adds_video() {
+    let server = server();
+    let mut client = server.attach(PACKAGE).await;
+    let generate = json!({ "request": "generate" });
+    let first = result(
+        &mut client,
+        generate.clone(),
+        offer(&[Line::Audio]),
+        "generated",
+    )
+    .await;
+    client.message(process("answer", &far(OPUS, 0)), None).await;
+    client.event_with_jsep().await;
+    let again = result(&mut client, generate, offer(&BOTH), "generated").await;
+    assert_eq!(again["update"], true);
+    let port = |generated: &Value, kind: &str| {
+        let sdp = generated["sdp"].as_str().unwrap().to_owned();
+        let line = sdp
+            .lines()
+            .find(|line| line.starts_with(kind))
+            .unwrap()
+            .to_owned();
+        line.split(' ').nth(1).unwrap().to_owned()
+    };
+    assert_eq!(port(&first, "m=audio"), port(&again, "m=audio"));
+    client
+        .message(process("answer", &far(OPUS, 6002)), None)
+        .await;
+    let (processed, _) = client.event_with_jsep().await;
+    assert_eq!(processed["result"]["update"], true, "{processed}");
+    let requested = server.requested();
+    assert_eq!((requested.legs.len(), requested.routes.len()), (2, 2));
+    assert!(requested.legs.iter().all(|leg| leg.remote.is_some()));
+    assert_eq!(gates(&requested), [LegGates::OPEN; 2]);
+}
+
+#[tokio::test]
+async fn srtp_is_agreed_on_as_both_sides_want() {
+    let server = server();
+    let mut client = server.attach(PACKAGE).await;
+    let generate = json!({ "request": "generate", "srtp": "sdes_mandatory", "srtp_profile": "AEAD_AES_128_GCM" });
+    let generated = result(&mut client, generate, offer(&[Line::Audio]), "generated").await;
+    let sdp = generated["sdp"].as_str().unwrap();
+    assert!(sdp.contains(" RTP/SAVP 111\r\n"), "{sdp}");
+    assert_eq!(
+        sdp.matches("a=crypto:1 AEAD_AES_128_GCM inline:").count(),
+        1,
+        "{sdp}"
+    );
+    let plain = refusal(&mut client, process("answer", &far(OPUS, 0)), None).await;
+    let text = "Can't process request: SDES-SRTP required, but caller didn't offer it";
+    assert_eq!(plain, (450, text.to_owned()));
+    let key = "A".repeat(38);
+    let crypto = format!("a=crypto:1 AEAD_AES_128_GCM inline:{key}==\r\n");
+    let sealed = format!("{}{crypto}", far("6000 RTP/SAVP 111", 0));
+    client.message(process("answer", &sealed), None).await;
+    let (processed, _) = client.event_with_jsep().await;
+    assert_eq!(processed["result"]["srtp"], "sdes_mandatory", "{processed}");
+    let requested = server.requested();
+    assert!(requested.legs[0].remote.as_ref().unwrap().srtp.is_some());
+    let state = state(&server, &client).await;
+    for key in ["srtp-required", "sdes-local", "sdes-remote"] {
+        assert_eq!(state[key], "yes", "{key}: {state}");
+    }
+    // An offer of the far end without keys cannot be answered with SRTP.
+    let mut callee = server.attach(PACKAGE).await;
+    callee.message(process("offer", &far(OPUS, 0)), None).await;
+    callee.event_with_jsep().await;
+    let answer = Some(jsep("answer", "bbbb", &[Line::Audio]));
+    let generate = json!({ "request": "generate", "srtp": "sdes_mandatory" });
+    let text = "Can't generate answer: SDES-SRTP required, but caller didn't offer it";
+    assert_eq!(
+        refusal(&mut callee, generate, answer).await,
+        (450, text.to_owned())
+    );
+    // Of a key that cannot be used it is said why.
+    let mki = format!("{}{}", far(OPUS, 0), crypto.replace("==", "==|2^20|1:4"));
+    let mut request = process("offer", &mki);
+    request["srtp"] = json!("sdes_mandatory");
+    let (code, text) = refusal(&mut callee, request, None).await;
+    assert_eq!(code, 450);
+    assert!(
+        text.ends_with("(tag 1: a key with an identifier (MKI))"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn what_cannot_be_done_is_refused_with_the_codes_that_clients_know() {
+    let server = server();
+    let mut client = server.attach(PACKAGE).await;
+    let with = |request: &str, more: Value| {
+        let mut body = json!({ "request": request });
+        body.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        body
+    };
+    let audio = || offer(&[Line::Audio]);
+    let nowhere = far(OPUS, 0).replace("c=IN IP4 127.0.0.1\r\n", "");
+    let mut e2ee = jsep("offer", "aaaa", &[Line::Audio]);
+    e2ee["e2ee"] = json!(true);
+    let forward = |stream: Value| with("rtp_forward", json!({ "streams": [stream] }));
+    for (body, jsep, code, text) in [
+        (
+            with("dance", json!({})),
+            None,
+            442,
+            "Unknown request (dance)",
+        ),
+        (json!({}), None, 443, "Missing mandatory element (request)"),
+        (with("generate", json!({})), None, 446, "Missing SDP"),
+        (
+            with("generate", json!({ "srtp": 1 })),
+            audio(),
+            444,
+            "Invalid element type (srtp should be a string)",
+        ),
+        (
+            with("generate", json!({})),
+            offer(&[Line::Audio, Line::Data]),
+            446,
+            "The NoSIP plugin does not support DataChannels",
+        ),
+        (
+            with("generate", json!({})),
+            Some(e2ee),
+            444,
+            "Media encryption unsupported by this plugin",
+        ),
+        (
+            with("generate", json!({ "srtp": "dtls" })),
+            audio(),
+            444,
+            "Invalid element (srtp can only be sdes_optional or sdes_mandatory)",
+        ),
+        (
+            with(
+                "generate",
+                json!({ "srtp": "sdes_optional", "srtp_profile": "NULL" }),
+            ),
+            audio(),
+            444,
+            "Invalid element (unsupported SRTP profile)",
+        ),
+        (
+            with("process", json!({})),
+            None,
+            443,
+            "Missing mandatory element (type)",
+        ),
+        (
+            with("process", json!({ "type": "offer" })),
+            None,
+            443,
+            "Missing mandatory element (sdp)",
+        ),
+        (
+            process("pranswer", &far(OPUS, 0)),
+            None,
+            446,
+            "Missing or invalid SDP type",
+        ),
+        (process("offer", ""), None, 446, "Missing SDP"),
+        (
+            process("offer", "hello"),
+            None,
+            446,
+            "Error parsing SDP: it does not begin with v=0",
+        ),
+        (
+            process("answer", &far(OPUS, 0)),
+            None,
+            445,
+            "Wrong state (no offer to answer)",
+        ),
+        (
+            process("offer", &far("0 RTP/AVP 111", 0)),
+            None,
+            447,
+            "No audio and no video being negotiated",
+        ),
+        (
+            process("offer", &nowhere),
+            None,
+            447,
+            "No remote IP addresses",
+        ),
+        (
+            process(
+                "offer",
+                &format!(
+                    "{}m=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\n",
+                    far(OPUS, 0)
+                ),
+            ),
+            None,
+            446,
+            "The NoSIP plugin does not support DataChannels",
+        ),
+        (
+            with("recording", json!({ "audio": true })),
+            None,
+            443,
+            "Missing mandatory element (action)",
+        ),
+        (
+            with("recording", json!({ "action": "pause", "audio": true })),
+            None,
+            444,
+            "Invalid action (should be start|stop)",
+        ),
+        (
+            with("recording", json!({ "action": "start" })),
+            None,
+            449,
+            "Invalid request (at least one of audio, video, peer_audio and peer_video should be true)",
+        ),
+        (
+            with("rtp_forward", json!({ "streams": [] })),
+            None,
+            443,
+            "Missing mandatory element (streams)",
+        ),
+        (
+            forward(json!({ "type": "data", "host": "127.0.0.1", "port": 5004 })),
+            None,
+            444,
+            "Invalid element (type)",
+        ),
+        (
+            forward(json!({ "type": "audio", "port": 5004 })),
+            None,
+            443,
+            "Missing mandatory element (host)",
+        ),
+        (
+            with("stop_rtp_forward", json!({ "stream_id": 7 })),
+            None,
+            451,
+            "No such stream (7)",
+        ),
+    ] {
+        let refused = refusal(&mut client, body.clone(), jsep).await;
+        assert_eq!(refused, (code, text.to_owned()), "{body}");
+    }
+    // What was refused leaves nothing behind.
+    result(
+        &mut client,
+        json!({ "request": "generate" }),
+        offer(&BOTH),
+        "generated",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn far_ends_are_where_the_server_may_send_to() {
+    let config = NoSipConfig {
+        public: true,
+        ..NoSipConfig::default()
+    };
+    let server = server_in(Networks::default(), config);
+    // Strangers may call there, where that is said.
+    let mut client = server.attach_stranger(PACKAGE).await;
+    let (code, text) = refusal(&mut client, process("offer", &far(OPUS, 0)), None).await;
+    assert_eq!(code, 447);
+    assert!(
+        text.contains("127.0.0.1") && text.contains("outgoing_networks"),
+        "{text}"
+    );
+    let public = far(OPUS, 0).replace("c=IN IP4 127.0.0.1", "c=IN IP4 1.1.1.1");
+    let elsewhere = format!("{public}a=rtcp:99 IN IP4 10.0.0.1\r\n");
+    assert_eq!(
+        refusal(&mut client, process("offer", &elsewhere), None)
+            .await
+            .0,
+        447
+    );
+    client.message(process("offer", &public), None).await;
+    assert!(client.event_with_jsep().await.1.is_some());
+    let forward = json!({ "request": "rtp_forward", "streams": [{ "type": "audio", "host": "1.1.1.1", "port": 5004 }] });
+    assert_eq!(refusal(&mut client, forward.clone(), None).await.0, 499);
+    let mut trusted = server.attach(PACKAGE).await;
+    result(&mut trusted, forward, None, "rtp_forward").await;
+    let inside = json!({ "request": "rtp_forward", "streams": [{ "type": "audio", "host": "10.0.0.1", "port": 5004 }] });
+    assert_eq!(refusal(&mut trusted, inside, None).await.0, 444);
+}
+
+#[tokio::test]
+async fn forwarders_begin_with_the_call_and_end_with_it() {
+    let server = server();
+    let mut client = server.attach(PACKAGE).await;
+    let streams = json!([
+        { "type": "peer_video", "host": "127.0.0.1", "port": 5004, "pt": 100, "ssrc": 7 },
+        { "type": "audio", "host": "localhost", "port": 5006, "srtp_suite": 80, "srtp_crypto": "A".repeat(40) },
+    ]);
+    let forward = json!({ "request": "rtp_forward", "streams": streams });
+    let forwarded = result(&mut client, forward, None, "rtp_forward").await;
+    let forwarders = forwarded["forwarders"].as_array().unwrap();
+    let id = forwarders[0]["stream_id"].as_u64().unwrap();
+    assert_eq!(
+        forwarders[0],
+        json!({ "stream_id": id, "type": "peer_video", "host": "127.0.0.1", "port": 5004,
+                "media": "video", "pt": 100, "ssrc": 7 })
+    );
+    assert_eq!(forwarders[1]["host"], "127.0.0.1");
+    assert_eq!(forwarders[1]["srtp"], true);
+    assert!(server.requested().outlets.is_empty());
+    result(
+        &mut client,
+        json!({ "request": "generate" }),
+        offer(&BOTH),
+        "generated",
+    )
+    .await;
+    client
+        .message(process("answer", &far(OPUS, 6002)), None)
+        .await;
+    client.event_with_jsep().await;
+    let requested = server.requested();
+    assert_eq!(requested.outlets.len(), 2);
+    let listed = result(
+        &mut client,
+        json!({ "request": "listforwarders" }),
+        None,
+        "forwarders",
+    )
+    .await;
+    assert_eq!(listed["rtp_forwarders"], forwarded["forwarders"]);
+    let stop = json!({ "request": "stop_rtp_forward", "stream_id": id });
+    let stopped = result(&mut client, stop, None, "stop_rtp_forward").await;
+    assert_eq!(stopped["stream_id"], id);
+    assert_eq!(server.requested().outlets.len(), 1);
+    result(
+        &mut client,
+        json!({ "request": "hangup" }),
+        None,
+        "hangingup",
+    )
+    .await;
+    assert_eq!(client.next().await["janus"], "hangup");
+    assert!(server.requested().outlets.is_empty());
+    let listed = result(
+        &mut client,
+        json!({ "request": "listforwarders" }),
+        None,
+        "forwarders",
+    )
+    .await;
+    assert_eq!(listed["rtp_forwarders"], json!([]));
+}
+
+#[tokio::test]
+async fn a_far_end_that_takes_nothing_ends_the_call() {
+    let server = server();
+    let mut client = called(&server).await;
+    result(
+        &mut client,
+        json!({ "request": "keyframe", "user": true, "peer": true }),
+        None,
+        "keyframesent",
+    )
+    .await;
+    let leg = server.requested().legs[0].clone();
+    let failed = LegNews {
+        leg: leg.id,
+        event: LegEvent::Failed,
+    };
+    leg.new.tell.send(failed).await.unwrap();
+    let hangup = client.next().await;
+    assert_eq!(hangup["janus"], "hangup", "{hangup}");
+    drop(leg);
+    assert!(server.requested().legs.is_empty());
+    // The handle can call again.
+    result(
+        &mut client,
+        json!({ "request": "generate" }),
+        offer(&BOTH),
+        "generated",
+    )
+    .await;
+}
