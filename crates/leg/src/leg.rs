@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use portunus_media::ingest::IngestEnd;
 use portunus_media::leg::{AddedLeg, LegGates, LegId, LegRemote, LegStatus, LegTones, NewLeg};
-use portunus_media::{MediaPlane, RouteOptions, SourceRef};
+use portunus_media::{MediaPlane, RouteId, RouteOptions, SourceRef};
+use portunus_rtp::Ssrc;
 
 use crate::ports::bind_pair;
 use crate::{LegError, LegOptions, Medium};
@@ -83,6 +84,17 @@ impl Leg {
     /// The media worker that it lives on.
     pub fn worker(&self) -> usize {
         self.added.id.worker()
+    }
+
+    /// The SSRC of what it sends.
+    pub fn ssrc(&self) -> Ssrc {
+        self.added.status.ssrc()
+    }
+
+    /// The way from what is routed into it to the far end, for threads that feed ingests of its worker to redirect
+    /// ([`portunus_media::ThreadFeed`]). Nothing is to be routed into it otherwise meanwhile.
+    pub fn route(&self) -> RouteId {
+        self.added.id.route()
     }
 
     /// Says where the far end is now, and what was agreed on with it.

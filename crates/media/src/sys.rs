@@ -4,7 +4,7 @@
 pub(crate) use portunus_udp::Diverted;
 pub(crate) use portunus_udp::{
     Destination, ReceiveBatch, SendBatch, SendCounters, Socket as MediaSocket, enable_gro,
-    pin_to_core, run_first,
+    keep_errors, pin_to_core, run_first, take_errors,
 };
 
 /// Messages that a worker receives by a call.

@@ -48,5 +48,8 @@ pub use receive::{ReceiveBatch, Received};
 #[cfg(feature = "testing")]
 pub use send::Diverted;
 pub use send::{DATAGRAM_BYTES, Destination, SendBatch, SendCounters};
-pub use socket::{Exit, Outlet, Socket, ask_receive_buffer, enable_gro, enable_timestamps};
+pub use socket::{
+    Exit, Outlet, Socket, ask_receive_buffer, enable_gro, enable_timestamps, keep_errors,
+    take_errors,
+};
 pub use thread::{pin_to_core, run_first};

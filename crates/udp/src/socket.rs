@@ -199,6 +199,26 @@ pub fn enable_timestamps(socket: &impl AsFd) -> bool {
     set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1).is_ok()
 }
 
+/// Has the kernel keep what the machines of receivers say of datagrams that do not arrive (ICMP), for a socket that is not connected, too
+/// (IP_RECVERR, IPV6_RECVERR); says whether it does. What is kept is to be taken by [`take_errors`].
+pub fn keep_errors(socket: &impl AsFd) -> bool {
+    let v4 = set_option(socket, libc::SOL_IP, libc::IP_RECVERR, 1).is_ok();
+    let v6 = set_option(socket, libc::SOL_IPV6, libc::IPV6_RECVERR, 1).is_ok();
+    v4 || v6
+}
+
+/// Takes up to `most` of the errors that the kernel keeps, and says how many there were.
+pub fn take_errors(socket: &impl AsFd, most: usize) -> usize {
+    let socket = socket2::SockRef::from(socket);
+    // The start of the datagram that did not arrive: of no use.
+    let mut rest = [std::mem::MaybeUninit::uninit(); 1];
+    let taken = (0..most).take_while(|_| {
+        let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
+        socket.recv_with_flags(&mut rest, flags).is_ok()
+    });
+    taken.count()
+}
+
 pub(crate) fn set_option(socket: &impl AsFd, level: i32, name: i32, value: i32) -> io::Result<()> {
     // SAFETY: the pointer and length describe `value`, which outlives the call.
     let result = unsafe {
@@ -303,6 +323,24 @@ mod tests {
             .enumerate()
             .map(|(n, from)| (ip(*from), vec![n as u8; 10]));
         assert!(got.into_iter().eq(sent));
+    }
+
+    #[test]
+    fn errors_are_kept_for_sockets_that_are_not_connected() {
+        for (own, closed) in [("127.0.0.1:0", "127.0.0.1:0"), ("[::]:0", "127.0.0.1:0")] {
+            let bind = |address: &str| std::net::UdpSocket::bind(address).unwrap();
+            let (socket, to) = (bind(own), bind(closed).local_addr().unwrap());
+            assert_eq!(take_errors(&socket, 8), 0);
+            assert!(keep_errors(&socket));
+            let (mut errors, mut sent) = (0, 0);
+            while errors < 3 {
+                // An error that is kept is told once by what is sent next, too.
+                sent += usize::from(socket.send_to(b"nobody", to).is_ok());
+                errors += take_errors(&socket, 8);
+            }
+            assert!(sent >= 3);
+            assert_eq!(take_errors(&socket, 8), 0);
+        }
     }
 
     #[test]

@@ -210,6 +210,23 @@ impl Numbering {
         }
     }
 
+    /// A packet of our own leaves between those that are relayed: its number, and the timestamp of now.
+    pub(crate) fn insert(&mut self, clock_rate: u32, now: Instant) -> (SeqNo, u32) {
+        if let Some(run) = self.current.as_mut() {
+            let ended = *run;
+            run.first = SeqNo(run.last.0.saturating_add(1));
+            run.offset = run.offset.wrapping_add(1);
+            self.end(ended);
+        }
+        self.highest_out = SeqNo(self.highest_out.0.saturating_add(1));
+        let since = self.last_at.map(|at| now.saturating_duration_since(at));
+        let ticks = since.map(|since| since.as_micros() * u128::from(clock_rate) / 1_000_000);
+        let timestamp = self.last_timestamp.wrapping_add(ticks.unwrap_or(0) as u32);
+        // What is relayed next has the timestamps of a stream that went on meanwhile.
+        (self.last_timestamp, self.last_at) = (timestamp, Some(now));
+        (self.highest_out, timestamp)
+    }
+
     /// Whether anything was relayed to the sink yet, whatever it was of.
     pub(crate) fn has_begun(&self) -> bool {
         self.last_at.is_some()

@@ -181,6 +181,12 @@ impl Sink {
         self.clock_rate == 90_000
     }
 
+    /// Whether it has a payload type for a packet.
+    #[inline]
+    pub(crate) fn takes(&self, packet: &Packet) -> bool {
+        self.payload_type(packet).is_some()
+    }
+
     /// The sink's payload type for the packet's codec: the same number where it means the same.
     #[inline]
     fn payload_type(&self, packet: &Packet) -> Option<(Pt, Option<Pt>)> {

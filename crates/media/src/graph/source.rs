@@ -91,6 +91,8 @@ pub(crate) struct Source {
     pub(crate) routes: Vec<usize>,
     /// Slots of its outlets.
     pub(crate) outlets: SmallVec<[usize; 2]>,
+    /// Slots of the legs that it is routed into.
+    pub(crate) legs: SmallVec<[usize; 1]>,
     /// Other workers that relay it, with the number of their routes.
     pub(crate) watchers: Vec<(u16, usize)>,
     pub(crate) clocks: [Option<SenderClock>; ENCODINGS],
@@ -132,6 +134,7 @@ impl Source {
             is_listed: false,
             routes: Vec::new(),
             outlets: SmallVec::new(),
+            legs: SmallVec::new(),
             watchers: Vec::new(),
             clocks: [None; ENCODINGS],
             round_trip: None,
@@ -146,7 +149,10 @@ impl Source {
 
     /// Whether anybody relays it.
     pub(crate) fn is_relayed(&self) -> bool {
-        !self.routes.is_empty() || !self.watchers.is_empty() || !self.outlets.is_empty()
+        !self.routes.is_empty()
+            || !self.watchers.is_empty()
+            || !self.outlets.is_empty()
+            || !self.legs.is_empty()
     }
 
     /// Takes what the source is like. With simulcast, nothing is kept for new sinks.

@@ -162,6 +162,32 @@ impl Continuity {
         inserted
     }
 
+    /// Makes room for a packet of our own behind the newest one, with the timestamp of now.
+    pub(crate) fn append(&mut self, now: Instant) -> Option<Place> {
+        let Some((_, at)) = self.ssrc.zip(self.last_at) else {
+            // Whoever comes first follows us as any sender does.
+            let mut header = Header::default();
+            header.ssrc = Ssrc(rand::random());
+            (header.sequence, header.timestamp) = (rand::random(), rand::random());
+            return self.accept(&header, now).ok();
+        };
+        self.remap(self.highest + 1, 1, 0);
+        self.highest_out += 1;
+        let since = now.saturating_duration_since(at).as_micros();
+        let ticks = since * u128::from(self.clock_rate) / 1_000_000;
+        Some(Place {
+            seq: SeqNo(self.highest_out),
+            timestamp: self.last_timestamp.wrapping_add(ticks as u32),
+            newest: true,
+            restarted: false,
+        })
+    }
+
+    /// Timestamps are of a clock of so many Hz from now on.
+    pub(crate) fn set_clock_rate(&mut self, clock_rate: u32) {
+        self.clock_rate = clock_rate;
+    }
+
     /// The newest packet is left out: the numbers close over it.
     pub(crate) fn leave_out(&mut self) {
         self.remap(self.highest + 1, -1, 0);

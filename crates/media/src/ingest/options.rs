@@ -6,6 +6,7 @@ use std::time::Duration;
 use portunus_rtp::{ExtensionMap, Pt, Ssrc};
 use portunus_sdp::negotiated::Codec;
 use portunus_srtp::{Profile, Sealer};
+use smallvec::SmallVec;
 
 use super::{IngestSocket, IngestStatus, PacketReceiver, SharedClock, SharedSocket};
 
@@ -86,6 +87,8 @@ pub struct RtpIngest {
     pub codec: Codec,
     /// The payload type that they have to have; none: any.
     pub pt: Option<Pt>,
+    /// What packets of these payload types hold, where that is not always the same; they are always relayed.
+    pub others: SmallVec<[(Pt, Codec); 2]>,
     /// RTP clock in Hz.
     pub clock_rate: u32,
     /// The number (1 to 14) of the abs-capture-time extension in the packets, which is then passed on.
@@ -112,6 +115,7 @@ impl RtpIngest {
         Self {
             codec,
             pt: None,
+            others: SmallVec::new(),
             clock_rate,
             abs_capture_time: None,
             extensions: ExtensionMap::default(),
@@ -121,6 +125,14 @@ impl RtpIngest {
             svc: false,
             h264_parameter_sets: None,
         }
+    }
+
+    /// What a packet of a payload type holds, if it may have that.
+    pub(crate) fn codec_of(&self, pt: Pt) -> Option<Codec> {
+        if let Some((_, codec)) = self.others.iter().find(|(other, _)| *other == pt) {
+            return Some(*codec);
+        }
+        self.pt.is_none_or(|own| own == pt).then_some(self.codec)
     }
 
     /// Whether it is video.

@@ -19,6 +19,8 @@ pub(crate) enum Remote {
     Address(SocketAddr),
     /// Whoever feeds it passes that on.
     Feed,
+    /// Its leg asks for keyframes in reports of its own.
+    Leg,
 }
 
 /// RTCP for a sender.

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use portunus_rtp::Ssrc;
 use tokio::sync::oneshot;
 
 use super::{LegGates, LegId, LegRemote, LegStatus, LegTones, NewLeg};
 use crate::command::Command;
 use crate::ingest::IngestEnd;
-use crate::{IngestStatus, MediaPlane, RouteOptions, SourceRef};
+use crate::{IngestStatus, MediaPlane, RouteId, RouteOptions, SourceRef};
 
 /// A leg that was added.
 #[derive(Debug, Clone)]
@@ -24,6 +25,17 @@ impl AddedLeg {
     /// What comes from the far end.
     pub fn source(&self) -> SourceRef {
         SourceRef::Ingest(self.id.ingest())
+    }
+}
+
+impl LegId {
+    /// The way from what is routed into it to the far end, as a thread that feeds ingests of its worker redirects it
+    /// ([`crate::ThreadFeed`]).
+    pub fn route(self) -> RouteId {
+        RouteId {
+            worker: self.worker,
+            serial: self.serial,
+        }
     }
 }
 
@@ -45,7 +57,7 @@ impl MediaPlane {
             serial: self.next_id(),
         };
         let incoming = Arc::new(IngestStatus::new(Instant::now()));
-        let status = Arc::new(LegStatus::new(incoming));
+        let status = Arc::new(LegStatus::new(incoming, Ssrc(rand::random())));
         let own = Arc::clone(&status);
         self.send_to(id.worker, Command::AddLeg(Box::new((id, new, own))));
         AddedLeg { id, status }

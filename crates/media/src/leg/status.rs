@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
+use portunus_rtp::Ssrc;
+
 use crate::IngestStatus;
 
 /// Figures of a leg. Its worker alone writes them; what is read may be a moment old.
@@ -20,10 +22,11 @@ pub struct LegStatus {
     round_trip: AtomicU64,
     far_lost: AtomicU32,
     far_jitter: AtomicU64,
+    ssrc: AtomicU32,
 }
 
 impl LegStatus {
-    pub(crate) fn new(incoming: Arc<IngestStatus>) -> Self {
+    pub(crate) fn new(incoming: Arc<IngestStatus>, ssrc: Ssrc) -> Self {
         Self {
             incoming,
             sent: AtomicU64::new(0),
@@ -35,12 +38,22 @@ impl LegStatus {
             round_trip: AtomicU64::new(0),
             far_lost: AtomicU32::new(0),
             far_jitter: AtomicU64::new(0),
+            ssrc: AtomicU32::new(ssrc.0),
         }
     }
 
     /// What comes from the far end: packets, bytes, losses, the age of the last packet, what was refused and why.
     pub fn incoming(&self) -> &IngestStatus {
         &self.incoming
+    }
+
+    pub(crate) fn shared_incoming(&self) -> Arc<IngestStatus> {
+        Arc::clone(&self.incoming)
+    }
+
+    /// The SSRC of what is sent to the far end. It changes only where a new SRTP key comes late in a call.
+    pub fn ssrc(&self) -> Ssrc {
+        Ssrc(self.ssrc.load(Ordering::Relaxed))
     }
 
     /// Packets sent to the far end.
@@ -87,6 +100,10 @@ impl LegStatus {
     /// Interarrival jitter there, as the far end has reported last.
     pub fn far_jitter(&self) -> Duration {
         Duration::from_micros(self.far_jitter.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_ssrc(&self, ssrc: Ssrc) {
+        self.ssrc.store(ssrc.0, Ordering::Relaxed);
     }
 
     pub(crate) fn note_sent(&self, bytes: usize) {

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use portunus_rtp::{ExtensionKind, Fields, Pt, Ssrc, header, write_header};
+use portunus_rtp::{ExtensionKind, Fields, Pt, SeqNo, Ssrc, header, write_header};
 
 use crate::RouteOptions;
 use crate::graph::{
@@ -71,6 +71,16 @@ impl Cut {
     pub(crate) fn leave(&mut self, source: SourceKey) {
         self.selector.restart();
         self.numbering.forget(source);
+    }
+
+    /// A packet is left out, whatever the options say: the numbers close over it.
+    pub(crate) fn skip(&mut self, source: SourceKey, packet: &Packet) {
+        self.numbering.skip(source, packet);
+    }
+
+    /// A packet of our own leaves: its number, and the timestamp of now by a clock of so many Hz.
+    pub(crate) fn insert(&mut self, clock_rate: u32, now: Instant) -> (SeqNo, u32) {
+        self.numbering.insert(clock_rate, now)
     }
 
     /// Takes a packet, if it is one for the outlet.

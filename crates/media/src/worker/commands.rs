@@ -170,12 +170,35 @@ impl Worker {
                 drop(done);
             }
             Command::Listen { ingest, listening } => self.ingests.listen(ingest, listening),
-            Command::AddLeg(_)
-            | Command::SetLegRemote { .. }
-            | Command::SetLegGates { .. }
-            | Command::RouteToLeg { .. }
-            | Command::SendTones { .. }
-            | Command::RemoveLeg { .. } => {}
+            Command::AddLeg(leg) => {
+                let graph = (&mut self.graph, &mut self.peers);
+                let (ingests, registry) = (&mut self.ingests, self.poller.registry());
+                self.legs.add(*leg, ingests, graph, &self.others, registry);
+            }
+            Command::SetLegRemote { leg, remote } => {
+                let graph = (&mut self.graph, &self.others);
+                self.legs
+                    .set_remote(leg, &remote, &mut self.ingests, graph, now);
+            }
+            Command::SetLegGates { leg, gates } => {
+                let graph = (&mut self.graph, &self.others);
+                self.legs
+                    .set_gates(leg, gates, &mut self.ingests, graph, now);
+            }
+            Command::RouteToLeg { leg, from, options } => {
+                // What came before is for the leg as it was.
+                self.relay_fresh(now);
+                let graph = (&mut self.graph, &mut self.peers);
+                self.legs.route(leg, from, *options, graph, &self.others);
+            }
+            Command::SendTones { leg, tones } => self.legs.send_tones(leg, &tones, now),
+            Command::RemoveLeg { leg, done } => {
+                let (graph, registry) = (&mut self.graph, self.poller.registry());
+                if self.legs.remove(leg, graph, &self.others, registry, now) {
+                    self.remove_ingest(leg.ingest(), now);
+                }
+                drop(done);
+            }
             Command::KeepKeyframe { source, keep } => {
                 let (peers, others) = (&mut self.peers, &self.others);
                 self.graph.keep_keyframe(source, keep, peers, others);

@@ -80,6 +80,7 @@ impl Worker {
         }
         let registry = self.poller.registry();
         self.outlets.end_all(key, &mut self.graph, registry);
+        self.legs.end_all(key, &mut self.graph);
         self.graph.remove_source(is, &mut self.peers);
     }
 }

@@ -25,6 +25,7 @@ use crate::ingest::{
     Continuity, IngestFeed, IngestId, IngestMedia, IngestStatus, Listening, PacketReceiver,
     ParameterSets, Protection, Refusals, Remote, SharedSocket, Skew, Upstream,
 };
+use crate::leg::LegPayload;
 use crate::sys::enable_gro;
 use crate::{KeyframeCache, SourceRef};
 
@@ -50,6 +51,8 @@ pub(super) struct Ingests {
     /// Slots of the ingests that are fed by the control plane.
     fed: Vec<usize>,
     feedback_due: FeedbackDue,
+    /// Those that legs are to ask for keyframes.
+    asked: Vec<IngestId>,
     /// How many there are, and are to be, for whoever chooses a worker.
     count: Arc<AtomicUsize>,
 }
@@ -103,6 +106,7 @@ impl Member {
 
 /// An ingest.
 struct Ingest {
+    id: IngestId,
     source: SourceKey,
     media: IngestMedia,
     status: Arc<IngestStatus>,
@@ -145,6 +149,7 @@ impl Ingests {
             ready: VecDeque::new(),
             fed: Vec::new(),
             feedback_due: FeedbackDue::default(),
+            asked: Vec::new(),
             count,
         }
     }
@@ -246,6 +251,7 @@ impl Ingests {
             introduced: None,
         };
         let slot = self.slots.insert(Ingest {
+            id,
             source,
             media: options.media.clone(),
             status,
@@ -376,6 +382,46 @@ impl Ingests {
         graph.drop_kept(source, others);
         if enabled {
             graph.want_keyframes(source);
+        }
+    }
+
+    /// The slot of an ingest, for as long as it is there.
+    pub(super) fn slot(&self, id: IngestId) -> Option<usize> {
+        self.by_id.get(&id).copied()
+    }
+
+    /// What comes is of these payload types from now on, each with what it holds and the RTP clock of that, the first one first. A leg
+    /// asks for keyframes of it.
+    pub(super) fn set_payloads(
+        &mut self,
+        id: IngestId,
+        payloads: &[LegPayload],
+        extensions: ExtensionMap,
+        (graph, others): (&mut Graph, &OtherWorkers),
+    ) {
+        let Some(ingest) = self.get_mut(id) else {
+            return;
+        };
+        ingest.extensions = extensions;
+        ingest.upstream.latch(Remote::Leg);
+        let IngestMedia::Rtp(media) = &mut ingest.media else {
+            return;
+        };
+        media.others = payloads.iter().map(|it| (it.pt, it.codec)).collect();
+        let Some(first) = payloads.first() else {
+            return;
+        };
+        (media.codec, media.pt, media.clock_rate) = (first.codec, Some(first.pt), first.clock_rate);
+        let clock_rate = first.clock_rate.max(1);
+        for stream in &mut ingest.encodings {
+            stream.continuity.set_clock_rate(clock_rate);
+        }
+        if let Some(source) = graph.source(ingest.source) {
+            let format = SourceFormat {
+                clock_rate,
+                ..source.format
+            };
+            graph.set_format(ingest.source, format, others);
         }
     }
 

@@ -12,6 +12,7 @@ mod ends;
 mod graph;
 mod handshakes;
 mod ingests;
+mod legs;
 mod load;
 mod network;
 mod others;
@@ -49,6 +50,7 @@ pub(crate) use counters::Counters;
 use graph::Graph;
 use handshakes::Handshakes;
 use ingests::{Ingests, Intake};
+use legs::Legs;
 use load::Load;
 pub(crate) use load::SharedLoad;
 use network::Network;
@@ -103,6 +105,8 @@ pub(crate) struct Worker {
     graph: Graph,
     /// Sources without a peer.
     ingests: Ingests,
+    /// Far ends that know no ICE and no DTLS.
+    legs: Legs,
     /// Where packets end that are not for a peer.
     outlets: Outlets,
     /// Threads that feed ingests.
@@ -152,6 +156,7 @@ impl Worker {
             peers: Peers::new(setup),
             graph: Graph::new(index),
             ingests: Ingests::new(index, parts.ingest_count),
+            legs: Legs::new(index, clock),
             outlets: Outlets::new(clock),
             thread_feeds: Vec::new(),
             handshakes: Handshakes::default(),
@@ -177,6 +182,7 @@ impl Worker {
             self.poller.wait(&mut ready, idle)?;
             self.others.attend();
             self.ingests.note_ready(&ready);
+            self.legs.note_ready(&ready);
             self.network.pipes.note_ready(&ready);
             self.outlets.note_ready(&ready);
             more = self.turn(&mut batch)?;
@@ -197,6 +203,7 @@ impl Worker {
         more |= self.receive(batch)? || self.handshakes.are_waiting();
         more |= self.receive_pipes(now);
         more |= self.receive_ingests(batch, now);
+        more |= self.receive_legs(batch, now);
         more |= self.outlets.receive(batch, &mut self.graph, now);
         self.ask_for_keyframes(now);
         // What goes on to others.
@@ -205,6 +212,7 @@ impl Worker {
         self.run_timers(now);
         self.poll_touched(now);
         self.ingests.send_feedback(now);
+        self.run_legs(now);
         self.outlets.report(&self.graph, now);
         // All of it leaves.
         self.network.flush();
@@ -283,7 +291,10 @@ impl Worker {
         if let Some(before) = before {
             let source = match self.graph.slot(route) {
                 Some(slot) => self.graph.route(slot).map(|route| route.source),
-                None => self.outlets.source_of(route),
+                None => match self.legs.source_of(route) {
+                    Some((_, source)) => source,
+                    None => self.outlets.source_of(route),
+                },
             };
             let before = self.graph.key(SourceRef::Ingest(before));
             if before.is_none() || source != before {
@@ -297,7 +308,13 @@ impl Worker {
                 let (peers, others) = (&mut self.peers, &self.others);
                 self.graph.redirect_route(slot, from, peers, others);
             }
-            None => self.outlets.redirect(route, key, &mut self.graph),
+            None => match self.legs.source_of(route) {
+                Some((leg, _)) => {
+                    let graph = (&mut self.graph, &mut self.peers);
+                    self.legs.redirect(leg, from, graph, &self.others);
+                }
+                None => self.outlets.redirect(route, key, &mut self.graph),
+            },
         }
     }
 
@@ -311,6 +328,7 @@ impl Worker {
                     .pass_on(*key, &mut self.others, &mut self.counters);
                 let registry = self.poller.registry();
                 self.outlets.feed(*key, &mut self.graph, registry, now);
+                self.legs.feed(*key, &mut self.graph, now);
                 self.graph.make_ready(*key);
             }
             holds
@@ -326,6 +344,29 @@ impl Worker {
     fn receive_ingests(&mut self, batch: &mut ReceiveBatch, now: Instant) -> bool {
         let (ingests, mut into) = self.intake();
         ingests.receive(batch, &mut into, now)
+    }
+
+    /// Takes what has come for legs; says whether there is more.
+    fn receive_legs(&mut self, batch: &mut ReceiveBatch, now: Instant) -> bool {
+        let (legs, ingests, mut into) = self.leg_intake();
+        legs.receive(batch, ingests, &mut into, now)
+    }
+
+    /// Does what legs have to do by the clock, and asks far ends for keyframes.
+    pub(crate) fn run_legs(&mut self, now: Instant) {
+        let (legs, ingests, mut into) = self.leg_intake();
+        legs.run(ingests, &mut into, now);
+        legs.ask_for_keyframes(ingests, into.graph, now);
+    }
+
+    /// The legs, and where goes what comes for them.
+    fn leg_intake(&mut self) -> (&mut Legs, &mut Ingests, Intake<'_>) {
+        let into = Intake {
+            graph: &mut self.graph,
+            others: &self.others,
+            counters: &mut self.counters,
+        };
+        (&mut self.legs, &mut self.ingests, into)
     }
 
     /// The ingests, and where goes what comes for them.
@@ -353,6 +394,7 @@ impl Worker {
     fn publish_counters(&mut self, now: Instant) {
         let worker = self.others.index();
         let sending = self.outlets.counted(self.network.counters());
+        let sending = self.legs.counted(sending);
         self.counters.events_dropped(self.outbox.dropped());
         self.counters.publish(sending);
         if let Some(counted) = self.network.pipes.counted() {
@@ -369,6 +411,7 @@ impl Worker {
             self.peers.timeout(),
             self.graph.timeout(),
             self.ingests.timeout(),
+            self.legs.timeout(),
             self.outlets.timeout(),
             self.network.pipes.timeout(),
         ];

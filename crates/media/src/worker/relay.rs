@@ -182,8 +182,10 @@ impl Relay<'_> {
                 continue;
             }
             match selection {
-                // Padding and keep-alives end here.
-                Selection::Forward(_) if packet.payload().is_empty() => self.skip(packet),
+                // Padding and keep-alives end here, and so does what the peer has no payload type for.
+                Selection::Forward(_) if packet.payload().is_empty() || !self.takes(packet) => {
+                    self.skip(packet);
+                }
                 Selection::Forward(part) => {
                     // Without keys, codec or way the packet is lost like any other on its way.
                     let _ = way.and_then(|way| self.send(packet, part, way, burst));
@@ -192,6 +194,14 @@ impl Relay<'_> {
                 Selection::Other => {}
             }
         }
+    }
+
+    /// Whether the sink has a payload type for a packet; before there is one, none is looked for.
+    #[inline]
+    fn takes(&self, packet: &Packet) -> bool {
+        let track = self.peer.tracks.get(self.media);
+        let sink = track.and_then(|track| track.sink.as_ref());
+        sink.is_none_or(|sink| sink.takes(packet))
     }
 
     fn skip(&mut self, packet: &Packet) {

@@ -211,10 +211,56 @@ impl Graph {
         if !source.is_relayed() {
             source.forget();
         }
-        let unused = source.routes.is_empty();
+        let unused = source.routes.is_empty() && source.legs.is_empty();
         if are_many {
             self.note_limited(key);
         }
+        if from.worker() != self.worker {
+            let worker = self.worker;
+            others.send(from.worker(), Command::Unsubscribe { from, worker });
+            if unused {
+                self.by_source.remove(&from);
+                self.sources.try_remove(key.0);
+            }
+        }
+    }
+
+    /// A source is routed into a leg of this worker; gives its key, if it is there or can be.
+    pub(in crate::worker) fn join_leg(
+        &mut self,
+        from: SourceRef,
+        leg: usize,
+        peers: &mut Peers,
+        others: &OtherWorkers,
+    ) -> Option<SourceKey> {
+        let is_own = from.worker() == self.worker;
+        if is_own && !self.is_here(from, peers) {
+            return None;
+        }
+        let key = self.source_of(from, peers);
+        if !is_own {
+            let worker = self.worker;
+            others.send(from.worker(), Command::Subscribe { from, worker });
+        }
+        self.sources.get_mut(key.0)?.legs.push(leg);
+        Some(key)
+    }
+
+    /// A source is no longer routed into a leg.
+    pub(in crate::worker) fn leave_leg(
+        &mut self,
+        leg: usize,
+        (key, from): (SourceKey, SourceRef),
+        others: &OtherWorkers,
+    ) {
+        let Some(source) = self.sources.get_mut(key.0) else {
+            return;
+        };
+        source.legs.retain(|other| *other != leg);
+        if !source.is_relayed() {
+            source.forget();
+        }
+        let unused = source.routes.is_empty() && source.legs.is_empty();
         if from.worker() != self.worker {
             let worker = self.worker;
             others.send(from.worker(), Command::Unsubscribe { from, worker });

@@ -77,13 +77,19 @@ impl Ingests {
                         tracing::debug!("feedback cannot be sent to an ingest's sender");
                     }
                 }
-                (Remote::Address(_) | Remote::Feed, ..) => {}
+                (Remote::Leg, ..) if feedback.keyframes > 0 => self.asked.push(ingest.id),
+                (Remote::Address(_) | Remote::Feed | Remote::Leg, ..) => {}
             }
             if let Some(due) = ingest.upstream.poll_timeout(now) {
                 next = Some(next.map_or(due, |next| next.min(due)));
             }
         }
         self.feedback_due = next.map_or(FeedbackDue::Never, FeedbackDue::At);
+    }
+
+    /// An ingest of a leg of which a keyframe is to be asked for.
+    pub(in crate::worker) fn next_asked(&mut self) -> Option<IngestId> {
+        self.asked.pop()
     }
 
     /// Some viewer of an ingest can take so much; says whether the ingest is here.

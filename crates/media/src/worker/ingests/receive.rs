@@ -194,6 +194,57 @@ impl Ingests {
         }
     }
 
+    /// Takes a packet of ours between those that come: its payload, and its timestamp; none: that of now, which is returned.
+    pub(in crate::worker) fn take_own(
+        &mut self,
+        slot: usize,
+        (pt, marker, timestamp): (Pt, bool, Option<u32>),
+        payload: &[u8],
+        into: &mut Intake<'_>,
+        now: Instant,
+    ) -> Option<u32> {
+        let ingest = self.slots.get_mut(slot)?;
+        let IngestMedia::Rtp(media) = &ingest.media else {
+            return None;
+        };
+        let codec = media.codec_of(pt)?;
+        let stream = ingest.encodings.first_mut()?;
+        let place = stream.continuity.append(now)?;
+        let timestamp = timestamp.unwrap_or(place.timestamp);
+        let fields = Fields {
+            marker,
+            padding: false,
+            pt,
+            sequence: place.seq.wire(),
+            timestamp,
+            ssrc: stream.continuity.ssrc()?,
+        };
+        let stretch = stream.stretch;
+        into.graph.take_in(ingest.source, |source| {
+            if !source.is_wanted() {
+                return None;
+            }
+            let mut shared = source.recycle(0, place.seq, now)?;
+            write_packet(&mut shared, &fields, payload)?;
+            let packet = Arc::get_mut(&mut shared)?;
+            packet.seq = place.seq;
+            packet.encoding = 0;
+            packet.stretch = stretch;
+            packet.codec = codec;
+            packet.arrival = now;
+            packet.set_extensions(ExtensionMap::default());
+            let layers = Layers {
+                start: true,
+                end: true,
+                ..Layers::default()
+            };
+            packet.describe(layers.into());
+            source.push(shared, now);
+            Some(())
+        });
+        Some(timestamp)
+    }
+
     /// Counts what the feed of an ingest did not take. Whoever feeds it knows, and says so.
     fn count_refused_by_feed(&self, slot: usize, into: &mut Intake<'_>, now: Instant) {
         let ingest = self.slots.get(slot);
@@ -260,7 +311,7 @@ impl Ingests {
     /// Counts what an ingest does not take, and says so once. It came from an address and by a port, if these
     /// are known.
     #[cold]
-    pub(super) fn refuse(
+    pub(in crate::worker) fn refuse(
         &mut self,
         (slot, port): (usize, Option<usize>),
         from: Option<SocketAddr>,
@@ -311,9 +362,7 @@ impl Ingest {
                 (header.map_err(|_| Refused::Malformed)?, datagram)
             }
         };
-        if media.pt.is_some_and(|pt| pt != header.pt) {
-            return Err(Refused::PayloadType);
-        }
+        let codec = media.codec_of(header.pt).ok_or(Refused::PayloadType)?;
         let (ssrc, lost) = (stream.continuity.ssrc(), stream.continuity.lost());
         let mut place = stream.continuity.accept(&header, now)?;
         self.status.change_lost(lost, stream.continuity.lost());
@@ -372,13 +421,13 @@ impl Ingest {
         packet.seq = place.seq;
         packet.encoding = encoding;
         packet.stretch = stream.stretch;
-        packet.codec = media.codec;
+        packet.codec = codec;
         packet.is_opaque = media.opaque;
         packet.arrival = now;
         packet.clock = media.clock;
         packet.set_extensions(self.extensions);
         let inspector = &mut stream.inspector;
-        packet.describe(inspector.inspect(media.codec, &header, datagram, &self.extensions));
+        packet.describe(inspector.inspect(codec, &header, datagram, &self.extensions));
         flatten_layers(media, packet);
         source.even_out(packet);
         if packet.layers.keyframe && packet.tells_keyframes() {

@@ -57,7 +57,7 @@ impl Ingests {
     }
 
     /// What a sender report says sets the source's clock.
-    pub(super) fn take_report(
+    pub(in crate::worker) fn take_report(
         &self,
         (slot, encoding): (usize, u8),
         (ntp, timestamp): (u64, u32),

@@ -91,8 +91,10 @@ impl Relay<'_> {
     ) {
         let selection = match selection {
             Selection::Other => return,
-            // Padding and keep-alives end here.
-            Selection::Forward(_) if packet.payload().is_empty() => Selection::Skip,
+            // Padding and keep-alives end here, and so does what the peer has no payload type for.
+            Selection::Forward(_) if packet.payload().is_empty() || !self.takes(packet) => {
+                Selection::Skip
+            }
             selection => selection,
         };
         let (now, is_video) = (self.now, self.source.format.is_video);

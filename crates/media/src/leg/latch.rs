@@ -1,0 +1,125 @@
+//! Whom a leg hears, and where it sends: the address in the description, or, behind a NAT, the one that packets come from.
+
+use std::net::SocketAddr;
+
+/// The address of a far end. A description may not know how a NAT shows it: then the first valid packet says it. From then on
+/// nobody else is heard but the address in the description, which is no stranger wherever packets came from before.
+#[derive(Debug, Default)]
+pub(crate) struct Latch {
+    /// What the description says.
+    said: Option<SocketAddr>,
+    current: Option<SocketAddr>,
+    /// Whether another one than what is said may be taken.
+    on: bool,
+    /// A valid packet came from the current one.
+    is_settled: bool,
+}
+
+impl Latch {
+    /// Takes what a description says. If that is new, it counts, and not what was found out before.
+    pub(crate) fn set(&mut self, said: Option<SocketAddr>, on: bool) {
+        let said = said.map(canonical);
+        let said = said.filter(|it| it.port() != 0 && !it.ip().is_unspecified());
+        if self.said != said || !on {
+            self.is_settled &= self.current == said;
+            self.current = said;
+        }
+        self.said = said;
+        self.on = on;
+    }
+
+    /// Where to send.
+    pub(crate) fn current(&self) -> Option<SocketAddr> {
+        self.current
+    }
+
+    /// Whether what comes from there may be of the far end. Before one is known, nothing is.
+    pub(crate) fn admits(&self, from: SocketAddr) -> bool {
+        let is_known = self.current == Some(from) || self.said == Some(from);
+        is_known || self.on && !self.is_settled && self.said.is_some()
+    }
+
+    /// A valid packet came from there; says whether that is another address than before.
+    pub(crate) fn accept(&mut self, from: SocketAddr) -> bool {
+        let moves = self.current != Some(from);
+        self.current = Some(from);
+        self.is_settled = true;
+        moves
+    }
+}
+
+/// IPv4 in the form in which packets of it are told.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn at(address: &str) -> SocketAddr {
+        address.parse().unwrap()
+    }
+
+    #[test]
+    fn the_first_valid_packet_says_where_the_far_end_is() {
+        let (said, seen, other) = (at("10.0.0.9:4000"), at("192.0.2.7:999"), at("192.0.2.8:1"));
+        let mut latch = Latch::default();
+        assert!(!latch.admits(seen), "nobody is known yet");
+        latch.set(Some(said), true);
+        assert_eq!(latch.current(), Some(said));
+        assert!(latch.admits(seen) && latch.admits(other));
+        assert!(latch.accept(seen) && !latch.accept(seen));
+        assert_eq!(latch.current(), Some(seen));
+        assert!(latch.admits(seen) && !latch.admits(other));
+        // The same description again changes nothing.
+        latch.set(Some(said), true);
+        assert_eq!(latch.current(), Some(seen));
+        assert!(!latch.admits(other));
+    }
+
+    #[test]
+    fn the_address_in_the_description_wins_over_one_that_was_quicker() {
+        let (said, attacker) = (at("192.0.2.7:4000"), at("192.0.2.66:1"));
+        let mut latch = Latch::default();
+        latch.set(Some(said), true);
+        assert!(latch.accept(attacker));
+        assert!(latch.admits(said));
+        assert!(latch.accept(said));
+        assert!(!latch.admits(attacker));
+        assert_eq!(latch.current(), Some(said));
+    }
+
+    #[test]
+    fn another_description_counts_and_hold_stops_all() {
+        let (one, two, seen) = (at("10.0.0.9:4000"), at("10.0.0.9:4002"), at("192.0.2.7:9"));
+        let mut latch = Latch::default();
+        latch.set(Some(one), true);
+        latch.accept(seen);
+        latch.set(Some(two), true);
+        assert_eq!(latch.current(), Some(two));
+        assert!(latch.admits(seen), "it may be found out again");
+        for held in [None, Some(at("0.0.0.0:4002")), Some(at("10.0.0.9:0"))] {
+            latch.set(held, true);
+            assert_eq!(latch.current(), None);
+            assert!(!latch.admits(seen) && !latch.admits(two));
+        }
+        latch.set(Some(one), false);
+        assert!(latch.admits(one) && !latch.admits(seen));
+        let mapped = at("[::ffff:10.0.0.9]:4000");
+        latch.set(Some(mapped), false);
+        assert!(latch.admits(one));
+    }
+
+    #[test]
+    fn latching_ends_when_it_is_switched_off() {
+        let (said, seen) = (at("192.0.2.7:4000"), at("192.0.2.66:1"));
+        let mut latch = Latch::default();
+        latch.set(Some(said), true);
+        latch.accept(seen);
+        latch.set(Some(said), false);
+        assert_eq!(latch.current(), Some(said));
+        assert!(!latch.admits(seen) && latch.admits(said));
+    }
+}

@@ -1,0 +1,52 @@
+//! From a source to the far ends of the legs that it is routed into.
+
+use std::time::Instant;
+
+use portunus_sdp::negotiated::Codec;
+use smallvec::SmallVec;
+
+use super::{Legs, count};
+use crate::graph::SourceKey;
+use crate::leg::Wrote;
+use crate::worker::graph::Graph;
+
+impl Legs {
+    /// Sends the packets of this turn to the far ends that get what a source brings.
+    pub(in crate::worker) fn feed(&mut self, key: SourceKey, graph: &mut Graph, now: Instant) {
+        let Some(source) = graph.source(key) else {
+            return;
+        };
+        if source.legs.is_empty() || source.format.messages.is_some() {
+            return;
+        }
+        let (legs, format): (SmallVec<[usize; 1]>, _) = (source.legs.clone(), source.format);
+        let packets = graph.take_packets(key);
+        for slot in legs {
+            let Some(leg) = self.slots.get_mut(slot) else {
+                continue;
+            };
+            for packet in &packets {
+                if packet.codec == Codec::TelephoneEvent {
+                    leg.state.hear(packet, now);
+                }
+                match leg.state.write(key, packet, &format, &mut self.room[..]) {
+                    Wrote::Datagram(len) => {
+                        let datagram = self.room.get(..len).unwrap_or_default();
+                        let left = leg.send(datagram);
+                        count(&mut self.sent, len, left);
+                    }
+                    Wrote::Unshared => leg.state.status.note_unshared(),
+                    Wrote::Nothing => {}
+                }
+            }
+            let wanted = leg.state.outgoing.keyframe_wanted(format.encodings, now);
+            if let Some(encoding) = wanted {
+                graph.want_keyframe(key, encoding);
+            }
+            if packets.iter().any(|it| it.codec == Codec::TelephoneEvent) {
+                self.schedule(slot);
+            }
+        }
+        graph.return_packets(key, packets);
+    }
+}
