@@ -7,7 +7,7 @@ use portunus_core::sdp::plain::{
     FarSession, LocalEnd, PlainMedia, PlainSession, Ports, SrtpPolicy, SrtpUse,
 };
 use portunus_core::sdp::{Description, Direction, Kind};
-use portunus_core::{Handle, LocalJsep};
+use portunus_core::{Handle, LocalJsep, Mid};
 use portunus_leg::{Leg, LegEvent, LegGates, LegNews, LegOptions, LegTones, Medium};
 use rand::RngCore;
 use tokio::sync::mpsc;
@@ -258,6 +258,7 @@ impl CallMedia {
     }
 
     fn open_legs(&mut self, kinds: impl Iterator<Item = Kind>) -> Result<(), CallError> {
+        let worker = self.worker();
         for kind in kinds {
             let is_there = self.side(kind).is_some();
             let side = match kind {
@@ -266,11 +267,21 @@ impl CallMedia {
                 Kind::Audio | Kind::Video | Kind::Data => continue,
             };
             let (news, told) = mpsc::channel(NEWS);
-            let leg = Leg::open(&self.settings.media, options(&self.settings, kind, news))?;
+            let options = LegOptions {
+                worker,
+                ..options(&self.settings, kind, news)
+            };
+            let leg = Leg::open(&self.settings.media, options)?;
             tell(kind, told, Arc::clone(&self.tell));
             *side = Some(Side::new(kind, leg));
         }
         Ok(())
+    }
+
+    /// The worker that the client's PeerConnection lives on: packets need not go to another one.
+    fn worker(&self) -> Option<usize> {
+        let track = self.handle.track(Mid::new("0")?)?;
+        Some(track.peer.worker())
     }
 
     /// Where this side takes media.
