@@ -173,7 +173,7 @@ fn bind(options: &RtpLegOptions) -> Result<IngestSocket, RtpLegError> {
 pub(crate) fn mix_ingest(of: AudioCodec, clocks: Clocks, worker: Option<usize>) -> IngestOptions {
     let clock = match of {
         AudioCodec::Opus => clocks.opus,
-        AudioCodec::Pcma | AudioCodec::Pcmu => clocks.g711,
+        AudioCodec::Pcma | AudioCodec::Pcmu | AudioCodec::G722 => clocks.g711,
     };
     let media = IngestMedia::Rtp(RtpIngest {
         clock: Some(clock),
@@ -192,5 +192,6 @@ pub(crate) const fn codec(codec: AudioCodec) -> Codec {
         AudioCodec::Opus => Codec::Opus,
         AudioCodec::Pcma => Codec::Pcma,
         AudioCodec::Pcmu => Codec::Pcmu,
+        AudioCodec::G722 => Codec::G722,
     }
 }

@@ -441,5 +441,6 @@ const fn payload_type(codec: AudioCodec) -> Pt {
         AudioCodec::Opus => Pt(111),
         AudioCodec::Pcma => Pt(8),
         AudioCodec::Pcmu => Pt(0),
+        AudioCodec::G722 => Pt(9),
     }
 }

@@ -9,6 +9,8 @@ pub enum AudioCodec {
     Pcma,
     /// G.711 µ-law: a clock of 8 kHz.
     Pcmu,
+    /// G.722: wideband, with an RTP clock of 8 kHz all the same (RFC 3551 section 4.5.2).
+    G722,
 }
 
 impl AudioCodec {
@@ -16,7 +18,16 @@ impl AudioCodec {
     pub const fn clock_rate(self) -> u32 {
         match self {
             AudioCodec::Opus => 48_000,
+            AudioCodec::Pcma | AudioCodec::Pcmu | AudioCodec::G722 => 8_000,
+        }
+    }
+
+    /// Samples a second of what it codes, in Hz.
+    pub const fn sample_rate(self) -> u32 {
+        match self {
+            AudioCodec::Opus => 48_000,
             AudioCodec::Pcma | AudioCodec::Pcmu => 8_000,
+            AudioCodec::G722 => 16_000,
         }
     }
 }

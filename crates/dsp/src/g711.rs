@@ -17,7 +17,7 @@ impl Law {
         match codec {
             AudioCodec::Pcma => Some(Law::A),
             AudioCodec::Pcmu => Some(Law::Mu),
-            AudioCodec::Opus => None,
+            AudioCodec::Opus | AudioCodec::G722 => None,
         }
     }
 

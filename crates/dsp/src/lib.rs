@@ -8,6 +8,7 @@ mod codec;
 mod error;
 mod format;
 pub mod g711;
+pub mod g722;
 pub mod level;
 mod mix;
 mod participant;

@@ -44,6 +44,7 @@ impl Leg {
             worker: options.worker,
             silence: options.silence,
             hears_source: options.hears_source,
+            hears_unknown: options.hears_unknown,
             tell: options.tell,
         });
         Ok(Self {
@@ -120,6 +121,12 @@ impl Leg {
     /// The same with a choice of layers.
     pub fn route_layers_from(&self, source: Option<SourceRef>, options: RouteOptions) {
         self.media.route_to_leg(self.id(), source, options);
+    }
+
+    /// Passes the keys on that are pressed at a source (RFC 4733), while something else is routed into the leg that was made of it, such as
+    /// a transcoded stream; none: no more.
+    pub fn keys_from(&self, source: Option<SourceRef>) {
+        self.media.keys_to_leg(self.id(), source);
     }
 
     /// Asks the far end for a keyframe, by RTCP: at most one request a second leaves.

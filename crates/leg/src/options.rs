@@ -32,6 +32,9 @@ pub struct LegOptions {
     pub silence: Option<Duration>,
     /// Keys that the near side presses are told, too ([`crate::LegEvent::Key`]).
     pub hears_source: bool,
+    /// As long as [`crate::LegRemote::rtp`] does not say where the far end is, whoever sends valid packets first is heard. Else nobody
+    /// is.
+    pub hears_unknown: bool,
     /// Whom to tell what happens; legs may share it. What finds no room is lost, so give it some: 64 for a call.
     pub tell: mpsc::Sender<LegNews>,
 }
@@ -47,6 +50,7 @@ impl LegOptions {
             worker: None,
             silence: None,
             hears_source: false,
+            hears_unknown: false,
             tell,
         }
     }

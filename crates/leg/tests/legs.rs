@@ -377,6 +377,75 @@ fn keys_of_the_near_side_are_told_where_that_is_asked_for() {
 }
 
 #[test]
+fn keys_of_one_source_pass_while_another_is_heard() {
+    let mut rig = Rig::new(2);
+    let mut alice = (Phone::new(), rig.leg(|options| options.worker = Some(1)));
+    let mut music = (Phone::new(), rig.leg(|options| options.worker = Some(0)));
+    let mut bob = (
+        Phone::new(),
+        rig.leg(|options| (options.worker, options.hears_source) = (Some(0), true)),
+    );
+    alice.1.set_remote(alice.0.remote(&[PCMU, events(101)]));
+    music.1.set_remote(music.0.remote(&[PCMU]));
+    bob.1.set_remote(bob.0.remote(&[PCMU, events(96)]));
+    bob.1.route_from(Some(music.1.source()));
+    bob.1.keys_from(Some(alice.1.source()));
+    begin(&mut music, &mut bob);
+    // Until the other worker passes on what she sends.
+    until("a key is heard", || {
+        press(&mut alice, 7, 101, 3);
+        let deadline = Instant::now() + Duration::from_millis(200);
+        let is_key = |event: &LegEvent| {
+            matches!(
+                event,
+                LegEvent::Key {
+                    event: 7,
+                    by: LegSide::Near,
+                    ..
+                }
+            )
+        };
+        let mut told = false;
+        while !told && Instant::now() < deadline {
+            told = rig.told().iter().any(is_key);
+        }
+        told
+    });
+    let (mut detector, mut pressed) = (Detector::default(), None);
+    while pressed.is_none() {
+        let (header, payload) = bob.0.receive();
+        assert_eq!(header.ssrc, bob.1.ssrc());
+        assert_eq!(header.pt, Pt(96), "of her only keys are heard");
+        let event = TelephoneEvent::parse(&payload).unwrap();
+        let place = (header.timestamp, header.marker);
+        pressed = detector.take(event, place, Instant::now()).next();
+    }
+    assert_eq!(pressed.map(|key| (key.event, key.duration)), Some((7, 800)));
+}
+
+#[test]
+fn whoever_speaks_first_is_heard_where_that_is_wanted() {
+    let rig = Rig::new(1);
+    let mut somebody = (
+        Phone::new(),
+        rig.leg(|options| options.hears_unknown = true),
+    );
+    let mut bob = (Phone::new(), rig.leg(|_| {}));
+    somebody.1.set_remote(LegRemote::new(None, vec![PCMU]));
+    bob.1.set_remote(bob.0.remote(&[PCMU]));
+    bob.1.route_from(Some(somebody.1.source()));
+    somebody.1.route_from(Some(bob.1.source()));
+    begin(&mut somebody, &mut bob);
+    let mut other = Phone::new();
+    other.send(&somebody.1, Pt(0), b"second");
+    let status = somebody.1.status().clone();
+    until("a stranger", || status.strangers() == 1);
+    bob.0.send(&bob.1, Pt(0), b"nobody is sent this");
+    until("it came", || bob.1.status().incoming().packets() == 1);
+    assert_eq!(status.sent(), 0);
+}
+
+#[test]
 fn tones_of_ours_fit_into_the_stream_and_both_sides_can_hear_them() {
     let Call {
         rig: _rig,

@@ -314,6 +314,10 @@ pub(crate) enum Command {
         from: Option<SourceRef>,
         options: Box<RouteOptions>,
     },
+    KeysToLeg {
+        leg: LegId,
+        from: Option<SourceRef>,
+    },
     SendTones {
         leg: LegId,
         tones: Box<LegTones>,

@@ -16,6 +16,7 @@ pub(crate) const fn codec_name(codec: AudioCodec) -> &'static str {
         AudioCodec::Opus => "opus",
         AudioCodec::Pcma => "pcma",
         AudioCodec::Pcmu => "pcmu",
+        AudioCodec::G722 => "g722",
     }
 }
 
@@ -25,6 +26,7 @@ pub(crate) const fn sdp_codec(codec: AudioCodec) -> CodecName {
         AudioCodec::Opus => CodecName::Opus,
         AudioCodec::Pcma => CodecName::Pcma,
         AudioCodec::Pcmu => CodecName::Pcmu,
+        AudioCodec::G722 => CodecName::G722,
     }
 }
 
@@ -33,7 +35,12 @@ pub(crate) fn read_codec(fields: Fields<'_>, name: &str) -> Result<Option<AudioC
     let Some(text) = fields.string(name)? else {
         return Ok(None);
     };
-    let all = [AudioCodec::Opus, AudioCodec::Pcma, AudioCodec::Pcmu];
+    let all = [
+        AudioCodec::Opus,
+        AudioCodec::Pcma,
+        AudioCodec::Pcmu,
+        AudioCodec::G722,
+    ];
     let known = all
         .into_iter()
         .find(|codec| codec_name(*codec).eq_ignore_ascii_case(text));
@@ -42,11 +49,11 @@ pub(crate) fn read_codec(fields: Fields<'_>, name: &str) -> Result<Option<AudioC
         .ok_or_else(|| Refusal::Codec(text.to_owned()))
 }
 
-/// How a mix is encoded as `codec`. Of G.711 all encodings are alike, so that all share one.
+/// How a mix is encoded as `codec`. Of G.711 and G.722 all encodings are alike, so that all share one.
 pub(crate) fn encoding(codec: AudioCodec, opus: impl FnOnce() -> Encoding) -> Encoding {
     match codec {
         AudioCodec::Opus => opus(),
-        AudioCodec::Pcma | AudioCodec::Pcmu => Encoding {
+        AudioCodec::Pcma | AudioCodec::Pcmu | AudioCodec::G722 => Encoding {
             codec,
             bitrate: None,
             complexity: QUALITY,

@@ -44,6 +44,7 @@ impl ForwardSpec {
             AudioCodec::Opus => u8::try_from(pt).ok().filter(|pt| *pt < 128),
             AudioCodec::Pcma => Some(8),
             AudioCodec::Pcmu => Some(0),
+            AudioCodec::G722 => Some(9),
         };
         let pt = pt.ok_or_else(|| Refusal::value(&pt_name, "0 to 127"))?;
         let ssrc = fields.positive(&ssrc_name)?.map(u32::try_from).transpose();

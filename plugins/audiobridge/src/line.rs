@@ -47,6 +47,7 @@ impl Line {
                 Codec::Opus => AudioCodec::Opus,
                 Codec::Pcma => AudioCodec::Pcma,
                 Codec::Pcmu => AudioCodec::Pcmu,
+                Codec::G722 => AudioCodec::G722,
                 _ => return None,
             })
         });
@@ -174,7 +175,7 @@ pub(crate) fn offer(
     let mut media = MediaOffer::new(Kind::Audio, direction);
     let (pt, parameters) = match codec {
         AudioCodec::Opus => (Some(OPUS), Some(fmtp(options, true))),
-        AudioCodec::Pcma | AudioCodec::Pcmu => (None, None),
+        AudioCodec::Pcma | AudioCodec::Pcmu | AudioCodec::G722 => (None, None),
     };
     media.add_codec(sdp_codec(codec), pt, parameters);
     media.extensions = vec![(ExtensionKind::Mid, 1), (ExtensionKind::AudioLevel, 2)];

@@ -5,41 +5,35 @@ use opusic_c::{Application, Bitrate, InbandFec};
 use super::libopus;
 use crate::g711::{self, Law};
 use crate::resample::Resampler;
-use crate::{AudioCodec, Channels, CodecError, Encoding, Format, SampleRate};
+use crate::{AudioCodec, Channels, CodecError, Encoding, Format, SampleRate, g722};
 
 /// The largest packet of 20 ms: what an Opus frame may have (RFC 6716 section 3.2.1), and its first byte.
 pub(crate) const LARGEST_PACKET: usize = 1276;
 
-/// What rooms of telephony have.
-const G711_RATE: u32 = 8_000;
-
 /// An encoder: frames of a room's format in, packets out.
 pub(crate) enum Encoder {
     Opus(opusic_c::Encoder),
-    G711(Box<G711>),
+    Phone(Box<Phone>),
 }
 
 impl std::fmt::Debug for Encoder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Encoder::Opus(_) => "Opus",
-            Encoder::G711(_) => "G711",
+            Encoder::Phone(_) => "Phone",
         })
     }
 }
 
 impl Encoder {
     pub(crate) fn new(encoding: &Encoding, format: Format) -> Result<Self, CodecError> {
-        let law = match encoding.codec {
-            AudioCodec::Opus => {
-                let mut encoder = Encoder::Opus(opus(format)?);
-                encoder.configure(encoding)?;
-                return Ok(encoder);
-            }
-            AudioCodec::Pcma => Law::A,
-            AudioCodec::Pcmu => Law::Mu,
-        };
-        Ok(Encoder::G711(Box::new(G711::new(law, format)?)))
+        if encoding.codec == AudioCodec::Opus {
+            let mut encoder = Encoder::Opus(opus(format)?);
+            encoder.configure(encoding)?;
+            return Ok(encoder);
+        }
+        let phone = Phone::new(encoding.codec, format)?;
+        Ok(Encoder::Phone(Box::new(phone)))
     }
 
     /// Encodes otherwise from the next frame on. The codec stays.
@@ -67,7 +61,7 @@ impl Encoder {
                 let length = opus.encode_float_to_slice(sound, packet)?;
                 packet.truncate(length);
             }
-            Encoder::G711(g711) => g711.encode(sound, packet),
+            Encoder::Phone(phone) => phone.encode(sound, packet),
         }
         Ok(())
     }
@@ -83,10 +77,10 @@ fn opus(format: Format) -> Result<opusic_c::Encoder, CodecError> {
     Ok(encoder)
 }
 
-/// G.711: both channels in one, at 8 kHz.
+/// G.711 or G.722: both channels in one, at the codec's rate.
 #[derive(Debug)]
-pub(crate) struct G711 {
-    law: Law,
+pub(crate) struct Phone {
+    coding: Coding,
     channels: Channels,
     /// None: the room has the right rate.
     resampler: Option<Resampler>,
@@ -94,18 +88,29 @@ pub(crate) struct G711 {
     resampled: Vec<f32>,
 }
 
-impl G711 {
-    fn new(law: Law, format: Format) -> Result<Self, CodecError> {
+#[derive(Debug)]
+enum Coding {
+    Law(Law),
+    G722(Box<g722::Encoder>),
+}
+
+impl Phone {
+    /// Of a codec that is not Opus.
+    fn new(codec: AudioCodec, format: Format) -> Result<Self, CodecError> {
+        let (coding, own) = match Law::of(codec) {
+            Some(law) => (Coding::Law(law), SampleRate::Hz8000),
+            None => (Coding::G722(Box::default()), SampleRate::Hz16000),
+        };
         let rate = format.rate.hertz();
-        let resampler = (rate != G711_RATE)
-            .then(|| Resampler::new(rate, G711_RATE, Channels::Mono))
+        let resampler = (format.rate != own)
+            .then(|| Resampler::new(rate, own.hertz(), Channels::Mono))
             .transpose()?;
-        Ok(G711 {
-            law,
+        Ok(Phone {
+            coding,
             channels: format.channels,
             resampler,
             mono: Vec::with_capacity(format.rate.frame_len()),
-            resampled: Vec::with_capacity(SampleRate::Hz8000.frame_len()),
+            resampled: Vec::with_capacity(own.frame_len()),
         })
     }
 
@@ -128,6 +133,9 @@ impl G711 {
                 &self.resampled
             }
         };
-        g711::encode(self.law, sound, packet);
+        match &mut self.coding {
+            Coding::Law(law) => g711::encode(*law, sound, packet),
+            Coding::G722(encoder) => encoder.encode(sound, packet),
+        }
     }
 }

@@ -3,7 +3,6 @@
 use opusic_c::{Channels as OpusChannels, SampleRate as OpusRate};
 
 use super::phone::Phone;
-use crate::g711::Law;
 use crate::{AudioCodec, Channels, CodecError, Format, SampleRate};
 
 /// From this complexity on libopus makes lost speech up with its neural vocoder.
@@ -32,14 +31,16 @@ impl std::fmt::Debug for Decoder {
 
 impl Decoder {
     pub(super) fn new(codec: AudioCodec, format: Format) -> Result<Self, CodecError> {
-        let codec = match Law::of(codec) {
-            None => {
+        let codec = match codec {
+            AudioCodec::Opus => {
                 let mut decoder =
                     opusic_c::Decoder::new(opus_channels(format.channels), opus_rate(format.rate))?;
                 decoder.set_complexity(DEEP_CONCEALMENT)?;
                 Codec::Opus(decoder)
             }
-            Some(law) => Codec::Phone(Box::new(Phone::new(law, format.rate.hertz())?)),
+            AudioCodec::Pcma | AudioCodec::Pcmu | AudioCodec::G722 => {
+                Codec::Phone(Box::new(Phone::new(codec, format.rate.hertz())?))
+            }
         };
         Ok(Self { codec, format })
     }
@@ -81,7 +82,7 @@ impl Decoder {
         match &mut self.codec {
             Codec::Opus(decoder) => append(decoder, &[], samples, channels, false, into),
             Codec::Phone(phone) => {
-                phone.conceal(usize::try_from(len).unwrap_or(0) / 6, channels, into);
+                phone.conceal(usize::try_from(len).unwrap_or(0), channels, into);
                 Ok(())
             }
         }

@@ -7,8 +7,8 @@ use super::timeline::Place;
 use super::{Content, IncomingPacket, red};
 use crate::AudioCodec;
 
-/// The longest packet of G.711, in bytes: as long as the longest of Opus.
-const LONGEST_G711: usize = 960;
+/// The longest packet of G.711 and G.722, in bytes: as long as the longest of Opus.
+const LONGEST_PHONE: usize = 960;
 
 impl Receiver {
     /// Takes a packet. What cannot be used is counted in [`stats`](Self::stats).
@@ -128,13 +128,13 @@ impl Receiver {
     fn described(&self, payload: &[u8]) -> Option<OpusPacket> {
         match self.options.codec {
             AudioCodec::Opus => OpusPacket::parse(payload),
-            AudioCodec::Pcma | AudioCodec::Pcmu => (1..=LONGEST_G711)
+            AudioCodec::Pcma | AudioCodec::Pcmu | AudioCodec::G722 => (1..=LONGEST_PHONE)
                 .contains(&payload.len())
                 .then(|| OpusPacket {
                     len: payload.len() as u32 * 6,
                     dtx: false,
                     fec: 0,
-                    rate: AudioCodec::Pcma.clock_rate(),
+                    rate: self.options.codec.sample_rate(),
                     stereo: false,
                     silk: false,
                 }),

@@ -1,45 +1,54 @@
-//! G.711 of a participant: decoded, made up where it is missing, resampled.
+//! G.711 and G.722 of a participant: decoded, made up where it is missing, resampled.
 
 use crate::g711::{self, Law};
 use crate::resample::Resampler;
-use crate::{Channels, CodecError};
+use crate::{AudioCodec, Channels, CodecError, g722};
 
-const RATE: u32 = 8_000;
-/// Sound that is kept to make up what is missing: 40 ms.
+/// Sound that is kept to make up what is missing: 40 ms. This and what follows is in samples of 8 kHz.
 const KEPT: usize = 320;
 /// The range of pitch periods that are looked for, and how much is compared: 5 to 15 ms, and 10 ms.
-const PERIODS: std::ops::RangeInclusive<usize> = 40..=120;
+const PERIODS: (usize, usize) = (40, 120);
 const COMPARED: usize = 80;
 /// Over how much what was made up fades into what came: 5 ms.
 const FADED: usize = 40;
 
-/// G.711 of a participant: decoded, made up where it is missing, resampled.
+/// G.711 or G.722 of a participant: decoded, made up where it is missing, resampled.
 ///
 /// What is missing is made up by repeating the last pitch period, as in appendix I of G.711.
 #[derive(Debug)]
 pub(super) struct Phone {
-    law: Law,
-    /// None in rooms of 8 kHz.
+    coding: Coding,
+    /// Samples a second of the codec in 8 kHz: 1 or 2.
+    scale: usize,
+    /// None in rooms of the codec's rate.
     resampler: Option<Resampler>,
-    /// The last sound at 8 kHz, as long as [`KEPT`], then what is at work.
+    /// The last sound at the codec's rate, as long as [`KEPT`], then what is at work.
     samples: Vec<f32>,
     resampled: Vec<f32>,
     /// The pitch period that is repeated while packets are missing.
     period: Option<usize>,
 }
 
+#[derive(Debug)]
+enum Coding {
+    Law(Law),
+    G722(Box<g722::Decoder>),
+}
+
 impl Phone {
-    /// To `rate` samples a second.
-    pub(super) fn new(law: Law, rate: u32) -> Result<Self, CodecError> {
-        let resampler = if rate == RATE {
-            None
-        } else {
-            Some(Resampler::new(RATE, rate, Channels::Mono)?)
+    /// Of a codec that is not Opus, to `rate` samples a second.
+    pub(super) fn new(codec: AudioCodec, rate: u32) -> Result<Self, CodecError> {
+        let (coding, own) = match Law::of(codec) {
+            Some(law) => (Coding::Law(law), 8_000),
+            None => (Coding::G722(Box::default()), 16_000),
         };
+        let resampler = (rate != own).then(|| Resampler::new(own, rate, Channels::Mono));
+        let scale = own as usize / 8_000;
         Ok(Self {
-            law,
-            resampler,
-            samples: vec![0.0; KEPT],
+            coding,
+            scale,
+            resampler: resampler.transpose()?,
+            samples: vec![0.0; KEPT * scale],
             resampled: Vec::new(),
             period: None,
         })
@@ -47,16 +56,21 @@ impl Phone {
 
     /// Appends a packet's sound to `into`, the same on all channels.
     pub(super) fn decode(&mut self, payload: &[u8], channels: usize, into: &mut Vec<f32>) {
-        g711::decode(self.law, payload, &mut self.samples);
+        match &mut self.coding {
+            Coding::Law(law) => g711::decode(*law, payload, &mut self.samples),
+            Coding::G722(decoder) => decoder.decode(payload, &mut self.samples),
+        }
         if let Some(period) = self.period.take() {
-            for index in 0..FADED.min(payload.len()) {
-                let share = (index as f32 + 0.5) / FADED as f32;
+            let (kept, faded) = (KEPT * self.scale, FADED * self.scale);
+            let new = self.samples.len().saturating_sub(kept);
+            for index in 0..faded.min(new) {
+                let share = (index as f32 + 0.5) / faded as f32;
                 let made_up = self
                     .samples
-                    .get(KEPT + index - period)
+                    .get(kept + index - period)
                     .copied()
                     .unwrap_or(0.0);
-                if let Some(sample) = self.samples.get_mut(KEPT + index) {
+                if let Some(sample) = self.samples.get_mut(kept + index) {
                     *sample = made_up + (*sample - made_up) * share;
                 }
             }
@@ -64,12 +78,13 @@ impl Phone {
         self.pass(channels, into);
     }
 
-    /// Appends `len` samples of 8 kHz made up for what is missing.
+    /// Appends sound made up for what is missing, `len` in samples of 48 kHz.
     pub(super) fn conceal(&mut self, len: usize, channels: usize, into: &mut Vec<f32>) {
+        let scale = self.scale;
         let period = *self
             .period
-            .get_or_insert_with(|| pitch_period(&self.samples));
-        for _ in 0..len {
+            .get_or_insert_with(|| pitch_period(&self.samples, scale));
+        for _ in 0..len * scale / 6 {
             let sample = self
                 .samples
                 .len()
@@ -83,8 +98,11 @@ impl Phone {
 
     /// Forgets what came before.
     pub(super) fn reset(&mut self) {
+        if let Coding::G722(decoder) = &mut self.coding {
+            **decoder = g722::Decoder::default();
+        }
         self.samples.clear();
-        self.samples.resize(KEPT, 0.0);
+        self.samples.resize(KEPT * self.scale, 0.0);
         self.period = None;
         if let Some(resampler) = &mut self.resampler {
             resampler.reset();
@@ -93,7 +111,7 @@ impl Phone {
 
     /// Resamples what came after what is kept, and appends it to `into`.
     fn pass(&mut self, channels: usize, into: &mut Vec<f32>) {
-        let new = self.samples.get(KEPT..).unwrap_or_default();
+        let new = self.samples.get(KEPT * self.scale..).unwrap_or_default();
         let new = match &mut self.resampler {
             Some(resampler) => {
                 self.resampled.clear();
@@ -106,14 +124,16 @@ impl Phone {
             new.iter()
                 .flat_map(|&sample| std::iter::repeat_n(sample, channels)),
         );
-        self.samples.drain(..self.samples.len() - KEPT);
+        let passed = self.samples.len().saturating_sub(KEPT * self.scale);
+        self.samples.drain(..passed);
     }
 }
 
 /// The shift that makes the end of `samples` most like itself.
-fn pitch_period(samples: &[f32]) -> usize {
+fn pitch_period(samples: &[f32], scale: usize) -> usize {
+    let (least, most) = (PERIODS.0 * scale, PERIODS.1 * scale);
     let likeness = |period: usize| {
-        let end = samples.iter().rev().take(COMPARED);
+        let end = samples.iter().rev().take(COMPARED * scale);
         let (mut product, mut energy) = (0.0, f32::MIN_POSITIVE);
         for (sample, earlier) in end.zip(samples.iter().rev().skip(period)) {
             product += sample * earlier;
@@ -121,10 +141,10 @@ fn pitch_period(samples: &[f32]) -> usize {
         }
         product / energy.sqrt()
     };
-    PERIODS
+    (least..=most)
         .map(|period| (period, likeness(period)))
         .max_by(|(_, a), (_, b)| a.total_cmp(b))
-        .map_or(*PERIODS.end(), |(period, _)| period)
+        .map_or(most, |(period, _)| period)
 }
 
 #[cfg(test)]
@@ -143,10 +163,10 @@ mod tests {
 
     #[test]
     fn a_tone_goes_on_where_a_packet_is_missing() {
-        let mut phone = Phone::new(Law::A, RATE).unwrap();
+        let mut phone = Phone::new(AudioCodec::Pcma, 8_000).unwrap();
         let mut heard = Vec::new();
         phone.decode(&tone(0, 480), 1, &mut heard);
-        phone.conceal(160, 1, &mut heard);
+        phone.conceal(960, 1, &mut heard);
         phone.decode(&tone(640, 480), 1, &mut heard);
         let step = heard
             .windows(2)
@@ -167,16 +187,47 @@ mod tests {
     #[test]
     fn all_channels_and_lengths_are_served() {
         for (rate, channels) in [(8_000, 1), (12_000, 2), (48_000, 2)] {
-            let mut phone = Phone::new(Law::Mu, rate).unwrap();
+            let mut phone = Phone::new(AudioCodec::Pcmu, rate).unwrap();
             let mut heard = Vec::new();
             for len in [80, 160, 480, 1, 79, 960] {
                 phone.decode(&tone(0, len), channels, &mut heard);
-                phone.conceal(80, channels, &mut heard);
+                phone.conceal(480, channels, &mut heard);
             }
             assert_eq!(
                 heard.len(),
                 (80 + 160 + 480 + 80 + 960 + 6 * 80) * rate as usize / 8_000 * channels
             );
+        }
+    }
+
+    #[test]
+    fn wideband_goes_on_where_a_packet_is_missing_and_is_as_long_as_it_should() {
+        let sound = |start: usize, len: usize| -> Vec<f32> {
+            let at = |index: usize| 0.5 * (index as f32 * std::f32::consts::TAU / 53.0).sin();
+            (start..start + len).map(at).collect()
+        };
+        let mut encoder = g722::Encoder::default();
+        let mut packets = Vec::new();
+        for n in 0..10 {
+            let mut packet = Vec::new();
+            encoder.encode(&sound(n * 320, 320), &mut packet);
+            assert_eq!(packet.len(), 160);
+            packets.push(packet);
+        }
+        for (rate, channels) in [(16_000, 1), (8_000, 1), (48_000, 2)] {
+            let mut phone = Phone::new(AudioCodec::G722, rate).unwrap();
+            let mut heard = Vec::new();
+            for (n, packet) in packets.iter().enumerate() {
+                match n {
+                    7 => phone.conceal(960, channels, &mut heard),
+                    _ => phone.decode(packet, channels, &mut heard),
+                }
+            }
+            assert_eq!(heard.len(), 10 * rate as usize / 50 * channels);
+            let missing = &heard[7 * rate as usize / 50 * channels..][..rate as usize / 50];
+            let energy: f32 = missing.iter().map(|sample| sample * sample).sum();
+            let energy = energy / missing.len() as f32;
+            assert!((0.09..0.16).contains(&energy), "energy {energy} at {rate}");
         }
     }
 }

@@ -18,7 +18,7 @@ const LOSSES: [u8; 4] = [0, 5, 10, 20];
 pub(super) fn normal(encoding: Encoding) -> Encoding {
     match encoding.codec {
         AudioCodec::Opus => encoding,
-        codec @ (AudioCodec::Pcma | AudioCodec::Pcmu) => Encoding {
+        codec @ (AudioCodec::Pcma | AudioCodec::Pcmu | AudioCodec::G722) => Encoding {
             codec,
             bitrate: None,
             complexity: 1,

@@ -117,6 +117,7 @@ impl Hall {
             AudioCodec::Opus => (CodecName::Opus, "opus"),
             AudioCodec::Pcma => (CodecName::Pcma, "pcma"),
             AudioCodec::Pcmu => (CodecName::Pcmu, "pcmu"),
+            AudioCodec::G722 => (CodecName::G722, "g722"),
         }
     }
 

@@ -65,6 +65,14 @@ pub(crate) struct Incoming {
 }
 
 impl Incoming {
+    /// `hears_unknown`: whoever speaks first is heard while nobody is known.
+    pub(crate) fn new(hears_unknown: bool) -> Self {
+        Self {
+            rtp: Latch::new(hears_unknown),
+            ..Self::default()
+        }
+    }
+
     /// Takes what is agreed on now. SRTP goes on as it is if the key is the same.
     pub(crate) fn set(&mut self, remote: &LegRemote) {
         self.rtp.set(remote.rtp, remote.latching);

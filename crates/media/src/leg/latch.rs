@@ -13,13 +13,28 @@ pub(crate) struct Latch {
     on: bool,
     /// A valid packet came from the current one.
     is_settled: bool,
+    /// Whoever speaks first is heard while nothing is said.
+    is_open: bool,
+    /// Who that was.
+    unknown: Option<SocketAddr>,
 }
 
 impl Latch {
+    /// `is_open`: while no description says where the far end is, whoever speaks first is heard, and nobody is sent anything.
+    pub(crate) fn new(is_open: bool) -> Self {
+        Self {
+            is_open,
+            ..Self::default()
+        }
+    }
+
     /// Takes what a description says. If that is new, it counts, and not what was found out before.
     pub(crate) fn set(&mut self, said: Option<SocketAddr>, on: bool) {
         let said = said.map(canonical);
         let said = said.filter(|it| it.port() != 0 && !it.ip().is_unspecified());
+        if said.is_some() {
+            self.unknown = None;
+        }
         if self.said != said || !on {
             self.is_settled &= self.current == said;
             self.current = said;
@@ -35,12 +50,21 @@ impl Latch {
 
     /// Whether what comes from there may be of the far end. Before one is known, nothing is.
     pub(crate) fn admits(&self, from: SocketAddr) -> bool {
-        let is_known = self.current == Some(from) || self.said == Some(from);
-        is_known || self.on && !self.is_settled && self.said.is_some()
+        match self.said {
+            Some(said) => {
+                let is_known = self.current == Some(from) || said == from;
+                is_known || self.on && !self.is_settled
+            }
+            None => self.is_open && self.unknown.is_none_or(|unknown| unknown == from),
+        }
     }
 
     /// A valid packet came from there; says whether that is another address than before.
     pub(crate) fn accept(&mut self, from: SocketAddr) -> bool {
+        if self.said.is_none() {
+            self.unknown = Some(from);
+            return false;
+        }
         let moves = self.current != Some(from);
         self.current = Some(from);
         self.is_settled = true;
@@ -110,6 +134,20 @@ mod tests {
         let mapped = at("[::ffff:10.0.0.9]:4000");
         latch.set(Some(mapped), false);
         assert!(latch.admits(one));
+    }
+
+    #[test]
+    fn where_nothing_is_said_the_first_one_is_heard_if_that_is_wanted() {
+        let (one, other, said) = (at("192.0.2.7:4000"), at("192.0.2.66:1"), at("192.0.2.8:2"));
+        let mut latch = Latch::new(true);
+        latch.set(None, false);
+        assert!(latch.admits(one) && latch.admits(other));
+        assert!(!latch.accept(one));
+        assert!(latch.admits(one) && !latch.admits(other));
+        assert_eq!(latch.current(), None);
+        latch.set(Some(said), false);
+        assert!(latch.admits(said) && !latch.admits(one));
+        assert_eq!(latch.current(), Some(said));
     }
 
     #[test]

@@ -39,3 +39,6 @@ fn event_payload(payloads: &[LegPayload]) -> Option<LegPayload> {
     let same = events.clone().find(of_main);
     same.or_else(|| events.next()).copied()
 }
+
+#[cfg(test)]
+mod tests;

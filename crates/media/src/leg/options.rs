@@ -48,6 +48,8 @@ pub struct NewLeg {
     pub silence: Option<Duration>,
     /// Telephone events that are sent to the far end are told, too.
     pub hears_source: bool,
+    /// As long as no description says where the far end is, whoever sends valid packets first is heard. Else nobody is.
+    pub hears_unknown: bool,
     /// Whom to tell what happens. What finds no room is lost.
     pub tell: mpsc::Sender<LegNews>,
 }

@@ -94,6 +94,11 @@ impl Outgoing {
         self.ssrc
     }
 
+    /// Whether keys of the near side are told.
+    pub(crate) fn hears(&self) -> bool {
+        self.detector.is_some()
+    }
+
     /// How it selects, and its gate; says whether the gate was opened by that.
     pub(crate) fn set_options(&mut self, source: Option<SourceKey>, options: RouteOptions) -> bool {
         self.cut.set_options(source.unwrap_or_default(), options)

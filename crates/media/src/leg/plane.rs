@@ -82,6 +82,12 @@ impl MediaPlane {
         self.send_to(leg.worker, Command::RouteToLeg { leg, from, options });
     }
 
+    /// Passes the keys that a source brings (RFC 4733) on to the far end of a leg, which gets something else of what was
+    /// made of the source, such as a transcoded stream; none: no more. Each is sent anew once it was let go.
+    pub fn keys_to_leg(&self, leg: LegId, from: Option<SourceRef>) {
+        self.send_to(leg.worker, Command::KeysToLeg { leg, from });
+    }
+
     /// Sends telephone events, after those that are under way. Up to 64 wait; more are not sent.
     pub fn send_tones(&self, leg: LegId, tones: LegTones) {
         let tones = Box::new(tones);

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use portunus_rtc::streams::{NtpClock, SenderClock};
 use portunus_rtp::rtcp::{self, Compound, Packet as Rtcp, ReportBlock};
-use portunus_rtp::telephone_event::Pressed;
+use portunus_rtp::telephone_event::{Detector, Pressed, TelephoneEvent};
 use portunus_rtp::{Pt, Ssrc};
+use portunus_sdp::negotiated::Codec;
 use smallvec::SmallVec;
 use tokio::sync::mpsc;
 
@@ -81,6 +82,9 @@ pub(crate) struct LegState {
     /// What the near side is to hear, and the timestamp of what it hears now.
     near: Tones,
     near_at: Option<u32>,
+    /// The keys of a source that are passed on, and the clock of their durations.
+    keys: Detector,
+    keys_clock: u32,
     /// Since when there is a far end.
     since: Option<Instant>,
     silence: Option<Duration>,
@@ -97,14 +101,15 @@ pub(crate) struct LegState {
 impl LegState {
     pub(crate) fn new(
         id: LegId,
-        (silence, hears): (Option<Duration>, bool),
+        new: (Option<Duration>, bool, bool),
         tell: mpsc::Sender<LegNews>,
         status: Arc<LegStatus>,
     ) -> Self {
+        let (silence, hears_source, hears_unknown) = new;
         Self {
             id,
-            incoming: Incoming::default(),
-            outgoing: Outgoing::new(status.ssrc(), hears),
+            incoming: Incoming::new(hears_unknown),
+            outgoing: Outgoing::new(status.ssrc(), hears_source),
             status,
             tell,
             cname: format!("portunus-{:x}", id.serial),
@@ -115,6 +120,8 @@ impl LegState {
             fir: 0,
             near: Tones::default(),
             near_at: None,
+            keys: Detector::default(),
+            keys_clock: 8_000,
             since: None,
             silence,
             is_silent: false,
@@ -300,6 +307,37 @@ impl LegState {
         }
     }
 
+    /// The keys that are passed on are of another source.
+    pub(crate) fn begin_keys(&mut self) {
+        self.keys = Detector::default();
+    }
+
+    /// Passes the keys on that were let go by a packet of their source.
+    pub(crate) fn take_key(&mut self, packet: &Packet, clock_rate: u32, now: Instant) {
+        if packet.codec != Codec::TelephoneEvent {
+            return;
+        }
+        let Ok(event) = TelephoneEvent::parse(packet.payload()) else {
+            return;
+        };
+        self.keys_clock = clock_rate.max(1);
+        let place = (packet.header.timestamp, packet.header.marker);
+        for key in self.keys.take(event, place, now) {
+            self.pass_key(key, now);
+        }
+    }
+
+    fn pass_key(&mut self, key: Pressed, now: Instant) {
+        let seconds = f64::from(key.duration) / f64::from(self.keys_clock);
+        let mut tones = LegTones::new(&[key.event], LegSide::FarEnd);
+        // Clients do not say by which of several clocks they count.
+        tones.duration = tones.duration.max(Duration::from_secs_f64(seconds));
+        self.add_tones(&tones, now);
+        if self.outgoing.hears() {
+            self.tell_key(LegSide::Near, key, self.keys_clock);
+        }
+    }
+
     /// Presses keys.
     pub(crate) fn add_tones(&mut self, tones: &LegTones, now: Instant) {
         match tones.to {
@@ -335,6 +373,7 @@ impl LegState {
             self.incoming.deadline(),
             self.outgoing.deadline(),
             self.near.deadline(),
+            self.keys.deadline(),
         ];
         all.into_iter().flatten().min()
     }
@@ -360,6 +399,9 @@ impl LegState {
         }
         if let Some((key, clock_rate)) = self.outgoing.timeout(now) {
             self.tell_key(LegSide::Near, key, clock_rate);
+        }
+        if let Some(key) = self.keys.timeout(now) {
+            self.pass_key(key, now);
         }
         if is_due(self.outgoing.tones.deadline()) {
             due.push(Due::FarTone);

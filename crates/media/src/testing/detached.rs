@@ -189,6 +189,8 @@ pub struct RequestedLeg {
     pub gates: LegGates,
     /// What it is sent, and what of it.
     pub from: Option<(SourceRef, RouteOptions)>,
+    /// Whose keys are passed on.
+    pub keys_from: Option<SourceRef>,
     /// What was pressed, in the order in which it was.
     pub tones: Vec<LegTones>,
 }
@@ -312,6 +314,7 @@ pub(crate) fn note(notes: &Notes, command: Command) {
                 remote: None,
                 gates: LegGates::OPEN,
                 from: None,
+                keys_from: None,
                 tones: Vec::new(),
             });
         }
@@ -322,6 +325,7 @@ pub(crate) fn note(notes: &Notes, command: Command) {
         Command::RouteToLeg { leg, from, options } => {
             notes.change_leg(leg, |leg| leg.from = from.map(|from| (from, *options)));
         }
+        Command::KeysToLeg { leg, from } => notes.change_leg(leg, |leg| leg.keys_from = from),
         Command::SendTones { leg, tones } => notes.change_leg(leg, |leg| leg.tones.push(*tones)),
         Command::RemoveLeg { leg, .. } => {
             notes.legs.retain(|known| known.id != leg);

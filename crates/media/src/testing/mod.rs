@@ -3,6 +3,7 @@
 mod bare;
 mod detached;
 mod fan_out;
+mod leg;
 mod remote;
 mod simulation;
 
@@ -11,5 +12,6 @@ pub(crate) use bare::{Bare, bare, checking};
 pub(crate) use detached::{Detached, Notes, note};
 pub use detached::{Requested, RequestedIngest, RequestedLeg, RequestedOutlet, RequestedRoute};
 pub use fan_out::FanOut;
+pub use leg::BareLeg;
 pub use remote::RemotePublisher;
 pub use simulation::{Camera, Seen, Simulation, Watcher};

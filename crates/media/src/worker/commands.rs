@@ -191,6 +191,10 @@ impl Worker {
                 let graph = (&mut self.graph, &mut self.peers);
                 self.legs.route(leg, from, *options, graph, &self.others);
             }
+            Command::KeysToLeg { leg, from } => {
+                let graph = (&mut self.graph, &mut self.peers);
+                self.legs.pass_keys(leg, from, graph, &self.others);
+            }
             Command::SendTones { leg, tones } => self.legs.send_tones(leg, &tones, now),
             Command::RemoveLeg { leg, done } => {
                 let (graph, registry) = (&mut self.graph, self.poller.registry());

@@ -92,6 +92,8 @@ struct Leg {
     ingest: usize,
     /// What is routed into it.
     source: Option<(SourceRef, SourceKey)>,
+    /// Whose keys are passed on.
+    keys: Option<(SourceRef, SourceKey)>,
     /// When it is looked at.
     scheduled: Option<Instant>,
 }
@@ -211,7 +213,8 @@ impl Legs {
             enable_gro(&new.rtp);
         }
         keep_errors(&new.rtp);
-        let state = LegState::new(id, (new.silence, new.hears_source), new.tell, status);
+        let hears = (new.silence, new.hears_source, new.hears_unknown);
+        let state = LegState::new(id, hears, new.tell, status);
         let slot = self.slots.insert(Leg {
             id,
             state,
@@ -219,6 +222,7 @@ impl Legs {
             rtcp: Port::new(new.rtcp),
             ingest,
             source: None,
+            keys: None,
             scheduled: None,
         });
         self.by_id.insert(id, slot);
@@ -310,6 +314,24 @@ impl Legs {
         self.want_keyframe(slot, graph);
     }
 
+    /// The keys that a source brings go to the far end of a leg from now on.
+    pub(super) fn pass_keys(
+        &mut self,
+        id: LegId,
+        from: Option<SourceRef>,
+        (graph, peers): (&mut Graph, &mut Peers),
+        others: &OtherWorkers,
+    ) {
+        let Some((slot, leg)) = self.get_mut(id) else {
+            return;
+        };
+        let next = from.and_then(|from| Some((from, graph.join_leg(from, slot, peers, others)?)));
+        if let Some((is, key)) = std::mem::replace(&mut leg.keys, next) {
+            graph.leave_leg(slot, (key, is), others);
+        }
+        leg.state.begin_keys();
+    }
+
     /// The leg whose route this is, and where it is from.
     pub(super) fn source_of(&self, route: RouteId) -> Option<(LegId, Option<SourceKey>)> {
         let id = LegId {
@@ -340,8 +362,11 @@ impl Legs {
         let legs = source.map(|source| std::mem::take(&mut source.legs));
         for slot in legs.unwrap_or_default() {
             if let Some(leg) = self.slots.get_mut(slot) {
-                leg.source = None;
-                leg.state.outgoing.leave(key);
+                leg.keys = leg.keys.filter(|(_, of)| *of != key);
+                if leg.key() == Some(key) {
+                    leg.source = None;
+                    leg.state.outgoing.leave(key);
+                }
             }
         }
     }
@@ -363,7 +388,7 @@ impl Legs {
         let Some(leg) = self.slots.try_remove(slot) else {
             return false;
         };
-        if let Some((is, key)) = leg.source {
+        for (is, key) in [leg.source, leg.keys].into_iter().flatten() {
             graph.leave_leg(slot, (key, is), others);
         }
         for port in [&leg.rtp, &leg.rtcp] {

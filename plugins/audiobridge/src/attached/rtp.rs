@@ -78,6 +78,7 @@ impl RtpRequest {
             AudioCodec::Opus => self.payload_type,
             AudioCodec::Pcma => 8,
             AudioCodec::Pcmu => 0,
+            AudioCodec::G722 => 9,
         };
         let leg = RtpLeg::open(
             &shared.media,

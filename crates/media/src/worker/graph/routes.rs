@@ -256,7 +256,10 @@ impl Graph {
         let Some(source) = self.sources.get_mut(key.0) else {
             return;
         };
-        source.legs.retain(|other| *other != leg);
+        // It may be there twice: for what it is sent, and for keys.
+        if let Some(place) = source.legs.iter().position(|other| *other == leg) {
+            source.legs.remove(place);
+        }
         if !source.is_relayed() {
             source.forget();
         }

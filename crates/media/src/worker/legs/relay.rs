@@ -25,6 +25,13 @@ impl Legs {
             let Some(leg) = self.slots.get_mut(slot) else {
                 continue;
             };
+            if leg.key() != Some(key) {
+                for packet in &packets {
+                    leg.state.take_key(packet, format.clock_rate, now);
+                }
+                self.schedule(slot);
+                continue;
+            }
             for packet in &packets {
                 if packet.codec == Codec::TelephoneEvent {
                     leg.state.hear(packet, now);
