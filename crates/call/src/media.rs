@@ -63,8 +63,9 @@ impl CallMedia {
         handle: Handle,
         tell: impl Fn(CallNews) + Send + Sync + 'static,
     ) -> Self {
+        let transcodes = settings.transcodes && settings.audio.is_some();
         CallMedia {
-            session: PlainSession::new(settings.one_of_each, settings.transcodes),
+            session: PlainSession::new(settings.one_of_each, transcodes),
             settings,
             handle,
             audio: None,
@@ -240,11 +241,10 @@ impl CallMedia {
             send: held.is_none_or(Direction::sends),
             receive: held.is_none_or(Direction::receives),
         };
-        let latching = self.settings.latching;
         let agreed = |session: &PlainSession, kind| session.agreed_on(kind).cloned();
         for side in [&mut self.audio, &mut self.video].into_iter().flatten() {
             let agreed = agreed(&self.session, side.kind);
-            side.apply(agreed.as_ref(), &self.handle, latching, open);
+            side.apply(agreed.as_ref(), &self.handle, &self.settings, open);
         }
         self.feed_forwarders();
     }
