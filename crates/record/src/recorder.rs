@@ -240,6 +240,11 @@ impl Recorder {
         RecordedSession::new(&self.shared, &self.places, spec)
     }
 
+    /// What names of files end in, behind a dot, while they are written; empty: nothing.
+    pub fn temporary(&self) -> &str {
+        &self.shared.config.temporary
+    }
+
     /// What files are like where nobody says it.
     pub fn format(&self) -> Format {
         self.shared.config.format

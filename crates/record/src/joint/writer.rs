@@ -21,7 +21,7 @@ use super::part::{NewPart, Part, track_of};
 use super::{JointSpec, note};
 use crate::clock::Clock;
 use crate::disk::{Job, Round, Turn, guarded};
-use crate::recording::{End, State};
+use crate::recording::{End, State, why};
 use crate::single::LAST_WAIT;
 use crate::{RecordError, RecordedMedia, Recorder};
 
@@ -110,7 +110,10 @@ impl Writer {
             link,
             state,
             clock,
-            assembler: Assembler::new(Plan::default()),
+            assembler: Assembler::new(Plan {
+                split_on_size: part.has_one_size(),
+                ..Plan::default()
+            }),
             tracks: Vec::new(),
             new: VecDeque::new(),
             gates: VecDeque::new(),
@@ -444,12 +447,9 @@ impl Writer {
         let dropped: u64 = self.tracks.iter().map(|track| track.dropped).sum();
         let counters = &self.recorder.shared.counters;
         counters.dropped.fetch_add(dropped, Relaxed);
-        let (end, error) = match &ended {
-            Ok(End::Source) => (FileEnd::Left, None),
-            Ok(End::Stopped | End::Time) => (FileEnd::Stopped, None),
-            Err(error) => (error.end(), Some(error.to_string())),
-        };
-        if let Some(error) = &error {
+        let end = why(&ended);
+        let error = ended.as_ref().err();
+        if let Some(error) = error {
             tracing::error!(file = self.spec.name, "recording ended: {error}");
         }
         let of = (self.spec.of.as_ref(), &*self.link.control);
