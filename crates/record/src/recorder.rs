@@ -152,12 +152,7 @@ impl Recorder {
             }
         };
         let done = self.shared.disks.ask(&disk, work, undo).await;
-        done.map_err(|why| match why {
-            NotDone::Slow => RecordError::Stalled(name.to_owned()),
-            NotDone::Lost => RecordError::Fault {
-                name: name.to_owned(),
-            },
-        })?
+        done.map_err(|NotDone| RecordError::Stalled(name.to_owned()))?
     }
 
     /// Makes a file for something that is not there yet.

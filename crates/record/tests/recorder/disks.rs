@@ -126,7 +126,6 @@ async fn a_disk_that_hangs_while_files_are_made_holds_nothing_else() {
     tokio::task::spawn_blocking(|| ()).await.unwrap();
     assert_eq!(rig.recorder.totals().open, 601);
     // Whoever waits is told in the end.
-    tokio::time::pause();
     for recording in &slow {
         let error = recording.outcome().opened().await.unwrap_err();
         assert!(matches!(&*error, RecordError::Stalled(_)), "{error}");
