@@ -182,7 +182,8 @@ impl Room {
     /// in the room is ignored.
     pub fn set_hearing(&mut self, id: ParticipantId, hearing: bool) {
         if let Some(participant) = self.participant_mut(id) {
-            participant.unsettled |= std::mem::replace(&mut participant.hearing, hearing) != hearing;
+            participant.unsettled |=
+                std::mem::replace(&mut participant.hearing, hearing) != hearing;
         }
     }
 
