@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use portunus_audiobridge::{AudioBridge, AudioBridgeConfig, ConfiguredRoom as ConfiguredAudioRoom};
 use portunus_core::audio::{AudioConfig, AudioThreads};
+use portunus_core::events::EventBus;
 use portunus_core::record::{Recorder, RecorderConfig};
 use portunus_core::testing::{Line, TestClient, TestServer, everywhere, jsep};
-use portunus_core::events::EventBus;
 use portunus_core::{
     CoreConfig, Doors, Networks, Plugin, PluginContext, Requester, Right, StoredToken,
 };
