@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use portunus_call::CallSettings;
 use portunus_core::Networks;
+use portunus_core::audio::AudioThreads;
 use portunus_core::configuration::{Configuration, PortRange, Section};
 use portunus_core::media::MediaPlane;
 use portunus_core::media::ingest::{IngestError, interface_address};
@@ -66,7 +67,12 @@ impl Configuration for NoSipConfig {
 
 impl NoSipConfig {
     /// What calls have in common.
-    pub(crate) fn calls(&self, media: MediaPlane, networks: Networks) -> CallSettings {
+    pub(crate) fn calls(
+        &self,
+        media: MediaPlane,
+        networks: Networks,
+        audio: Option<AudioThreads>,
+    ) -> CallSettings {
         CallSettings {
             interface: self.local_ip.clone(),
             address: self.address().unwrap_or_else(|| media.address()),
@@ -77,6 +83,7 @@ impl NoSipConfig {
             networks,
             one_of_each: false,
             transcodes: self.transcoding,
+            audio,
             silence: None,
             hears_client: false,
             media,

@@ -8,6 +8,7 @@ use portunus_call::{
     CallError, CallMedia, CallNews, CallSettings, PlainError, RecordingRequest, ResolvedForward,
     SrtpPolicy, Suite,
 };
+use portunus_core::audio::AudioThreads;
 use portunus_core::media::MediaPlane;
 use portunus_core::sdp::plain::{FarSession, PlainSession};
 use portunus_core::sdp::{Direction, Kind};
@@ -37,7 +38,7 @@ impl MediaContext {
     /// What the configuration says of media; news of them come by what is returned. `sip` is the address that SIP is bound to.
     pub(crate) fn new(
         config: &SipConfig,
-        media: MediaPlane,
+        (media, audio): (MediaPlane, Option<AudioThreads>),
         sip: Option<IpAddr>,
     ) -> (Self, mpsc::Receiver<(MediaKey, CallNews)>) {
         let address = config.media_address().or(sip);
@@ -54,6 +55,7 @@ impl MediaContext {
             networks: config.outgoing.clone(),
             one_of_each: true,
             transcodes: config.transcoding,
+            audio,
             silence: None,
             hears_client: false,
         };

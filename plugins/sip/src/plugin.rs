@@ -84,7 +84,8 @@ impl Sip {
         for listen in endpoint.listening() {
             tracing::info!("SIP at {}/{}", listen.address, listen.transport.param());
         }
-        let (media, news) = MediaContext::new(&config, media, config.local_ip);
+        let (media, news) =
+            MediaContext::new(&config, (media, Some(audio.clone())), config.local_ip);
         let commands: Commands = Arc::new(move |command| endpoint.command(command));
         let trunks = match config.trunks.is_empty() {
             true => None,

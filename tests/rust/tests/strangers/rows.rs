@@ -398,6 +398,25 @@ fn audio_rooms(file: &str) -> Vec<Row> {
     ] {
         add(request, "always", right, more);
     }
+    for (request, more, then) in [
+        // There is no trunk.
+        ("dial_out", json!({ "to": "110" }), 499),
+        ("stop_dial_out", json!({ "call": 1 }), 492),
+    ] {
+        let mut body = json!({ "request": request, "room": 7 });
+        body.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        all.push(Row {
+            plugin: "audiobridge",
+            request,
+            when: "always",
+            right: forward,
+            code: 489,
+            body,
+            then: Some(then),
+        });
+    }
     for request in ["resume", "join", "configure"] {
         let id = if request == "resume" { 1 } else { 2 };
         for (when, right, more) in [

@@ -111,7 +111,12 @@ impl World {
             let streaming = Streaming::start(streaming, media.clone(), with.clone()).await;
             let voicemail = VoiceMail::new(VoiceMailConfig::default(), media.clone(), &with);
             let recordplay = RecordPlay::open(recordplay, media.clone(), &with).await;
-            let nosip = NoSip::new(&NoSipConfig::default(), media.clone(), Networks::default());
+            let nosip = NoSip::new(
+                &NoSipConfig::default(),
+                media.clone(),
+                Networks::default(),
+                None,
+            );
             let videoroom = VideoRoom::new(videoroom, media.clone(), with.clone());
             let audio = AudioThreads::new(AudioConfig::default(), media.clone(), with.clone());
             let context = PluginContext {
