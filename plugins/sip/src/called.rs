@@ -82,7 +82,8 @@ impl Phones {
             caller.invite.sender().uri.to_owned(),
         );
         call.offerless = sdp.is_none();
-        call.displayname = Some(caller.invite.sender().display.to_owned());
+        let displayname = caller.invite.sender().display;
+        call.displayname = Some(displayname.to_owned()).filter(|name| !name.is_empty());
         call.caller = Some(Box::new(caller));
         call.note_dialog(dialog);
         self.calls.insert(id, call);

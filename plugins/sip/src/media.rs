@@ -252,13 +252,18 @@ impl CallSide {
 
     /// The peer has answered; gives what the page is answered, if it waits for that.
     pub(crate) fn peer_answered(&mut self, sdp: &str) -> Result<Option<LocalJsep>, Fault> {
-        if !self.client_waits {
-            self.media.accept_answer_alone(sdp, self.srtp)?;
-            return Ok(None);
-        }
-        let answered = self.media.accept_answer(sdp, self.srtp)?;
+        let jsep = match self.client_waits {
+            true => Some(self.media.accept_answer(sdp, self.srtp)?.jsep),
+            false => {
+                self.media.accept_answer_alone(sdp, self.srtp)?;
+                None
+            }
+        };
         self.client_waits = false;
-        Ok(Some(answered.jsep))
+        match self.media.agreed().is_empty() {
+            true => Err(Fault::NothingInCommon),
+            false => Ok(jsep),
+        }
     }
 
     /// The page has answered the peer's offer.

@@ -41,7 +41,7 @@ pub(crate) struct Phones {
     pub(crate) messages: HashMap<RequestId, (PageId, Option<String>)>,
     pub(crate) subscriptions: HashMap<SubscriptionId, Subscription>,
     /// Pages that wait for the end of their account.
-    pub(crate) leaving: Vec<(Option<AccountId>, PageId)>,
+    pub(crate) leaving: Vec<(AccountId, PageId)>,
     /// Transfers that peers have asked for.
     pub(crate) transfers: HashMap<u32, Transfer>,
     next: u64,
