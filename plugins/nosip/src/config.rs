@@ -11,7 +11,7 @@ use portunus_core::media::ingest::{IngestError, interface_address};
 use serde::{Deserialize, Serialize};
 
 /// The plugin's part of the configuration.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NoSipConfig {
     /// The address to take RTP at, or the name of an interface; none: all.
@@ -32,21 +32,6 @@ pub struct NoSipConfig {
     pub transcoding: bool,
     /// Clients without the right to forward may call, too.
     pub public: bool,
-}
-
-impl Default for NoSipConfig {
-    fn default() -> Self {
-        Self {
-            local_ip: None,
-            sdp_ip: None,
-            rtp_port_range: PortRange::default(),
-            dscp_audio_rtp: 0,
-            dscp_video_rtp: 0,
-            latching: false,
-            transcoding: false,
-            public: false,
-        }
-    }
 }
 
 impl Configuration for NoSipConfig {

@@ -447,10 +447,11 @@ impl Phones {
 pub(crate) fn declining_code(fields: Fields<'_>) -> Result<u16, Refusal> {
     Ok(match fields.integer("code")? {
         None => 603,
-        Some(code) => match u16::try_from(code) {
-            Ok(code @ 400..=699) => code,
-            _ => 486,
-        },
+        Some(code) => {
+            let code = u16::try_from(code).ok();
+            code.filter(|code| (400..=699).contains(code))
+                .unwrap_or(486)
+        }
     })
 }
 

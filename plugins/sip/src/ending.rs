@@ -234,12 +234,12 @@ impl Phones {
             return;
         };
         let (id, status, is_moving) = (side.id, side.status, side.moving);
-        if is_moving {
+        if is_moving || (status == CallStatus::Invited && self.rings_elsewhere(me, id)) {
             self.let_go(me, &End::default());
-        } else if status == CallStatus::Invited && self.rings_elsewhere(me, id) {
-            self.let_go(me, &End::default());
-        } else if status.is_in_call() && self.park(me, id) {
-        } else if status != CallStatus::Closing {
+            return;
+        }
+        let is_parked = status.is_in_call() && self.park(me, id);
+        if !is_parked && status != CallStatus::Closing {
             let unavailable = Ending::new(480, StatusCode::TEMPORARILY_UNAVAILABLE.reason());
             let ending = match status {
                 CallStatus::Inviting => Ending::cancelled(),
