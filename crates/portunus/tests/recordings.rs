@@ -8,7 +8,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::time::Duration;
 
 use portunus_files::manifest::{self, Manifest};
 use portunus_files::mjr::UnixMicros;

@@ -117,8 +117,8 @@ fn a_browsers_offer_becomes_one_for_telephones() {
     for line in ["a=rtpmap:0 PCMU/8000", "a=rtpmap:126 telephone-event/8000"] {
         assert!(audio.contains(&line), "{audio:?}");
     }
-    let levels = audio.iter().filter(|line| line.starts_with("a=extmap"));
-    assert!(levels.clone().count() == 1 && levels.last().unwrap().contains("audio-level"));
+    let mut levels = audio.iter().filter(|line| line.starts_with("a=extmap"));
+    assert!(levels.clone().count() == 1 && levels.next_back().unwrap().contains("audio-level"));
     let video = section(&text, "video");
     assert!(
         video[0].starts_with("m=video 10002 RTP/AVP 96 "),

@@ -94,7 +94,7 @@ impl Sipp {
     }
 
     /// All of its scenario has come to pass.
-    async fn is_content(mut self) {
+    async fn ends_content(mut self) {
         let status = timeout(Duration::from_secs(45), self.child.wait()).await;
         let status = status.expect("the end of sipp").unwrap();
         assert!(status.success(), "sipp: {status}");
@@ -231,7 +231,7 @@ async fn a_page_calls_a_telephone() {
             hangup,
             &json!({ "event": "hangup", "code": 200, "reason": "to BYE" })
         );
-        phone.is_content().await;
+        phone.ends_content().await;
     }
 }
 
@@ -266,7 +266,7 @@ async fn a_telephone_calls_a_page() {
         let hangup = &hangup["plugindata"]["data"]["result"];
         let expected = json!({ "event": "hangup", "code": 200, "reason": "Session Terminated" });
         assert_eq!(hangup, &expected);
-        phone.is_content().await;
+        phone.ends_content().await;
     }
 }
 

@@ -278,7 +278,7 @@ mod tests {
             assert_eq!(read.key.key_and_salt(), vec![7; suite.key_and_salt_len()]);
             assert_eq!(Suite::from_name(&suite.to_string()), Some(suite));
         }
-        let lengths = Suite::ALL.map(Suite::len);
+        let lengths = Suite::ALL.map(Suite::key_and_salt_len);
         assert_eq!(lengths, [30, 30, 28, 44]);
     }
 

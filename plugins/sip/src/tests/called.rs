@@ -9,7 +9,7 @@ use super::world::{PHONE, World, answer, ask, dialog, flow, offer, request};
 async fn an_incoming_call_is_accepted() {
     let mut world = World::new();
     let (mut page, account) = world.page("alice", json!({})).await;
-    let call = world.ring(account, 7, PHONE).await;
+    let _call = world.ring(account, 7, PHONE).await;
     let event = page.next().await;
     assert_eq!(event["transaction"], Value::Null);
     assert_eq!(event["jsep"]["type"], "offer");
