@@ -12,5 +12,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
     let again = Nfo::parse(text.as_bytes()).expect("what was written");
     assert_eq!((again.id, again.is_private), (nfo.id, nfo.is_private));
-    assert_eq!(again.files, nfo.files);
+    assert!(again.files.named().eq(nfo.files.named()));
+    // Names of parts are left out where the file would be too long.
+    assert!(nfo.files.parts.starts_with(&again.files.parts));
 });

@@ -91,8 +91,8 @@ class Client {
   }
 
   /** An offer for whoever it is that `body` tells; gives what the plugin makes of it. */
-  async make(tracks: Json[], body: Json): Promise<Json> {
-    const offer: Json = await new Promise((success, error) => this.handle.createOffer({ tracks, success, error }));
+  async make(tracks: Json[], body: Json, options: Json = {}): Promise<Json> {
+    const offer: Json = await new Promise((success, error) => this.handle.createOffer({ ...options, tracks, success, error }));
     return (await this.ask(body, offer)).data;
   }
 

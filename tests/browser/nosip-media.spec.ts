@@ -18,7 +18,7 @@ const test = base.extend<{ folder: string; run: (line: string) => ChildProcess }
   calls: [
     async ({}, use) => {
       const folder = mkdtempSync(join(tmpdir(), 'portunus-nosip-'));
-      const config = `[nosip]\nlocal_ip = "127.0.0.1"\n[recording]\ndir = ${JSON.stringify(folder)}\n`;
+      const config = `[nosip]\nlocal_ip = "127.0.0.1"\ntranscoding = true\n[recording]\ndir = ${JSON.stringify(folder)}\n`;
       const server = await startServer({ workers: 2, config });
       await use(Object.assign(server, { folder }));
       await server.stop();
@@ -131,6 +131,32 @@ test('ffmpeg is a far end of PCMU, and hears the browser by a forwarder', async 
   const id = result.forwarders[0].stream_id;
   expect((await ask(ann, { request: 'stop_rtp_forward', stream_id: id })).result).toEqual({ event: 'stop_rtp_forward', stream_id: id });
   expect((await ask(ann, { request: 'listforwarders' })).result.rtp_forwarders).toEqual([]);
+});
+
+test('who has Opus only hears a far end of A-law, and is heard', async ({ context, calls, clientScript, folder, run }) => {
+  await giveVoices(context);
+  const ann = await open(context, calls, clientScript, TONES.ann);
+  const far = (port: number) =>
+    `v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio ${port} RTP/AVP 8\r\n`;
+  const only = `(jsep) => {
+    const opus = /a=rtpmap:(\\d+) opus/.exec(jsep.sdp)[1];
+    jsep.sdp = jsep.sdp.replace(/(m=audio \\S+ \\S+) .*/, '$1 ' + opus)
+      .replace(/a=(rtpmap|fmtp|rtcp-fb):(\\d+) .*\\r\\n/g, (line, _, pt) => (pt === opus ? line : ''));
+  }`;
+  const { result } = await client<any>(ann, `client.make([${AUDIO}], { request: 'generate' }, { customizeSdp: ${only} })`);
+  expect(result.sdp).toMatch(/m=audio \d+ RTP\/AVP 111 9 8 0\r\n/);
+  const port = /m=audio (\d+) /.exec(result.sdp)?.[1];
+  // What listens and what speaks are two programs, each with a port: the far end moves from one to the other.
+  run(`-re -f lavfi -i sine=frequency=${TONES.file}:sample_rate=8000 -c:a pcm_alaw -f rtp rtp://127.0.0.1:${port}?localrtpport=${PORT + 16}`);
+  const description = join(folder, 'far.sdp');
+  writeFileSync(description, far(PORT + 18));
+  const heard = join(folder, 'far.wav');
+  const receiver = run(`-protocol_whitelist file,udp,rtp -i ${description} -t 3 ${heard}`);
+  await take(ann, 'answer', far(PORT + 18));
+  await new Promise((done) => receiver.once('exit', done));
+  await take(ann, 'offer', far(PORT + 16), AUDIO);
+  expect(hasTone(heard, TONES.ann)).toBe(true);
+  await hears(ann, 'file');
 });
 
 test('a far end that moves is followed, and strangers are not heard', async ({ context, calls, clientScript, run }) => {

@@ -53,6 +53,7 @@ impl RtpLeg {
             media,
             LegOptions {
                 ports: options.ports.clone(),
+                hears_unknown: true,
                 ..LegOptions::new(Medium::Audio, tell)
             },
         )?;

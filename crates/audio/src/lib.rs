@@ -24,6 +24,7 @@ mod stats;
 mod taps;
 mod thread;
 mod threads;
+mod transcoder;
 
 pub use announcement::Announcement;
 pub use config::AudioConfig;
@@ -40,3 +41,4 @@ pub use recording::{MixRecording, RecordingFormat, RecordingId};
 pub use room::{AudioRoom, Out};
 pub use stats::{AudioThreadStats, AudioTotals, ParticipantStats};
 pub use threads::AudioThreads;
+pub use transcoder::{TranscodedSide, Transcoder};

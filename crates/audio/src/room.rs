@@ -170,7 +170,18 @@ impl AudioRoom {
 
     /// A mix for forwarders ([`MediaPlane::forward`]) and viewers. `always_on`: silence is sent while nobody is in the room.
     pub fn mix(&self, mixture: Mixture, encoding: Encoding, always_on: bool) -> MixSource {
-        let options = mix_ingest(encoding.codec, self.port.clocks, None);
+        self.mix_on(None, mixture, encoding, always_on)
+    }
+
+    /// The same on this worker, best that of whoever receives it.
+    pub(crate) fn mix_on(
+        &self,
+        worker: Option<usize>,
+        mixture: Mixture,
+        encoding: Encoding,
+        always_on: bool,
+    ) -> MixSource {
+        let options = mix_ingest(encoding.codec, self.port.clocks, worker);
         let ingest = self.port.media.add_ingest(options);
         let id = self.port.thread.next_id();
         self.port.send(Command::Mix {

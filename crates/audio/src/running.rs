@@ -250,6 +250,7 @@ impl Running {
         });
         self.people
             .insert(participant, Person { tap, tells_talking });
+        self.room.set_hearing(participant, output.is_some());
         // Somebody who goes on to hear by the same way hears one stream.
         match output {
             Some(output) => self.outputs.set(participant, Outgoing::new(output), way),

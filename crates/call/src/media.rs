@@ -7,7 +7,7 @@ use portunus_core::sdp::plain::{
     FarSession, LocalEnd, PlainMedia, PlainSession, Ports, SrtpPolicy, SrtpUse,
 };
 use portunus_core::sdp::{Description, Direction, Kind};
-use portunus_core::{Handle, LocalJsep};
+use portunus_core::{Handle, LocalJsep, Mid};
 use portunus_leg::{Leg, LegEvent, LegGates, LegNews, LegOptions, LegTones, Medium};
 use rand::RngCore;
 use tokio::sync::mpsc;
@@ -63,8 +63,9 @@ impl CallMedia {
         handle: Handle,
         tell: impl Fn(CallNews) + Send + Sync + 'static,
     ) -> Self {
+        let transcodes = settings.transcodes && settings.audio.is_some();
         CallMedia {
-            session: PlainSession::new(settings.one_of_each, settings.transcodes),
+            session: PlainSession::new(settings.one_of_each, transcodes),
             settings,
             handle,
             audio: None,
@@ -240,11 +241,10 @@ impl CallMedia {
             send: held.is_none_or(Direction::sends),
             receive: held.is_none_or(Direction::receives),
         };
-        let latching = self.settings.latching;
         let agreed = |session: &PlainSession, kind| session.agreed_on(kind).cloned();
         for side in [&mut self.audio, &mut self.video].into_iter().flatten() {
             let agreed = agreed(&self.session, side.kind);
-            side.apply(agreed.as_ref(), &self.handle, latching, open);
+            side.apply(agreed.as_ref(), &self.handle, &self.settings, open);
         }
         self.feed_forwarders();
     }
@@ -258,6 +258,7 @@ impl CallMedia {
     }
 
     fn open_legs(&mut self, kinds: impl Iterator<Item = Kind>) -> Result<(), CallError> {
+        let worker = self.worker();
         for kind in kinds {
             let is_there = self.side(kind).is_some();
             let side = match kind {
@@ -266,11 +267,21 @@ impl CallMedia {
                 Kind::Audio | Kind::Video | Kind::Data => continue,
             };
             let (news, told) = mpsc::channel(NEWS);
-            let leg = Leg::open(&self.settings.media, options(&self.settings, kind, news))?;
+            let options = LegOptions {
+                worker,
+                ..options(&self.settings, kind, news)
+            };
+            let leg = Leg::open(&self.settings.media, options)?;
             tell(kind, told, Arc::clone(&self.tell));
             *side = Some(Side::new(kind, leg));
         }
         Ok(())
+    }
+
+    /// The worker that the client's PeerConnection lives on: packets need not go to another one.
+    fn worker(&self) -> Option<usize> {
+        let track = self.handle.track(Mid::new("0")?)?;
+        Some(track.peer.worker())
     }
 
     /// Where this side takes media.

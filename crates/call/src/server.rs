@@ -18,7 +18,12 @@ use crate::side::{first_codec, remote};
 use crate::{CallError, CallSettings};
 
 /// What is taken of a telephone, the best first.
-const CODECS: [AudioCodec; 3] = [AudioCodec::Opus, AudioCodec::Pcma, AudioCodec::Pcmu];
+const CODECS: [AudioCodec; 4] = [
+    AudioCodec::Opus,
+    AudioCodec::G722,
+    AudioCodec::Pcma,
+    AudioCodec::Pcmu,
+];
 
 /// The payload type of telephone events in our offers.
 const DTMF: Pt = Pt(101);
@@ -149,6 +154,7 @@ impl ServerCall {
 const fn name(codec: AudioCodec) -> CodecName {
     match codec {
         AudioCodec::Opus => CodecName::Opus,
+        AudioCodec::G722 => CodecName::G722,
         AudioCodec::Pcma => CodecName::Pcma,
         AudioCodec::Pcmu => CodecName::Pcmu,
     }
@@ -157,6 +163,7 @@ const fn name(codec: AudioCodec) -> CodecName {
 const fn audio_codec(codec: Codec) -> Option<AudioCodec> {
     match codec {
         Codec::Opus => Some(AudioCodec::Opus),
+        Codec::G722 => Some(AudioCodec::G722),
         Codec::Pcma => Some(AudioCodec::Pcma),
         Codec::Pcmu => Some(AudioCodec::Pcmu),
         _ => None,

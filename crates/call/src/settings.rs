@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use portunus_core::Networks;
+use portunus_core::audio::AudioThreads;
 use portunus_core::configuration::PortRange;
 use portunus_core::media::MediaPlane;
 use portunus_core::sdp::plain::FarSession;
@@ -31,8 +32,10 @@ pub struct CallSettings {
     pub networks: Networks,
     /// Answers to far ends have one payload type of each codec, instead of all that the client answered.
     pub one_of_each: bool,
-    /// Audio is transcoded where the two sides have no codec in common.
+    /// Audio is transcoded where the two sides have no codec in common, if there are threads for that.
     pub transcodes: bool,
+    /// Where audio is transcoded.
+    pub audio: Option<AudioThreads>,
     /// A far end that is silent for so long is told; none: never.
     pub silence: Option<Duration>,
     /// Keys that the client presses are told, too.

@@ -1,25 +1,38 @@
 //! One medium of a call: its leg, and the routes between that and the client.
 
-use portunus_core::media::{RouteId, RouteOptions, SourceRef};
+use portunus_core::audio::{AudioCodec, AudioError, TranscodedSide, Transcoder};
+use portunus_core::media::{RouteId, RouteOptions, SourceRef, TrackRef};
 use portunus_core::sdp::Kind;
 use portunus_core::sdp::negotiated::Codec;
-use portunus_core::sdp::plain::{LocalPorts, PlainCodec, PlainMedia, SdesKey, Suite};
+use portunus_core::sdp::plain::{LocalPorts, PlainCodec, PlainMedia, SdesKey, Suite, Transcoding};
 use portunus_core::{ExtensionMap, Handle, Mid};
 use portunus_leg::{
     KeyframeAsking, Leg, LegGates, LegPayload, LegRemote, LegRtcp, LegSrtp, Profile, SrtpKey,
 };
+
+use crate::CallSettings;
 
 /// One medium of a call.
 #[derive(Debug)]
 pub(crate) struct Side {
     pub(crate) kind: Kind,
     pub(crate) leg: Leg,
-    /// The client's m-line that it is joined to.
-    mid: Option<Mid>,
-    /// From the far end to the client.
-    to_client: Option<RouteId>,
+    joined: Option<Joined>,
     remote: Option<LegRemote>,
     gates: LegGates,
+}
+
+/// What is between a leg and the client.
+#[derive(Debug)]
+struct Joined {
+    /// The client's m-line.
+    mid: Mid,
+    /// The codecs of the client and of the far end, where they have none in common.
+    codecs: Option<(AudioCodec, AudioCodec)>,
+    /// From the far end to the client.
+    to_client: Option<RouteId>,
+    /// It lives as long as what it makes is wanted.
+    _transcoder: Option<Transcoder>,
 }
 
 impl Side {
@@ -27,8 +40,7 @@ impl Side {
         Side {
             kind,
             leg,
-            mid: None,
-            to_client: None,
+            joined: None,
             remote: None,
             gates: LegGates::OPEN,
         }
@@ -51,13 +63,13 @@ impl Side {
         &mut self,
         agreed: Option<&PlainMedia>,
         handle: &Handle,
-        latching: bool,
+        settings: &CallSettings,
         open: LegGates,
     ) {
         let Some(agreed) = agreed else {
             return self.rest(handle);
         };
-        let remote = remote(agreed, latching);
+        let remote = remote(agreed, settings.latching);
         if self.remote.as_ref() != Some(&remote) {
             self.leg.set_remote(remote.clone());
             self.remote = Some(remote);
@@ -67,15 +79,53 @@ impl Side {
             send: open.send && agreed.far_direction.receives(),
             receive: open.receive,
         });
-        if self.mid == Some(agreed.mid) && self.to_client.is_some() {
+        let codecs = agreed.transcoding.as_ref().and_then(codecs);
+        let is_joined = |joined: &Joined| {
+            joined.mid == agreed.mid && joined.codecs == codecs && joined.to_client.is_some()
+        };
+        if self.joined.as_ref().is_some_and(is_joined) {
             return;
         }
         self.part(handle);
-        let track = handle.track(agreed.mid);
-        self.leg.route_from(track.map(SourceRef::from));
+        let transcoder = codecs
+            .zip(handle.track(agreed.mid))
+            .and_then(|(codecs, track)| self.transcode(track, codecs, settings));
+        let track = handle.track(agreed.mid).map(SourceRef::from);
+        let (to_far, to_client) = match &transcoder {
+            Some(transcoder) => {
+                self.leg.keys_from(track);
+                (Some(transcoder.to_far()), transcoder.to_near())
+            }
+            None => (track, self.leg.source()),
+        };
+        self.leg.route_from(to_far);
         let options = RouteOptions::default();
-        self.to_client = handle.route_from(self.leg.source(), agreed.mid, options);
-        self.mid = Some(agreed.mid);
+        self.joined = Some(Joined {
+            mid: agreed.mid,
+            codecs,
+            to_client: handle.route_from(to_client, agreed.mid, options),
+            _transcoder: transcoder,
+        });
+    }
+
+    /// Both ways between the client's codec and the far end's.
+    fn transcode(
+        &self,
+        track: TrackRef,
+        (near, far): (AudioCodec, AudioCodec),
+        settings: &CallSettings,
+    ) -> Option<Transcoder> {
+        let near = TranscodedSide {
+            worker: Some(track.peer.worker()),
+            ..TranscodedSide::new(track.into(), near)
+        };
+        let far = TranscodedSide {
+            worker: Some(self.leg.worker()),
+            ..TranscodedSide::new(self.leg.source(), far)
+        };
+        let made = settings.audio.as_ref()?.transcode(near, far);
+        let failed = |error: &AudioError| tracing::warn!("a call is not transcoded: {error}");
+        made.inspect_err(failed).ok()
     }
 
     /// Nothing is sent or taken.
@@ -89,10 +139,14 @@ impl Side {
 
     /// Ends what goes on with the client.
     pub(crate) fn part(&mut self, handle: &Handle) {
-        if self.mid.take().is_some() {
-            self.leg.route_from(None);
+        let Some(joined) = self.joined.take() else {
+            return;
+        };
+        self.leg.route_from(None);
+        if joined.codecs.is_some() {
+            self.leg.keys_from(None);
         }
-        if let Some(route) = self.to_client.take() {
+        if let Some(route) = joined.to_client {
             handle.remove_route(route);
         }
     }
@@ -103,6 +157,19 @@ impl Side {
             self.gates = gates;
         }
     }
+}
+
+/// The codecs of the client and of the far end.
+fn codecs(transcoding: &Transcoding) -> Option<(AudioCodec, AudioCodec)> {
+    let audio = |codec| match codec {
+        Codec::Opus => Some(AudioCodec::Opus),
+        Codec::Pcmu => Some(AudioCodec::Pcmu),
+        Codec::Pcma => Some(AudioCodec::Pcma),
+        Codec::G722 => Some(AudioCodec::G722),
+        _ => None,
+    };
+    let near = transcoding.browser.codec().and_then(audio)?;
+    Some((near, audio(transcoding.far.codec)?))
 }
 
 /// The far end as legs are told of it.

@@ -62,8 +62,8 @@ pub use networks::{Network, Networks};
 pub use object::Object;
 pub use outbox::{OUTBOX, OUTBOX_OF_HANDLE, Outbox, Posted};
 pub use plugin::{
-    HandleEvent, Jsep, JsepKind, Later, Message, Plugin, PluginCounter, PluginHandle, PluginInfo,
-    PublicFiles, Reply, Svc,
+    Count, HandleEvent, Jsep, JsepKind, Later, Message, Plugin, PluginCounter, PluginHandle,
+    PluginInfo, PublicFiles, Reply, Svc,
 };
 pub use portunus_rtp::{ExtensionKind, ExtensionMap, Mid, Pt, Ssrc};
 pub use reach::{Reach, Requests, Untrusted, recording};

@@ -4,6 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use portunus_media::{DataMessage, Layer, LayerReason, RouteId, SpeechActivity};
 use portunus_rtp::Mid;
@@ -73,6 +74,38 @@ pub struct PluginCounter {
     pub help: &'static str,
     /// The count.
     pub value: u64,
+}
+
+impl PluginCounter {
+    /// What a [`Count`] has come to.
+    pub fn of(name: &'static str, help: &'static str, count: &Count) -> Self {
+        Self {
+            name,
+            help,
+            value: count.value(),
+        }
+    }
+}
+
+/// Something that a plugin counts; any thread may.
+#[derive(Debug, Default)]
+pub struct Count(AtomicU64);
+
+impl Count {
+    /// It happened once.
+    pub fn add(&self) {
+        self.add_many(1);
+    }
+
+    /// It happened so often.
+    pub fn add_many(&self, times: u64) {
+        self.0.fetch_add(times, Relaxed);
+    }
+
+    /// How often it happened.
+    pub fn value(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
 }
 
 /// The control logic of one handle.

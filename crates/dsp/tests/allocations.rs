@@ -54,7 +54,7 @@ fn payloads(codec: AudioCodec) -> Vec<Vec<u8>> {
                 let len = encoder.encode_float_to_slice(&samples, &mut bytes).unwrap();
                 bytes[..len].to_vec()
             }
-            AudioCodec::Pcma | AudioCodec::Pcmu => {
+            AudioCodec::Pcma | AudioCodec::Pcmu | AudioCodec::G722 => {
                 (0..160).map(|index| (packet * 31 + index) as u8).collect()
             }
         })
@@ -64,7 +64,7 @@ fn payloads(codec: AudioCodec) -> Vec<Vec<u8>> {
 /// With losses, stalls that make sound be shortened, and drift that makes it be lengthened.
 #[test]
 fn nothing_is_allocated_for_a_frame() {
-    for codec in [AudioCodec::Opus, AudioCodec::Pcma] {
+    for codec in [AudioCodec::Opus, AudioCodec::Pcma, AudioCodec::G722] {
         for skipped in [false, true] {
             let payloads = payloads(codec);
             let format = Format {

@@ -41,6 +41,11 @@ impl Container {
         }
     }
 
+    /// Whether all pictures of a track have the size that its header says, as players of it believe.
+    pub const fn has_one_size(self) -> bool {
+        matches!(self, Container::Mp4)
+    }
+
     /// Whether tracks of this codec can be in it.
     pub const fn takes(self, codec: Codec) -> bool {
         match self {

@@ -1,6 +1,5 @@
 //! A file that is being played: packets with the times at which they are due.
 
-use std::fs::File;
 use std::io::{Read, Seek};
 use std::ops::Range;
 use std::path::Path;
@@ -143,12 +142,8 @@ impl MediaFile {
     /// Opens a file and reads its headers. The name's end tells raw G.711 (`.alaw`, `.mulaw`) from the
     /// rest, whose types are told by what they begin with.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, FileError> {
-        // Opening a pipe would wait for its other end.
-        if !std::fs::metadata(path)?.is_file() {
-            return Err(FileError::NotAFile);
-        }
-        let extension = path.extension().and_then(|extension| extension.to_str());
-        Self::from_reader(File::open(path)?, extension.unwrap_or(""), options)
+        let demux = demux::open_path(path, options)?;
+        Ok(Self::from_demux(demux, options.looping))
     }
 
     /// The same for anything that can be read and sought in; `extension` is that of the file's name.
@@ -159,6 +154,10 @@ impl MediaFile {
     ) -> Result<Self, FileError> {
         let input = Input::new(Box::new(reader))?;
         let demux = demux::open(input, extension, options)?;
+        Ok(Self::from_demux(demux, options.looping))
+    }
+
+    pub(crate) fn from_demux(demux: Box<dyn Demux>, looping: bool) -> Self {
         let tracks: Vec<_> = demux.tracks().iter().map(|it| it.track.clone()).collect();
         let streams = demux.tracks().iter().zip(FIRST_PT..).map(|(source, pt)| {
             let codec = source.track.codec;
@@ -174,7 +173,7 @@ impl MediaFile {
                 is_new: true,
             }
         });
-        Ok(Self {
+        Self {
             streams: streams.collect(),
             schedule: Schedule::new(tracks.iter().map(|track| track.codec.kind() == Kind::Audio)),
             start: None,
@@ -184,10 +183,10 @@ impl MediaFile {
             waits_for_keyframe: false,
             ended: false,
             queue: Queue::default(),
-            looping: options.looping,
+            looping,
             tracks,
             demux,
-        })
+        }
     }
 
     /// The tracks that are played: at most one of each kind.
@@ -317,6 +316,9 @@ impl MediaFile {
         }
         let stream = self.streams.get_mut(frame.track);
         let stream = stream.ok_or_else(|| FileError::corrupt("a frame of no track"))?;
+        if let Some(format) = frame.format.take() {
+            stream.packetizer = Packetizer::new(format);
+        }
         if self.waits_for_keyframe {
             if stream.kind != Kind::Video || !frame.keyframe {
                 return Ok(true);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use portunus_rtp::Header;
 
 use crate::bitstream::Picture;
-use crate::demux::Input;
+use crate::demux::{Input, boxes};
 use crate::matroska::Scan;
 use crate::mjr::{FrameReader, Info, Medium};
 use crate::playback::Unwrap;
@@ -149,13 +149,76 @@ fn of_media(path: &Path, format: &'static str) -> Result<Summary, FileError> {
         streams: 1,
         ..TrackSummary::default()
     });
+    let end = match format {
+        "mp4" => end_of_mp4(path)?,
+        _ => end_of_ogg(path)?,
+    };
     Ok(Summary {
         format,
         duration: file.duration(),
-        complete: true,
+        complete: end.is_ok(),
+        problem: end.err().map(str::to_owned),
         tracks: tracks.collect(),
         ..Summary::default()
     })
+}
+
+/// Whether an MP4 ends as its writer meant it to; else why not.
+fn end_of_mp4(path: &Path) -> Result<Result<(), &'static str>, FileError> {
+    /// The box that an index of fragments ends with: its length and its name.
+    const LAST: &[u8] = b"\0\0\0\x10mfro";
+    const LAST_LEN: usize = 16;
+    let tail = tail(&mut File::open(path)?, LAST_LEN as u64)?;
+    if tail.starts_with(LAST) {
+        return Ok(Ok(()));
+    }
+    let mut input = Input::new(Box::new(File::open(path)?))?;
+    let (mut has_index, mut end) = (false, 0);
+    while let Some((kind, size)) = boxes::read_header(&mut input)? {
+        if kind == boxes::MOOF {
+            return Ok(Err(
+                "it has no index at its end: it is still written, or torn",
+            ));
+        }
+        has_index |= kind == boxes::MOOV;
+        input.skip(size)?;
+        end = input.position();
+    }
+    Ok(match has_index && end == input.len() {
+        true => Ok(()),
+        false => Err("its end is torn"),
+    })
+}
+
+/// Whether an Ogg file ends with a page that says so (RFC 3533 section 6).
+fn end_of_ogg(path: &Path) -> Result<Result<(), &'static str>, FileError> {
+    /// The longest page.
+    const PAGE: u64 = 65_307;
+    const HEAD: usize = 27;
+    const LAST: u8 = 4;
+    let tail = tail(&mut File::open(path)?, PAGE)?;
+    let is_last = |start: usize| {
+        let page = tail.get(start..)?;
+        let (head, rest) = page.split_at_checked(HEAD)?;
+        let flags = *head.strip_prefix(b"OggS\0")?.first()?;
+        let sizes = rest.get(..usize::from(*head.last()?))?;
+        let body: usize = sizes.iter().map(|size| usize::from(*size)).sum();
+        (HEAD + sizes.len() + body == page.len()).then_some(flags & LAST != 0)
+    };
+    Ok(match (0..tail.len()).rev().find_map(is_last) {
+        Some(true) => Ok(()),
+        Some(false) => Err("it has no last page: it is still written, or torn"),
+        None => Err("its end is torn"),
+    })
+}
+
+/// The last bytes of a file.
+fn tail(file: &mut File, bytes: u64) -> Result<Vec<u8>, FileError> {
+    let len = file.seek(SeekFrom::End(0))?;
+    file.seek(SeekFrom::Start(len.saturating_sub(bytes)))?;
+    let mut tail = Vec::new();
+    file.take(bytes).read_to_end(&mut tail)?;
+    Ok(tail)
 }
 
 fn of_mjr(mut file: File, depth: Depth) -> Result<Summary, FileError> {
@@ -208,10 +271,7 @@ fn of_mjr(mut file: File, depth: Depth) -> Result<Summary, FileError> {
 
 /// When the last frame came, if the file ends where a frame does.
 fn last_frame(file: &mut File) -> Result<Option<Duration>, FileError> {
-    let len = file.seek(SeekFrom::End(0))?;
-    file.seek(SeekFrom::Start(len.saturating_sub(TAIL)))?;
-    let mut tail = Vec::new();
-    file.take(TAIL).read_to_end(&mut tail)?;
+    let tail = tail(file, TAIL)?;
     let starts = (0..tail.len()).rev();
     for start in starts {
         let rest = tail.get(start..).unwrap_or_default();
@@ -298,5 +358,40 @@ impl Counts {
             gaps: self.gaps,
             ..TrackSummary::default()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    use super::*;
+
+    #[test]
+    fn files_that_are_cut_off_are_not_complete() {
+        let data = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data"));
+        let folder = tempfile::tempdir().unwrap();
+        for (name, keep) in [
+            ("h264-opus.mp4", 10),
+            ("tone.opus", 10),
+            ("vp8-opus.webm", 10),
+        ] {
+            let path = data.join(name);
+            let whole = Summary::of(&path, Depth::All).unwrap();
+            assert!(whole.complete, "{name}: {whole:?}");
+            let mut bytes = std::fs::read(path).unwrap();
+            bytes.truncate(bytes.len() - keep);
+            let cut = folder.path().join(name);
+            std::fs::write(&cut, bytes).unwrap();
+            let Ok(torn) = Summary::of(&cut, Depth::All) else {
+                continue;
+            };
+            assert!(!torn.complete && torn.problem.is_some(), "{name}: {torn:?}");
+        }
+        let opus = std::fs::read(data.join("tone.opus")).unwrap();
+        let page = opus.windows(4).rposition(|it| it == b"OggS").unwrap();
+        let cut = folder.path().join("between pages.opus");
+        std::fs::write(&cut, &opus[..page]).unwrap();
+        let torn = Summary::of(&cut, Depth::Ends).unwrap();
+        assert!(!torn.complete, "{torn:?}");
     }
 }

@@ -436,3 +436,50 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn containers_play_one_behind_the_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let from = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/vp8-opus.webm");
+    let paths = ["a.webm", "a-2.webm", "a-3.webm"].map(|name| folder.path().join(name));
+    for path in &paths {
+        std::fs::copy(from, path).unwrap();
+    }
+    std::fs::write(&paths[1], "torn").unwrap();
+    let (one, _) = Playback::open(&paths[..1]).unwrap();
+    let (mut all, unreadable) = Playback::open(&paths).unwrap();
+    assert_eq!(unreadable[0].file, 1);
+    let length = one.duration().unwrap();
+    assert_eq!(all.duration(), Some(length * 2));
+    // By track: the number of packets, and the last one's numbers.
+    let mut seen = vec![(0, None::<(u16, u32)>); all.tracks().len()];
+    let mut end = Duration::ZERO;
+    while let Some(packet) = all.next() {
+        let packet = packet.unwrap();
+        let header = Header::parse(packet.bytes).unwrap();
+        let (count, last) = &mut seen[packet.track];
+        if let Some((sequence, timestamp)) = last.replace((header.sequence, header.timestamp)) {
+            assert_eq!(header.sequence, sequence.wrapping_add(1));
+            assert!((header.timestamp.wrapping_sub(timestamp) as i32) >= 0);
+        }
+        *count += 1;
+        end = end.max(packet.at);
+    }
+    // The last packet of sound lasts longer than the file says.
+    let most = length * 2 + Duration::from_millis(40);
+    assert!(end > length * 3 / 2 && end <= most, "{end:?}");
+    let counts: Vec<_> = seen.iter().map(|it| it.0).collect();
+    let (mut one, _) = Playback::open(&paths[..1]).unwrap();
+    let mut once = vec![0; counts.len()];
+    while let Some(packet) = one.next() {
+        once[packet.unwrap().track] += 1;
+    }
+    let twice: Vec<_> = once.iter().map(|count| count * 2).collect();
+    assert_eq!(counts, twice);
+    // From the second on there is as much as there is of one.
+    all.seek(length).unwrap();
+    let left = std::iter::from_fn(|| all.next().map(drop)).count();
+    // Sound of before the first keyframe is left out.
+    let all_of_one: usize = once.iter().sum();
+    assert!(left <= all_of_one && left + 3 > all_of_one, "{left}");
+}

@@ -59,7 +59,8 @@ mod tests {
         // The only pair is taken.
         let only = bind_pair(&(port..=port + 1), Some("127.0.0.1"));
         assert!(matches!(only, Err(LegError::NoPorts { .. })));
-        for none in [port + 1..=port + 1, 5..=6, 9..=3, 0..=1] {
+        let backward = RangeInclusive::new(9, 3);
+        for none in [port + 1..=port + 1, 5..=6, backward, 0..=1] {
             let none = bind_pair(&none, None);
             assert!(matches!(none, Err(LegError::NoPorts { .. })));
         }

@@ -8,7 +8,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::time::{Duration, SystemTime};
 
 use portunus_files::manifest::{self, Manifest};
 use portunus_files::mjr::UnixMicros;
@@ -68,12 +67,6 @@ fn of_janus() -> TempDir {
 }
 
 /// Makes a file old enough for a repair.
-fn age(path: &Path) {
-    let before = SystemTime::now() - Duration::from_secs(60);
-    let file = std::fs::File::options().write(true).open(path).unwrap();
-    file.set_modified(before).unwrap();
-}
-
 fn ffmpeg(arguments: &[&str]) -> bool {
     let Ok(output) = Command::new("ffmpeg")
         .args(["-v", "error", "-y"])
@@ -231,8 +224,10 @@ fn torn_files_are_repaired_in_their_place() {
     let mjr = std::fs::read(folder.join("vp9-video.mjr")).unwrap();
     for (name, bytes) in [("torn.webm", &webm), ("torn.mjr", &mjr)] {
         std::fs::write(folder.join(name), &bytes[..bytes.len() - 100]).unwrap();
-        refused(folder, &["repair", name], 1, &[name, "just now"]);
-        age(&folder.join(name));
+        let held = std::fs::File::open(folder.join(name)).unwrap();
+        held.try_lock().unwrap();
+        refused(folder, &["repair", name], 1, &[name, "is writing it"]);
+        drop(held);
         assert!(done(folder, &["repair", name]).contains("repaired"));
         assert!(done(folder, &["repair", "--force", name]).contains("nothing to repair"));
         let text = done(folder, &["info", name]);
@@ -331,7 +326,6 @@ fn incomplete_files_of_a_manifest_are_repaired_and_it_says_so() {
     let folder = folder.path();
     let webm = std::fs::read(data("vp8-opus.webm")).unwrap();
     std::fs::write(folder.join("torn.webm"), &webm[..webm.len() - 400]).unwrap();
-    age(&folder.join("torn.webm"));
     write_manifest(folder, &[("ann", "torn.webm", 0, "video")]);
     done(folder, &["repair", "room.json"]);
     let after = Manifest::read(&std::fs::read(folder.join("room.json")).unwrap()).unwrap();

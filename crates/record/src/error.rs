@@ -85,6 +85,11 @@ pub enum RecordError {
 }
 
 impl RecordError {
+    /// Whether the file can be completed all the same.
+    pub(crate) fn leaves_room(&self) -> bool {
+        matches!(self, RecordError::Full { .. } | RecordError::NoRoom { .. })
+    }
+
     /// Why a file ended by it.
     pub(crate) fn end(&self) -> FileEnd {
         match self {

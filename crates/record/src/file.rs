@@ -168,7 +168,14 @@ pub(crate) fn create_file(
         options.write(true).create_new(true);
     }
     let file = options.open(&temporary).map_err(failed)?;
+    hold(&file);
     Ok((file, temporary, path))
+}
+
+/// Locks a file that is being written, so that `portunus recordings repair` leaves it alone. Where that is not possible it is as well
+/// without.
+pub(crate) fn hold(file: &File) {
+    let _ = file.try_lock();
 }
 
 /// Whether the disk has so many MiB to spare; one that does not say is taken to have them.

@@ -1,6 +1,6 @@
 //! The file of a manifest: written anew when something has changed, once a second at most, and less often if it is long.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -12,6 +12,7 @@ use thiserror::Error;
 
 use crate::RecordError;
 use crate::disk::{Disk, Job, Round, Turn};
+use crate::file::hold;
 use crate::session::{News, SessionState};
 use crate::shared::Name;
 
@@ -42,6 +43,8 @@ pub(crate) struct ManifestFile {
     name: Name,
     disk: Disk,
     written: Option<Instant>,
+    /// The file as it was written last, which is locked as long as it goes on.
+    held: Option<File>,
     /// What it is not written again before, so that it does not keep the disk busy.
     pause: Duration,
     /// It could not be written, and that was told.
@@ -83,6 +86,7 @@ impl ManifestFile {
             name,
             disk,
             written: None,
+            held: None,
             pause: CHANGES,
             has_failed: false,
         }
@@ -90,11 +94,13 @@ impl ManifestFile {
 
     fn write(&mut self, bytes: &[u8]) {
         self.disk.wait();
-        if let Err(error) = replace(&self.name.path, bytes)
-            && !std::mem::replace(&mut self.has_failed, true)
-        {
-            let file = self.name.path.display();
-            tracing::error!(%file, "the manifest cannot be written: {error}");
+        match replace(&self.name.path, bytes) {
+            Ok(file) => self.held = Some(file),
+            Err(error) if !std::mem::replace(&mut self.has_failed, true) => {
+                let file = self.name.path.display();
+                tracing::error!(%file, "the manifest cannot be written: {error}");
+            }
+            Err(_) => {}
         }
     }
 }
@@ -136,7 +142,7 @@ impl Job for ManifestFile {
 }
 
 /// Puts a file with these bytes in the place of what is there, all at once.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<File> {
     let temporary = PathBuf::from(format!("{}.tmp", path.display()));
     let mut options = OpenOptions::new();
     // What a link leads to is not ours to empty.
@@ -149,8 +155,11 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
         }
         opened => opened,
     };
-    let written = opened.and_then(|mut file| file.write_all(bytes));
-    let renamed = written.and_then(|()| fs::rename(&temporary, path));
+    let written = opened.and_then(|mut file| {
+        hold(&file);
+        file.write_all(bytes).map(|()| file)
+    });
+    let renamed = written.and_then(|file| fs::rename(&temporary, path).map(|()| file));
     if renamed.is_err() {
         let _ = fs::remove_file(&temporary);
     }

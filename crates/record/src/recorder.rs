@@ -152,12 +152,7 @@ impl Recorder {
             }
         };
         let done = self.shared.disks.ask(&disk, work, undo).await;
-        done.map_err(|why| match why {
-            NotDone::Slow => RecordError::Stalled(name.to_owned()),
-            NotDone::Lost => RecordError::Fault {
-                name: name.to_owned(),
-            },
-        })?
+        done.map_err(|NotDone| RecordError::Stalled(name.to_owned()))?
     }
 
     /// Makes a file for something that is not there yet.
@@ -238,6 +233,11 @@ impl Recorder {
     /// Recordings that belong together: it is named in their `of`.
     pub fn session(&self, spec: SessionSpec) -> RecordedSession {
         RecordedSession::new(&self.shared, &self.places, spec)
+    }
+
+    /// What names of files end in, behind a dot, while they are written; empty: nothing.
+    pub fn temporary(&self) -> &str {
+        &self.shared.config.temporary
     }
 
     /// What files are like where nobody says it.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
+use portunus_files::manifest::FileEnd;
 use portunus_media::{MediaPlane, RouteId, RouteOptions};
 use tokio::sync::watch;
 
@@ -31,6 +32,15 @@ pub enum End {
     Source,
     /// Its time was up, see [`Recording::end_at`].
     Time,
+}
+
+/// Why the file of a recording ended.
+pub(crate) fn why(ended: &Result<End, RecordError>) -> FileEnd {
+    match ended {
+        Ok(End::Source) => FileEnd::Left,
+        Ok(End::Stopped | End::Time) => FileEnd::Stopped,
+        Err(error) => error.end(),
+    }
 }
 
 /// How far a recording is.

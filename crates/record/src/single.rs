@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use portunus_files::manifest::{FileEnd, Track};
+use portunus_files::manifest::Track;
 use portunus_media::Tap;
 use tokio::sync::watch;
 
 use crate::control::Control;
 use crate::disk::{Job, Round, Turn, guarded};
 use crate::output::{Output, Written};
-use crate::recording::{End, State};
+use crate::recording::{End, State, why};
 use crate::session::Entry;
 use crate::shared::Unfinished;
 use crate::{RecordError, RecordingSpec};
@@ -137,6 +137,11 @@ impl Single {
     fn end(&mut self, ended: Result<End, RecordError>) {
         let finished = match (&mut self.output, ended) {
             (Some(output), Ok(end)) => output.finish().map(|()| end),
+            (Some(output), Err(error)) if error.leaves_room() => {
+                // It plays without its end, too.
+                let _ = output.finish();
+                Err(error)
+            }
             (_, ended) => ended,
         };
         self.count();
@@ -151,11 +156,7 @@ impl Single {
         // What was written is kept under its name.
         let left = output.target.leave();
         let outcome = finished.and_then(|end| left.map(|()| end));
-        let end = match &outcome {
-            Ok(End::Source) => FileEnd::Left,
-            Ok(End::Stopped | End::Time) => FileEnd::Stopped,
-            Err(error) => error.end(),
-        };
+        let end = why(&outcome);
         match &outcome {
             Ok(_) => tracing::info!(
                 file = %path.display(),

@@ -117,8 +117,8 @@ fn a_browsers_offer_becomes_one_for_telephones() {
     for line in ["a=rtpmap:0 PCMU/8000", "a=rtpmap:126 telephone-event/8000"] {
         assert!(audio.contains(&line), "{audio:?}");
     }
-    let levels = audio.iter().filter(|line| line.starts_with("a=extmap"));
-    assert!(levels.clone().count() == 1 && levels.last().unwrap().contains("audio-level"));
+    let mut levels = audio.iter().filter(|line| line.starts_with("a=extmap"));
+    assert!(levels.clone().count() == 1 && levels.next_back().unwrap().contains("audio-level"));
     let video = section(&text, "video");
     assert!(
         video[0].starts_with("m=video 10002 RTP/AVP 96 "),
@@ -468,6 +468,52 @@ fn versions_grow_with_what_changes() {
 }
 
 #[test]
+fn numbers_mean_the_same_to_a_browser_over_all_descriptions() {
+    // Opus and VP8 have the same number, which no PeerConnection takes.
+    let mut plain = PlainSession::new(false, false);
+    let accepted = plain.take_offer(&far("linphone"), None).unwrap();
+    let media = &accepted.description.media;
+    assert_eq!(media[0].codecs[0].pt, Pt(96));
+    assert_ne!(media[1].codecs[0].pt, Pt(96));
+    let browser = answered(&accepted.description);
+    let answer = plain.answer(&browser, &local(), None, &mut fill).unwrap();
+    assert!(section(&answer, "video")[0].ends_with(" 96 97"), "{answer}");
+    let vp8 = &plain.agreed_on(Kind::Video).unwrap().codecs[0];
+    assert_eq!((vp8.spec.pt, vp8.send), (media[1].codecs[0].pt, Pt(96)));
+
+    // The browser began: what it said stays, whatever the far end says later.
+    let mut plain = PlainSession::new(false, false);
+    let browser = chromium();
+    offered(&mut plain, &browser, None);
+    plain.accept_answer(&telephone(PCMU), None).unwrap();
+    let later = telephone(
+        "m=audio 4000 RTP/AVP 96 0 126\r\na=rtpmap:96 opus/48000/2\r\na=rtpmap:126 G722/8000\r\n\
+         a=extmap:4 urn:ietf:params:rtp-hdrext:ssrc-audio-level\r\n",
+    );
+    let accepted = plain.take_offer(&later, None).unwrap();
+    let audio = &accepted.description.media[0];
+    let numbers: Vec<_> = audio.codecs.iter().map(|codec| codec.pt).collect();
+    assert_eq!(numbers, [Pt(111), Pt(0), Pt(9)]);
+    for extmap in &audio.extensions {
+        let before = browser.media[0].extensions.iter();
+        let mut before = before.filter(|it| it.id == extmap.id);
+        assert!(before.all(|it| it.uri == extmap.uri), "{extmap:?}");
+    }
+    let answer = answered(&accepted.description);
+    let text = plain.answer(&answer, &local(), None, &mut fill).unwrap();
+    assert!(text.contains(" RTP/AVP 96 0 126\r\n"), "{text}");
+    assert!(
+        text.contains("a=extmap:4 urn:ietf:params:rtp-hdrext:ssrc-audio-level"),
+        "{text}"
+    );
+    let again = offered(&mut plain, &browser, None);
+    assert!(
+        again.contains("a=extmap:4 urn:ietf:params:rtp-hdrext:ssrc-audio-level"),
+        "{again}"
+    );
+}
+
+#[test]
 fn media_come_and_go() {
     let mut plain = PlainSession::new(false, false);
     let whole = chromium();
@@ -512,6 +558,23 @@ fn media_come_and_go() {
         ]
     );
     assert_eq!(plain.agreed().len(), 1);
+    // All may end, and begin again.
+    let none = telephone("m=audio 0 RTP/AVP 0\r\nm=video 0 RTP/AVP 96\r\n");
+    let mut ended = plain.clone();
+    let accepted = ended.take_offer(&none, None).unwrap();
+    assert!(
+        accepted
+            .description
+            .media
+            .iter()
+            .all(|media| media.rejected)
+    );
+    let answer = ended
+        .answer(&answered(&accepted.description), &local(), None, &mut fill)
+        .unwrap();
+    assert_eq!(answer.matches(" 0 RTP/AVP ").count(), 2, "{answer}");
+    assert!(ended.agreed().is_empty());
+    ended.take_offer(&both, None).unwrap();
     // This side's next offer keeps all places.
     let next = offered(&mut plain, &whole, None);
     let lines: Vec<&str> = next.lines().filter(|line| line.starts_with("m=")).collect();

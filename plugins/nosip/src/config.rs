@@ -4,13 +4,14 @@ use std::net::IpAddr;
 
 use portunus_call::CallSettings;
 use portunus_core::Networks;
+use portunus_core::audio::AudioThreads;
 use portunus_core::configuration::{Configuration, PortRange, Section};
 use portunus_core::media::MediaPlane;
 use portunus_core::media::ingest::{IngestError, interface_address};
 use serde::{Deserialize, Serialize};
 
 /// The plugin's part of the configuration.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NoSipConfig {
     /// The address to take RTP at, or the name of an interface; none: all.
@@ -33,21 +34,6 @@ pub struct NoSipConfig {
     pub public: bool,
 }
 
-impl Default for NoSipConfig {
-    fn default() -> Self {
-        Self {
-            local_ip: None,
-            sdp_ip: None,
-            rtp_port_range: PortRange::default(),
-            dscp_audio_rtp: 0,
-            dscp_video_rtp: 0,
-            latching: false,
-            transcoding: false,
-            public: false,
-        }
-    }
-}
-
 impl Configuration for NoSipConfig {
     fn read(section: &mut Section<'_>) -> Self {
         let nosip: Self = section.keys();
@@ -66,7 +52,12 @@ impl Configuration for NoSipConfig {
 
 impl NoSipConfig {
     /// What calls have in common.
-    pub(crate) fn calls(&self, media: MediaPlane, networks: Networks) -> CallSettings {
+    pub(crate) fn calls(
+        &self,
+        media: MediaPlane,
+        networks: Networks,
+        audio: Option<AudioThreads>,
+    ) -> CallSettings {
         CallSettings {
             interface: self.local_ip.clone(),
             address: self.address().unwrap_or_else(|| media.address()),
@@ -77,6 +68,7 @@ impl NoSipConfig {
             networks,
             one_of_each: false,
             transcodes: self.transcoding,
+            audio,
             silence: None,
             hears_client: false,
             media,

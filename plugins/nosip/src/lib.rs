@@ -38,19 +38,22 @@ impl ConfiguredPlugin for NoSip {
     type Error = Infallible;
 
     async fn from_config(config: NoSipConfig, context: PluginContext) -> Result<Self, Infallible> {
-        Ok(NoSip::new(&config, context.media, context.outgoing))
+        let audio = Some(context.audio);
+        Ok(NoSip::new(&config, context.media, context.outgoing, audio))
     }
 }
 
 impl NoSip {
-    /// The plugin on a media plane. Far ends are in the networks of `outgoing`.
+    /// The plugin on a media plane. Far ends are in the networks of `outgoing`. Audio is transcoded on the
+    /// threads of `audio`.
     pub fn new(
         config: &NoSipConfig,
         media: portunus_core::media::MediaPlane,
         outgoing: portunus_core::Networks,
+        audio: Option<portunus_core::audio::AudioThreads>,
     ) -> Self {
         let shared = Shared {
-            settings: Arc::new(config.calls(media, outgoing)),
+            settings: Arc::new(config.calls(media, outgoing, audio)),
             public: config.public,
         };
         NoSip {

@@ -19,7 +19,7 @@ const PACKAGE: &str = "janus.plugin.nosip";
 
 fn server_in(networks: Networks, config: NoSipConfig) -> TestServer {
     TestServer::with(CoreConfig::default(), |media| {
-        let nosip = NoSip::new(&config, media.clone(), networks);
+        let nosip = NoSip::new(&config, media.clone(), networks, None);
         vec![Arc::new(nosip) as Arc<dyn Plugin>]
     })
 }

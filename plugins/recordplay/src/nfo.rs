@@ -8,6 +8,11 @@ pub const MAX_NFO: usize = 64 << 10;
 /// The longest title and date that are taken from one, in characters.
 const MAX_TEXT: usize = 1_024;
 
+/// What is between the names of parts, and in no name.
+const BETWEEN: char = '/';
+/// What a line of parts has beside them, in bytes.
+const PARTS_LINE: usize = 16;
+
 /// A recording as its `.nfo` file describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Nfo {
@@ -34,6 +39,8 @@ pub struct MediaFiles {
     pub video: Option<String>,
     /// The file with the messages of data channels.
     pub data: Option<String>,
+    /// The files that a container goes on in: an addition to Janus, which leaves them out of account.
+    pub parts: Vec<String>,
 }
 
 /// Why a file describes no recording.
@@ -108,6 +115,14 @@ impl Nfo {
             "audio" => self.files.audio = file()?,
             "video" => self.files.video = file()?,
             "data" => self.files.data = file()?,
+            "parts" => {
+                for name in value.split(BETWEEN).filter(|name| !name.is_empty()) {
+                    if !is_file_name(name) {
+                        return Err(NfoError::File(name.to_owned()));
+                    }
+                    self.files.parts.push(name.to_owned());
+                }
+            }
             "key" => self.key = is_key(&value).then_some(value),
             _ => {}
         }
@@ -129,6 +144,21 @@ impl Nfo {
         if let Some(key) = &self.key {
             text.push_str(&format!("key = {key}\r\n"));
         }
+        let mut parts = String::new();
+        for part in &self.files.parts {
+            let part = escaped(part);
+            // The file has to stay one that is read.
+            if text.len() + parts.len() + part.len() + PARTS_LINE > MAX_NFO {
+                break;
+            }
+            if !parts.is_empty() {
+                parts.push(BETWEEN);
+            }
+            parts.push_str(&part);
+        }
+        if !parts.is_empty() {
+            text.push_str(&format!("parts = {parts}\r\n"));
+        }
         text
     }
 }
@@ -136,16 +166,24 @@ impl Nfo {
 impl MediaFiles {
     /// Those of which that is true.
     #[must_use]
-    pub fn only(self, is_so: impl Fn(&str) -> bool) -> Self {
+    pub fn only(mut self, is_so: impl Fn(&str) -> bool) -> Self {
+        self.parts.retain(|name| is_so(name));
         let only = |file: Option<String>| file.filter(|name| is_so(name));
         Self {
+            parts: self.parts,
             audio: only(self.audio),
             video: only(self.video),
             data: only(self.data),
         }
     }
 
-    /// What there is, with the word for it.
+    /// The names of all of them.
+    pub fn all(&self) -> impl Iterator<Item = &str> {
+        let parts = self.parts.iter().map(String::as_str);
+        self.named().map(|(_, name)| name).chain(parts)
+    }
+
+    /// What there is but parts, with the word for it.
     pub fn named(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let all = [
             ("audio", &self.audio),
@@ -260,13 +298,14 @@ mod tests {
             name in "[^\\p{Cc}\\p{Z}\\\\]([^\\p{Cc}\\\\]{0,40}[^\\p{Cc}\\p{Z}\\\\])?",
             is_private: bool,
             audio in "[a-z0-9;#-]{1,20}",
+            parts in proptest::collection::vec("[a-z0-9;#-]{1,20}", 0..5),
         ) {
             let nfo = Nfo {
                 id,
                 name,
                 date: "2026-01-31 10:00:00".to_owned(),
                 is_private,
-                files: MediaFiles { audio: Some(audio), ..MediaFiles::default() },
+                files: MediaFiles { audio: Some(audio), parts, ..MediaFiles::default() },
                 key: Some("0123456789abcdef0123456789ABCDEF".to_owned()),
             };
             prop_assert_eq!(Nfo::parse(nfo.to_text().as_bytes()), Ok(nfo));

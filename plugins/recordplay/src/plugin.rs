@@ -47,7 +47,10 @@ impl RecordPlay {
     pub async fn open(config: RecordPlayConfig, media: MediaPlane, recorder: &Recorder) -> Self {
         let all = recorder.folder().to_owned();
         let recorder = recorder.in_folder(&config.path);
-        let shelf = Arc::new(Shelf::new(recorder.folder().to_owned()));
+        let shelf = Arc::new(Shelf::new(
+            recorder.folder().to_owned(),
+            recorder.temporary(),
+        ));
         shelf.open().await;
         let shared = Shared {
             config,

@@ -63,12 +63,12 @@ impl Recorded {
     pub(crate) fn to_json(&self, serve: bool) -> Value {
         let Self { nfo, facts, .. } = self;
         let [audio, video, data] = facts.has;
-        let urls = nfo
-            .files
-            .named()
-            .fold(Object::new(), |urls, (medium, file)| {
-                urls.with(medium, format!("{BASE}{}/{}", self.key, encoded(file)))
-            });
+        let url = |file: &str| format!("{BASE}{}/{}", self.key, encoded(file));
+        let urls = nfo.files.named();
+        let urls = urls.fold(Object::new(), |urls, (medium, file)| {
+            urls.with(medium, url(file))
+        });
+        let parts: Vec<String> = nfo.files.parts.iter().map(|file| url(file)).collect();
         Object::new()
             .with("id", nfo.id)
             .with("is_private", nfo.is_private)
@@ -83,13 +83,16 @@ impl Recorded {
             .with_some("duration", facts.duration.map(millis))
             .with("bytes", facts.bytes)
             .with_some("urls", serve.then(|| Value::from(urls)))
+            .with_some(
+                "parts",
+                Some(parts).filter(|parts| serve && !parts.is_empty()),
+            )
             .into()
     }
 
     /// The file of this name, if it is one of its own.
     pub(crate) fn file(&self, folder: &Path, name: &str) -> Option<PathBuf> {
-        let mut named = self.nfo.files.named();
-        let is_own = named.any(|(_, file)| file == name);
+        let is_own = self.nfo.files.all().any(|file| file == name);
         is_own.then(|| find(folder, name).ok()).flatten()
     }
 }
@@ -101,7 +104,9 @@ impl Facts {
         let paths = all.map(path);
         let has = paths.each_ref().map(Option::is_some);
         let mut different: Vec<PathBuf> = Vec::new();
-        for path in paths.into_iter().flatten() {
+        let parts = files.parts.iter();
+        let parts = parts.filter_map(|name| find(folder, name).ok());
+        for path in paths.into_iter().flatten().chain(parts) {
             if !different.contains(&path) {
                 different.push(path);
             }
@@ -133,7 +138,8 @@ pub(crate) fn open(
     folder: &Path,
     files: &MediaFiles,
 ) -> Result<(Playback, Option<String>), FileError> {
-    let named: Vec<_> = files.named().collect();
+    let parts = files.parts.iter().map(|name| ("part", name.as_str()));
+    let named: Vec<_> = files.named().chain(parts).collect();
     let mut problems = Vec::new();
     let mut paths = Vec::new();
     for (medium, name) in &named {

@@ -1,6 +1,6 @@
 //! A client that is recorded: what is answered to its offers, and what becomes of it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chrono::Local;
 use portunus_core::record::{
@@ -57,6 +57,8 @@ pub(crate) struct Recorder {
     recording: JointRecording,
     /// The names of all files that it began with.
     names: Vec<String>,
+    /// The names of the files that are complete.
+    complete: Arc<Mutex<Vec<String>>>,
     /// The m-lines that are recorded.
     lines: Vec<(Kind, Mid)>,
     /// What the first answer has taken.
@@ -145,8 +147,15 @@ impl Plan {
             }),
             tracks: tracks(handle, &sent),
         };
-        let recording = shared.recorder.joint(&shared.media, spec)?;
+        let mut recording = shared.recorder.joint(&shared.media, spec)?;
+        let complete: Arc<Mutex<Vec<String>>> = Arc::default();
+        let told = Arc::clone(&complete);
+        recording.on_complete(move |completed| {
+            let name = completed.file.file_name().unwrap_or_default();
+            lock(&told).push(name.to_string_lossy().into_owned());
+        });
         Ok(Recorder {
+            complete,
             names: recording.file_names(),
             recording,
             lines: sent.iter().map(|line| (line.kind, line.mid)).collect(),
@@ -215,6 +224,7 @@ impl Recorder {
             audio: file(Kind::Audio),
             video: file(Kind::Video),
             data: file(Kind::Data),
+            parts: Vec::new(),
         };
         Nfo {
             files,
@@ -230,7 +240,7 @@ impl Recorder {
             Kind::Data => "data",
         };
         let own = format!("{}-{medium}.mjr", self.stem);
-        // Of a container that goes on in another file the first one is named. Ogg has sound only.
+        // Of a container that goes on in another file the first one is named, and others are its parts. Ogg has sound only.
         let has_it = |name: &&String| {
             !name.ends_with(".mjr") && (kind == Kind::Audio || !name.ends_with(".opus"))
         };
@@ -246,12 +256,27 @@ impl Recorder {
         let nfo = self.description();
         let outcome = self.recording.outcome();
         drop(self.recording);
+        let complete = self.complete;
         let ended = async move {
             // A file that could not be written to its end has what came before.
             let _ = outcome.ended().await;
+            let complete = std::mem::take(&mut *lock(&complete));
+            let mut nfo = nfo;
+            nfo.files.parts = parts(&nfo.files, complete);
+            nfo
         };
-        shared.shelf.finish(self.reserved, nfo, ended);
+        shared.shelf.finish(self.reserved, ended);
     }
+}
+
+/// What of the files that are complete a container goes on in.
+fn parts(files: &MediaFiles, complete: Vec<String>) -> Vec<String> {
+    let is_part = |name: &String| !name.ends_with(".mjr") && files.named().all(|it| it.1 != name);
+    complete.into_iter().filter(is_part).collect()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Taken {

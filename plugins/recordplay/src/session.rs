@@ -182,15 +182,21 @@ impl Session {
             }
             return;
         }
-        {
+        let is_on = {
             let inner = self.inner();
             match &inner.state {
                 State::Recording(recorder) if inner.turn == turn => {
                     let status = recorder_status(recorder);
                     self.push_result(Some(&transaction), status, Some(local));
+                    true
                 }
-                _ => return,
+                _ => false,
             }
+        };
+        if !is_on {
+            // It was ended while word was left of it.
+            self.shared.shelf.withdraw(described.id).await;
+            return;
         }
         self.notify("recording", Some(described.id));
         if let Err(error) = outcome.ended().await {
@@ -572,6 +578,7 @@ fn open_named(all: &std::path::Path, name: &str) -> Result<(Playback, Option<Str
                 audio: part("audio"),
                 video: part("video"),
                 data: part("data"),
+                parts: Vec::new(),
             }
         }
     };

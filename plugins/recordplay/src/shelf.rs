@@ -22,6 +22,12 @@ const MAX_RECORDINGS: usize = 10_000;
 /// What describes a recording that is being made: after a crash it becomes the description of what there is.
 const UNFINISHED: &str = "nfo.recording";
 
+/// What names of files end in that take the place of others.
+const ASIDE: &str = ".new";
+
+/// The files that a recording goes on in at most, which is what the recorder makes.
+const MAX_PARTS: u32 = 1_000;
+
 /// How long who asks for a list waits for recordings that are just ending.
 const SETTLES: Duration = Duration::from_secs(3);
 
@@ -29,6 +35,8 @@ const SETTLES: Duration = Duration::from_secs(3);
 #[derive(Debug)]
 pub(crate) struct Shelf {
     folder: PathBuf,
+    /// What names of files end in, behind a dot, while they are written.
+    temporary: String,
     entries: Mutex<Entries>,
     /// One at a time looks at the folder.
     scanning: tokio::sync::Mutex<()>,
@@ -65,9 +73,11 @@ impl Drop for Ending {
 }
 
 impl Shelf {
-    pub(crate) fn new(folder: PathBuf) -> Self {
+    /// The recordings of a folder, in which files that are being written end in `temporary`, if that is not empty.
+    pub(crate) fn new(folder: PathBuf, temporary: &str) -> Self {
         Self {
             folder,
+            temporary: temporary.to_owned(),
             entries: Mutex::default(),
             scanning: tokio::sync::Mutex::default(),
             ending: watch::Sender::new(0),
@@ -80,8 +90,8 @@ impl Shelf {
 
     /// Takes up what a server has left that was stopped or killed, and looks at the folder.
     pub(crate) async fn open(&self) {
-        let folder = self.folder.clone();
-        let _ = spawn_blocking(move || take_up(&folder)).await;
+        let (folder, temporary) = (self.folder.clone(), self.temporary.clone());
+        let _ = spawn_blocking(move || take_up(&folder, &temporary)).await;
         self.scan().await;
     }
 
@@ -158,18 +168,19 @@ impl Shelf {
         begun.await.map_err(io::Error::other)?
     }
 
-    /// A recording has ended, and can be played once `ended` has come true: its description is written, and it is listed.
+    /// A recording has ended, and can be played once `ended` has given its description, which is written then, and listed.
     pub(crate) fn finish(
         self: &Arc<Self>,
         reserved: Reserved,
-        nfo: Nfo,
-        ended: impl Future<Output = ()> + Send + 'static,
+        ended: impl Future<Output = Nfo> + Send + 'static,
     ) {
         self.ending.send_modify(|ending| *ending += 1);
         let ending = Ending(Arc::clone(self));
         tokio::spawn(async move {
-            ended.await;
+            let nfo = ended.await;
             let folder = ending.0.folder.clone();
+            // Who looks at the folder meanwhile sees it or does not, and the list is as that says.
+            let one = ending.0.scanning.lock().await;
             let added = spawn_blocking(move || add(&folder, nfo)).await;
             match added {
                 Ok(Ok(Some(recorded))) => {
@@ -180,9 +191,16 @@ impl Shelf {
                 Ok(Err(error)) => warn!(recording = reserved.id, %error, "cannot be listed"),
                 Err(_) => {}
             }
+            drop(one);
             drop(reserved);
             drop(ending);
         });
+    }
+
+    /// Nobody makes the recording any more that word was left of.
+    pub(crate) async fn withdraw(&self, id: u64) {
+        let path = unfinished(&self.folder, id);
+        let _ = spawn_blocking(move || fs::remove_file(path)).await;
     }
 
     fn entries(&self) -> MutexGuard<'_, Entries> {
@@ -212,18 +230,72 @@ fn add(folder: &Path, mut nfo: Nfo) -> io::Result<Option<Recorded>> {
     Ok(has_media.then(|| Recorded::look(folder, nfo)))
 }
 
-/// Describes recordings whose end the server did not see.
-fn take_up(folder: &Path) {
+/// Describes recordings whose end the server did not see, and puts away what is left of what was just being written.
+fn take_up(folder: &Path, temporary: &str) {
+    let described: BTreeSet<String> = entries_of(folder)
+        .filter(|entry| entry.path().extension().is_some_and(|it| it == "nfo"))
+        .filter_map(|entry| read_nfo(&entry.path()))
+        .flat_map(|nfo| nfo.files.all().map(str::to_owned).collect::<Vec<_>>())
+        .collect();
     for entry in entries_of(folder) {
-        let name = entry.file_name();
-        let is_unfinished = name.to_str().is_some_and(|name| name.ends_with(UNFINISHED));
-        let nfo = is_unfinished.then(|| read_nfo(&entry.path())).flatten();
-        if let Some(nfo) = nfo {
+        let (name, path) = (entry.file_name(), entry.path());
+        let name = name.to_str().unwrap_or_default();
+        let of_nfo = name.strip_suffix(ASIDE);
+        if of_nfo.is_some_and(|name| name.ends_with(".nfo") || name.ends_with(UNFINISHED)) {
+            let _ = fs::remove_file(&path);
+            continue;
+        }
+        let nfo = name.ends_with(UNFINISHED).then(|| read_nfo(&path));
+        if let Some(mut nfo) = nfo.flatten() {
             info!(recording = nfo.id, "the server did not see its end");
+            let is_other = |name: &str| described.contains(name);
+            nfo.files.parts = parts_of(folder, temporary, &nfo, is_other);
+            for name in nfo.files.all() {
+                complete_name(folder, temporary, name);
+            }
             if let Err(error) = add(folder, nfo) {
                 warn!(%error, "a recording cannot be listed");
             }
         }
+    }
+}
+
+/// The files that a container goes on in, but for those of others.
+fn parts_of(
+    folder: &Path,
+    temporary: &str,
+    nfo: &Nfo,
+    is_other: impl Fn(&str) -> bool,
+) -> Vec<String> {
+    const EXTENSIONS: [&str; 3] = ["webm", "mkv", "mp4"];
+    let mut containers = nfo.files.named().filter_map(|(_, name)| {
+        let (stem, extension) = name.rsplit_once('.')?;
+        EXTENSIONS.contains(&extension).then_some(stem)
+    });
+    let Some(stem) = containers.next() else {
+        return Vec::new();
+    };
+    let is_there = |name: &String| {
+        let named = [name.clone(), format!("{name}.{temporary}")];
+        !is_other(name) && named.iter().any(|name| find(folder, name).is_ok())
+    };
+    let parts = (2..MAX_PARTS).map_while(|number| {
+        let names = EXTENSIONS.iter();
+        let mut names = names.map(|extension| format!("{stem}-{number}.{extension}"));
+        names.find(is_there)
+    });
+    parts.collect()
+}
+
+/// Gives a file its name that was being written when the server ended.
+fn complete_name(folder: &Path, temporary: &str, name: &str) {
+    let aside = format!("{name}.{temporary}");
+    if !temporary.is_empty()
+        && find(folder, name).is_err()
+        && let Ok(path) = find(folder, &aside)
+        && let Err(error) = fs::rename(path, folder.join(name))
+    {
+        warn!(file = name, %error, "what was being recorded cannot be named");
     }
 }
 

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
-
 use portunus_core::equal_in_constant_time;
 use portunus_sip::agent::{AccountId, CallId};
 use portunus_sip::message::Uri;
+use tokio::time::Instant;
 
 use crate::page::{PageId, RegistrationStatus};
 

@@ -2,12 +2,11 @@
 
 use std::time::SystemTime;
 
-use tokio::time::Instant;
-
 use portunus_core::Object;
 use portunus_sip::agent::{AccountId, CallId};
 use portunus_sip::dialog::DialogId;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::media::CallSide;
 use crate::page::PageId;

@@ -2,12 +2,11 @@
 
 use std::time::SystemTime;
 
-use tokio::time::Instant;
-
 use portunus_core::{Fields, JsepKind, Message, Object};
 use portunus_sip::agent::{AccountId, CallId, Command};
 use portunus_sip::dialog::DialogId;
 use portunus_sip::message::StatusCode;
+use tokio::time::Instant;
 
 use crate::call::{Call, End, Ending};
 use crate::calling::{description, sdp_body, without_data};
@@ -83,7 +82,8 @@ impl Phones {
             caller.invite.sender().uri.to_owned(),
         );
         call.offerless = sdp.is_none();
-        call.displayname = Some(caller.invite.sender().display.to_owned());
+        let displayname = caller.invite.sender().display;
+        call.displayname = Some(displayname.to_owned()).filter(|name| !name.is_empty());
         call.caller = Some(Box::new(caller));
         call.note_dialog(dialog);
         self.calls.insert(id, call);
@@ -383,8 +383,10 @@ impl Phones {
                 .with("event", "declining")
                 .with("code", code)
                 .with_some("call_id", page.call_id());
-            page.reply(&message.transaction, declining.clone(), None);
-            self.notify(page, || declining);
+            page.reply(&message.transaction, declining, None);
+            self.notify(page, || {
+                Object::new().with("event", "declined").with("code", code)
+            });
         }
         let ending = Ending::new(code, phrase(code));
         if is_moving || self.rings_elsewhere(me, id) {
@@ -445,10 +447,11 @@ impl Phones {
 pub(crate) fn declining_code(fields: Fields<'_>) -> Result<u16, Refusal> {
     Ok(match fields.integer("code")? {
         None => 603,
-        Some(code) => match u16::try_from(code) {
-            Ok(code @ 400..=699) => code,
-            _ => 486,
-        },
+        Some(code) => {
+            let code = u16::try_from(code).ok();
+            code.filter(|code| (400..=699).contains(code))
+                .unwrap_or(486)
+        }
     })
 }
 

@@ -192,6 +192,7 @@ impl Phones {
             return;
         }
         let is_ringing = matches!(code, 180 | 183);
+        let mut has_media = false;
         let sdp = message.sdp().filter(|_| is_ringing);
         match (sdp, side.media.as_mut()) {
             (Some(sdp), Some(media)) => match media.peer_answered(&sdp) {
@@ -205,6 +206,7 @@ impl Phones {
                             .with_some("headers", headers)
                             .with_some("isfocus", message.is_focus().then_some(true));
                         page.tell(progress, Some(jsep));
+                        has_media = true;
                     }
                 }
                 Err(fault) => {
@@ -222,9 +224,8 @@ impl Phones {
         }
         let proceeding = Object::new().with("event", "proceeding").with("code", code);
         page.tell(proceeding, None);
-        self.notify_of(me, || {
-            Object::new().with("event", "proceeding").with("code", code)
-        });
+        let event = if has_media { "progress" } else { "proceeding" };
+        self.notify_of(me, || Object::new().with("event", event).with("code", code));
     }
 
     /// The peer has accepted.

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
-
 use portunus_core::{Fields, Message, Object};
 use portunus_sip::agent::{CallId, Cause, Command, ExtraHeaders};
 use portunus_sip::message::StatusCode;
+use tokio::time::Instant;
 
 use crate::call::{End, Ending};
 use crate::headers;
@@ -82,6 +81,12 @@ impl Phones {
         if status == CallStatus::Closing {
             return;
         }
+        if status.is_in_call() && !is_moving && self.park(me, id) {
+            return;
+        }
+        let Some(page) = self.page(me) else {
+            return;
+        };
         // Without transaction, unlike all others.
         let hangingup = page
             .data()
@@ -206,6 +211,12 @@ impl Phones {
         self.leaving.retain(|(_, page)| *page != me);
         self.leave_call(me);
         for helper in self.helpers(me) {
+            // Its account goes with this page, so its call waits from now on.
+            let side = self.page(helper).and_then(|page| page.call.as_ref());
+            let talks = side.filter(|side| side.status.is_in_call() && !side.moving);
+            if let Some(id) = talks.map(|side| side.id) {
+                self.park(helper, id);
+            }
             if let Some(helper) = self.page(helper) {
                 helper.handle.end();
             }
@@ -223,12 +234,12 @@ impl Phones {
             return;
         };
         let (id, status, is_moving) = (side.id, side.status, side.moving);
-        if is_moving {
+        if is_moving || (status == CallStatus::Invited && self.rings_elsewhere(me, id)) {
             self.let_go(me, &End::default());
-        } else if status == CallStatus::Invited && self.rings_elsewhere(me, id) {
-            self.let_go(me, &End::default());
-        } else if status.is_in_call() && self.park(me, id) {
-        } else if status != CallStatus::Closing {
+            return;
+        }
+        let is_parked = status.is_in_call() && self.park(me, id);
+        if !is_parked && status != CallStatus::Closing {
             let unavailable = Ending::new(480, StatusCode::TEMPORARILY_UNAVAILABLE.reason());
             let ending = match status {
                 CallStatus::Inviting => Ending::cancelled(),

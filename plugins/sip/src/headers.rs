@@ -77,10 +77,6 @@ impl Prefixes {
             .collect();
         Some(Value::Object(picked))
     }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
 }
 
 #[cfg(test)]

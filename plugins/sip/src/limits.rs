@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use tokio::time::Instant;
-
 use portunus_core::ClientAddress;
+use tokio::time::Instant;
 
 use crate::config::SipConfig;
 use crate::refusal::Refusal;

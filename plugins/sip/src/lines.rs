@@ -3,13 +3,12 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use tokio::time::Instant;
-
 use portunus_core::{Fields, JsepKind, Message, Object};
 use portunus_sip::agent::{AccountId, CallId};
 use serde_json::Value;
+use tokio::time::Instant;
 
-use crate::account::Parked;
+use crate::account::{Account, Parked};
 use crate::call::{Call, End, Ending};
 use crate::calling::description;
 use crate::media::Fault;
@@ -109,31 +108,34 @@ impl Phones {
         (!calls.is_empty()).then_some(Value::Array(calls))
     }
 
-    /// The page of a call is gone: the call waits for another one, if the page wanted that. Whether it does.
+    /// The page of a call is gone, or its connection: the call waits for another one, if the page wanted that. Whether it does.
     pub(crate) fn park(&mut self, me: PageId, id: CallId) -> bool {
         let grace = self.config.reconnect_grace;
-        let account = self.account_of(me).map(|account| account.id);
-        let Some(page) = self.page_mut(me).filter(|page| page.lines) else {
+        let is_registered = |account: &&Account| account.status == RegistrationStatus::Registered;
+        let account = self.account_of(me).filter(is_registered).map(|it| it.id);
+        // One that was not accepted yet ends with its page.
+        let has_begun = self.calls.get(&id).is_some_and(|call| call.since.is_some());
+        let Some(account) = account.filter(|_| has_begun && !grace.is_zero()) else {
             return false;
         };
-        let is_registered = page.registration == RegistrationStatus::Registered;
-        let side = page.call.take();
-        let (Some(account), Some(mut side)) = (account.filter(|_| is_registered), side) else {
-            return false;
-        };
-        let Some(media) = side.media.as_mut().filter(|_| !grace.is_zero()) else {
-            page.call = Some(side);
+        let page = self.page_mut(me).filter(|page| page.lines);
+        let side = page.and_then(|page| page.call.as_mut());
+        let Some(mut media) = side.and_then(|side| side.media.take()) else {
             return false;
         };
         media.leave();
+        // Whoever is still there hears that it has the call no longer, and may move it back.
+        let parked = End::of(Ending::new(200, "Waiting to be resumed"));
+        self.finish(me, id, &parked);
         if let Some(call) = self.calls.get_mut(&id) {
-            call.pages.clear();
-            call.parked = side.media.take();
+            call.pages.retain(|page| *page != me);
+            call.parked = Some(media);
         }
         if let Some(account) = self.accounts.get_mut(&account) {
             let until = Instant::now() + grace;
             account.parked.push(Parked { call: id, until });
         }
+        self.tell_lines(account);
         true
     }
 

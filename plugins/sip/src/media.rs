@@ -8,6 +8,7 @@ use portunus_call::{
     CallError, CallMedia, CallNews, CallSettings, PlainError, RecordingRequest, ResolvedForward,
     SrtpPolicy, Suite,
 };
+use portunus_core::audio::AudioThreads;
 use portunus_core::media::MediaPlane;
 use portunus_core::sdp::plain::{FarSession, PlainSession};
 use portunus_core::sdp::{Direction, Kind};
@@ -37,7 +38,7 @@ impl MediaContext {
     /// What the configuration says of media; news of them come by what is returned. `sip` is the address that SIP is bound to.
     pub(crate) fn new(
         config: &SipConfig,
-        media: MediaPlane,
+        (media, audio): (MediaPlane, Option<AudioThreads>),
         sip: Option<IpAddr>,
     ) -> (Self, mpsc::Receiver<(MediaKey, CallNews)>) {
         let address = config.media_address().or(sip);
@@ -54,6 +55,7 @@ impl MediaContext {
             networks: config.outgoing.clone(),
             one_of_each: true,
             transcodes: config.transcoding,
+            audio,
             silence: None,
             hears_client: false,
         };
@@ -250,13 +252,18 @@ impl CallSide {
 
     /// The peer has answered; gives what the page is answered, if it waits for that.
     pub(crate) fn peer_answered(&mut self, sdp: &str) -> Result<Option<LocalJsep>, Fault> {
-        if !self.client_waits {
-            self.media.accept_answer_alone(sdp, self.srtp)?;
-            return Ok(None);
-        }
-        let answered = self.media.accept_answer(sdp, self.srtp)?;
+        let jsep = match self.client_waits {
+            true => Some(self.media.accept_answer(sdp, self.srtp)?.jsep),
+            false => {
+                self.media.accept_answer_alone(sdp, self.srtp)?;
+                None
+            }
+        };
         self.client_waits = false;
-        Ok(Some(answered.jsep))
+        match self.media.agreed().is_empty() {
+            true => Err(Fault::NothingInCommon),
+            false => Ok(jsep),
+        }
     }
 
     /// The page has answered the peer's offer.

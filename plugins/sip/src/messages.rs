@@ -215,8 +215,7 @@ impl Phones {
 }
 
 fn is_media_control(content_type: &str) -> bool {
-    let kind = content_type.split(';').next().unwrap_or_default().trim();
-    kind.eq_ignore_ascii_case("application/media_control+xml")
+    content_type.eq_ignore_ascii_case("application/media_control+xml")
 }
 
 /// A body of a client's; its type has to fit a line.

@@ -233,11 +233,6 @@ impl Page {
         self.call.as_ref().map(|call| call.call_id.as_str())
     }
 
-    /// Its call, if both sides have agreed to talk.
-    pub(crate) fn talking(&mut self) -> Option<&mut PageCall> {
-        self.call.as_mut().filter(|call| call.status.is_in_call())
-    }
-
     /// Answers a request.
     pub(crate) fn reply(&self, transaction: &str, result: Object, jsep: Option<LocalJsep>) {
         let data = self.data().with("result", result);

@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
-use tokio::time::Instant;
 
 use portunus_core::{Handle, Object};
 use portunus_sip::agent::{AccountId, CallId, Command, ReferId, RequestId, SubscriptionId};
 use rand::Rng;
 use rand::distr::Alphanumeric;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::account::{Account, Parked};
 use crate::call::Call;
@@ -41,7 +41,7 @@ pub(crate) struct Phones {
     pub(crate) messages: HashMap<RequestId, (PageId, Option<String>)>,
     pub(crate) subscriptions: HashMap<SubscriptionId, Subscription>,
     /// Pages that wait for the end of their account.
-    pub(crate) leaving: Vec<(Option<AccountId>, PageId)>,
+    pub(crate) leaving: Vec<(AccountId, PageId)>,
     /// Transfers that peers have asked for.
     pub(crate) transfers: HashMap<u32, Transfer>,
     next: u64,

@@ -1,16 +1,15 @@
 //! The plugin, and what its handles share.
 
-use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
-
-use tokio::time::Instant;
+use std::{fmt, io};
 
 use portunus_call::CallNews;
 use portunus_core::{ConfiguredPlugin, Handle, Plugin, PluginContext, PluginHandle, PluginInfo};
 use portunus_sip::agent::AgentEvent;
 use portunus_sip::net::{Endpoint, StartError};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use crate::attached::Attached;
 use crate::config::SipConfig;
@@ -21,6 +20,12 @@ use crate::trunk::{Switchboard, Trunks};
 /// The plugin, with its SIP stack.
 pub struct Sip {
     shared: Arc<Shared>,
+}
+
+impl fmt::Debug for Sip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sip").finish_non_exhaustive()
+    }
 }
 
 /// What all handles of the plugin share.
@@ -79,7 +84,8 @@ impl Sip {
         for listen in endpoint.listening() {
             tracing::info!("SIP at {}/{}", listen.address, listen.transport.param());
         }
-        let (media, news) = MediaContext::new(&config, media, config.local_ip);
+        let (media, news) =
+            MediaContext::new(&config, (media, Some(audio.clone())), config.local_ip);
         let commands: Commands = Arc::new(move |command| endpoint.command(command));
         let trunks = match config.trunks.is_empty() {
             true => None,

@@ -189,7 +189,7 @@ fn is_line(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
     use serde_json::{Value, json};
 
     use super::*;

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
-
 use portunus_core::{Fields, Message, Object, Right};
 use portunus_sip::agent::{AccountId, Command};
+use tokio::time::Instant;
 
 use crate::account::{Account, AccountSpec};
 use crate::page::{PageId, RegistrationStatus, Role};
@@ -303,11 +302,10 @@ impl Phones {
             }
         }
         let user = self.account_of(me).map(|account| account.spec.user.clone());
-        if self.leave_account(me) {
+        match id.filter(|_| self.leave_account(me)) {
             // The registrar's answer is waited for.
-            self.leaving.push((id, me));
-        } else {
-            self.tell_unregistered(me, user, None);
+            Some(id) => self.leaving.push((id, me)),
+            None => self.tell_unregistered(me, user, None),
         }
         Ok(())
     }
@@ -416,7 +414,7 @@ impl Phones {
     fn account_is_gone(&mut self, id: AccountId, user: Option<String>, message: Option<&Seen>) {
         let waiting: Vec<PageId> = self
             .leaving
-            .extract_if(.., |(account, _)| *account == Some(id))
+            .extract_if(.., |(account, _)| *account == id)
             .map(|(_, page)| page)
             .collect();
         for page in waiting {

@@ -88,16 +88,16 @@ impl Seen {
 
     /// The session description; none if the body is something else.
     pub(crate) fn sdp(&self) -> Option<String> {
-        let is_sdp = self.content_type().is_none_or(|kind| {
-            let kind = kind.split(';').next().unwrap_or_default();
-            kind.trim().eq_ignore_ascii_case("application/sdp")
-        });
+        let is_sdp = self
+            .content_type()
+            .is_none_or(|kind| kind.eq_ignore_ascii_case("application/sdp"));
         self.body().filter(|_| is_sdp)
     }
 
-    /// Content-Type.
+    /// Content-Type without its parameters, as clients know it.
     pub(crate) fn content_type(&self) -> Option<&str> {
-        self.header("Content-Type")
+        let value = self.header("Content-Type")?;
+        Some(value.split(';').next().unwrap_or_default().trim())
     }
 
     /// The member `headers` of an event for a page that wants to see these; none if it wants none.

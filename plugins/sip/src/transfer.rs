@@ -1,12 +1,12 @@
 //! Transfers: those that a page asks its peer for, and those that peers ask us for.
 
+use std::fmt::Write;
 use std::time::Duration;
-
-use tokio::time::Instant;
 
 use portunus_core::{Fields, Message, Object};
 use portunus_sip::agent::{AccountId, CallId, Command, ReferId, RequestId};
 use portunus_sip::message::{Method, Uri};
+use tokio::time::Instant;
 
 use crate::called::declining_code;
 use crate::page::PageId;
@@ -265,7 +265,7 @@ fn escaped(text: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"-_.!~*'()".contains(&byte) {
             escaped.push(char::from(byte));
         } else {
-            escaped.push_str(&format!("%{byte:02X}"));
+            let _ = write!(escaped, "%{byte:02X}");
         }
     }
     escaped

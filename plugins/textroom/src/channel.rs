@@ -59,13 +59,13 @@ impl Guest {
     pub(crate) fn take(&mut self, payload: &DataPayload) {
         let text = match payload {
             DataPayload::Text(text) => text,
-            DataPayload::Binary(_) => return self.shared.surroundings.tally.ignored.add(1),
+            DataPayload::Binary(_) => return self.shared.surroundings.tally.ignored.add(),
         };
         if let Err(refusal) = self.admit(text.len()) {
             return self.refuse(text, &refusal);
         }
         let Ok(message) = serde_json::from_str(text) else {
-            return self.shared.surroundings.tally.ignored.add(1);
+            return self.shared.surroundings.tally.ignored.add();
         };
         match Request::read(message) {
             Ok(request) => self.answer(&request),
@@ -100,13 +100,13 @@ impl Guest {
         let most = self.shared.intake.longest;
         let tally = &self.shared.surroundings.tally;
         if !self.messages.fits(1, now) || !self.bytes.fits(size.min(most), now) {
-            tally.too_fast.add(1);
+            tally.too_fast.add();
             return Err(Refusal::TooFast);
         }
         self.messages.take(1, now);
         self.bytes.take(size.min(most), now);
         if size > most {
-            tally.too_long.add(1);
+            tally.too_long.add();
             return Err(Refusal::LongMessage { size, most });
         }
         Ok(())

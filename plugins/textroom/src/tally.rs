@@ -1,22 +1,6 @@
 //! What the plugin counts, for metrics.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use portunus_core::PluginCounter;
-
-/// A count.
-#[derive(Debug, Default)]
-pub(crate) struct Count(AtomicU64);
-
-impl Count {
-    pub(crate) fn add(&self, amount: u64) {
-        self.0.fetch_add(amount, Ordering::Relaxed);
-    }
-
-    pub(crate) fn value(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
+use portunus_core::{Count, PluginCounter};
 
 /// All counts since the start.
 #[derive(Debug, Default)]
@@ -34,11 +18,7 @@ pub(crate) struct Tally {
 
 impl Tally {
     pub(crate) fn counters(&self) -> Vec<PluginCounter> {
-        let counter = |name, help, count: &Count| PluginCounter {
-            name,
-            help,
-            value: count.value(),
-        };
+        let counter = PluginCounter::of;
         vec![
             counter(
                 "messages",

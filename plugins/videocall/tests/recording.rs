@@ -85,3 +85,36 @@ async fn each_side_is_recorded_on_its_own_until_the_call_ends() {
     assert!(folder.path().join(name).exists());
     assert!(server.requested().outlets.is_empty());
 }
+
+#[tokio::test]
+async fn a_user_says_what_files_are_like() {
+    let folder = tempfile::tempdir().unwrap();
+    let recorder = Recorder::new(RecorderConfig {
+        dir: Some(folder.path().to_owned()),
+        ..RecorderConfig::default()
+    });
+    let plugins = vec![Arc::new(VideoCall::default()) as _];
+    let server = TestServer::recording(recorder.clone(), CoreConfig::default(), plugins);
+    let (mut al, mut bo) = (user(&server, "al").await, user(&server, "bo").await);
+    let call = json!({ "request": "call", "username": "bo" });
+    result(&mut al, call, Some(jsep("offer", "alal", &LINES))).await;
+    bo.event_with_jsep().await;
+    let answer = Some(jsep("answer", "bobo", &LINES));
+    result(&mut bo, json!({ "request": "accept" }), answer).await;
+    al.event_with_jsep().await;
+    for wrong in [json!("avi"), json!(5)] {
+        let body = json!({ "request": "set", "record": true, "record_format": wrong });
+        al.message(body, None).await;
+        assert_eq!(al.event().await["error_code"], 474);
+        assert_eq!(recording(&server, &al).await, Value::Null);
+    }
+    let body =
+        json!({ "request": "set", "record": true, "filename": "a", "record_format": "webm" });
+    assert_eq!(result(&mut al, body, None).await, json!({ "event": "set" }));
+    assert_eq!(
+        recording(&server, &al).await,
+        json!({ "files": ["a.webm"] })
+    );
+    result(&mut al, json!({ "request": "hangup" }), None).await;
+    recorder.finished().await;
+}

@@ -1,8 +1,6 @@
 //! What the plugin counts.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-use portunus_core::PluginCounter;
+use portunus_core::{Count, PluginCounter};
 
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
@@ -16,22 +14,9 @@ pub(crate) struct Counts {
     pub(crate) refused: Count,
 }
 
-#[derive(Debug, Default)]
-pub(crate) struct Count(AtomicU64);
-
-impl Count {
-    pub(crate) fn add(&self) {
-        self.0.fetch_add(1, Relaxed);
-    }
-}
-
 impl Counts {
     pub(crate) fn counters(&self) -> Vec<PluginCounter> {
-        let counter = |name, help, count: &Count| PluginCounter {
-            name,
-            help,
-            value: count.0.load(Relaxed),
-        };
+        let counter = PluginCounter::of;
         vec![
             counter("messages", "Messages that were begun.", &self.begun),
             counter(

@@ -94,7 +94,7 @@ impl Sipp {
     }
 
     /// All of its scenario has come to pass.
-    async fn is_content(mut self) {
+    async fn ends_content(mut self) {
         let status = timeout(Duration::from_secs(45), self.child.wait()).await;
         let status = status.expect("the end of sipp").unwrap();
         assert!(status.success(), "sipp: {status}");
@@ -182,7 +182,7 @@ async fn a_page_calls_a_telephone() {
     let (server, _watcher, _) = server().await;
     let mut page = page(&server).await;
     for transport in ["u1", "t1"] {
-        let phone = Sipp::play("answers", &["-t", transport]);
+        let phone = Sipp::play("held", &["-t", transport]);
         let phone = match transport {
             "u1" => phone.listens().await,
             _ => phone,
@@ -208,24 +208,21 @@ async fn a_page_calls_a_telephone() {
         }
         let uri = format!("sip:echo@127.0.0.1:{}{more}", phone.port);
         let _peer = call(&mut page, &uri, json!({})).await;
-        for (request, event) in [("hold", "holding"), ("unhold", "resuming")] {
-            // A change may still be under way: then nothing is answered.
-            let answered = async {
-                loop {
-                    page.message(json!({ "request": request }), None).await;
-                    let told = timeout(Duration::from_millis(300), result(&mut page, event)).await;
-                    if told.is_ok() {
-                        break;
-                    }
-                }
-            };
-            timeout(Duration::from_secs(20), answered)
-                .await
-                .expect("an answer");
-        }
         page.message(json!({ "request": "dtmf_info", "digit": "5" }), None)
             .await;
         result(&mut page, "dtmfsent").await;
+        for (request, event) in [("hold", "holding"), ("unhold", "resuming")] {
+            page.message(json!({ "request": request }), None).await;
+            result(&mut page, event).await;
+            let is_made = async {
+                while server.state(&page).await["call_status"] != "incall" {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            };
+            timeout(Duration::from_secs(20), is_made)
+                .await
+                .expect("an answer");
+        }
         page.message(json!({ "request": "hangup" }), None).await;
         result(&mut page, "hangingup").await;
         let hangup = result(&mut page, "hangup").await;
@@ -234,7 +231,7 @@ async fn a_page_calls_a_telephone() {
             hangup,
             &json!({ "event": "hangup", "code": 200, "reason": "to BYE" })
         );
-        phone.is_content().await;
+        phone.ends_content().await;
     }
 }
 
@@ -269,7 +266,7 @@ async fn a_telephone_calls_a_page() {
         let hangup = &hangup["plugindata"]["data"]["result"];
         let expected = json!({ "event": "hangup", "code": 200, "reason": "Session Terminated" });
         assert_eq!(hangup, &expected);
-        phone.is_content().await;
+        phone.ends_content().await;
     }
 }
 

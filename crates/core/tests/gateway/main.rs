@@ -14,6 +14,7 @@ mod internal;
 mod jwt;
 mod peers;
 mod polling;
+mod recorded;
 mod server;
 mod sessions;
 mod sharing;

@@ -178,6 +178,15 @@ impl Room {
         }
     }
 
+    /// Says whether anybody takes what a participant hears, as it is unless told otherwise: else nothing is encoded for it. Who is not
+    /// in the room is ignored.
+    pub fn set_hearing(&mut self, id: ParticipantId, hearing: bool) {
+        if let Some(participant) = self.participant_mut(id) {
+            participant.unsettled |=
+                std::mem::replace(&mut participant.hearing, hearing) != hearing;
+        }
+    }
+
     /// Lets a participant go. Its sound fades out; of what it hears nothing more is told.
     pub fn leave(&mut self, id: ParticipantId) {
         let Some(place) = self.places.remove(&id) else {

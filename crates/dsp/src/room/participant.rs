@@ -19,6 +19,8 @@ pub(super) struct Participant {
     pub(super) id: ParticipantId,
     pub(super) options: ParticipantOptions,
     pub(super) connected: bool,
+    /// Somebody takes what it hears.
+    pub(super) hearing: bool,
     pub(super) talk: TalkWindow,
     /// The level of the last packet that told one.
     pub(super) level: u8,
@@ -39,6 +41,7 @@ impl Participant {
             id,
             options,
             connected: false,
+            hearing: true,
             talk: TalkWindow::default(),
             level: SILENCE,
             input: None,
@@ -73,7 +76,7 @@ impl Participant {
     }
 
     pub(super) fn listens(&self) -> bool {
-        self.connected && !self.options.suspended
+        self.connected && self.hearing && !self.options.suspended
     }
 
     pub(super) fn push(

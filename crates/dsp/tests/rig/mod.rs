@@ -13,7 +13,7 @@ use std::time::Instant;
 use portunus_dsp::{
     AnnouncementId, AnnouncementState, AudioCodec, Channels, Content, Encoding, FRAME, Format,
     IncomingPacket, MixId, Output, ParticipantId, ParticipantOptions, Room, RoomOptions,
-    SampleRate, g711, level,
+    SampleRate, g711, g722, level,
 };
 
 pub const MONO_16: Format = Format {
@@ -171,6 +171,7 @@ pub fn amount(sound: &[f32], rate: SampleRate, hertz: f32) -> f32 {
 pub enum Way {
     Opus(opusic_c::Encoder),
     G711(g711::Law),
+    G722(Box<g722::Encoder>),
 }
 
 /// A packet that was heard.
@@ -251,6 +252,7 @@ pub struct Rig {
     pub now: Instant,
     senders: HashMap<ParticipantId, (Way, u64)>,
     ears: HashMap<ParticipantId, opusic_c::Decoder>,
+    wide_ears: HashMap<ParticipantId, g722::Decoder>,
     /// What each has heard.
     pub heard: HashMap<ParticipantId, Vec<f32>>,
     pub levels: bool,
@@ -267,6 +269,7 @@ impl Rig {
             now: Instant::now(),
             senders: HashMap::new(),
             ears: HashMap::new(),
+            wide_ears: HashMap::new(),
             heard: HashMap::new(),
             levels: true,
             threads: None,
@@ -319,6 +322,10 @@ impl Rig {
             }
             Way::G711(law) => {
                 g711::encode(*law, sound, &mut payload);
+                160
+            }
+            Way::G722(encoder) => {
+                encoder.encode(sound, &mut payload);
                 160
             }
         };
@@ -376,6 +383,10 @@ impl Rig {
                 AudioCodec::Pcma | AudioCodec::Pcmu => {
                     let law = g711::Law::of(codec).expect("a law");
                     g711::decode(law, &packet.expect("a packet").payload, heard);
+                }
+                AudioCodec::G722 => {
+                    let ear = self.wide_ears.entry(*id).or_default();
+                    ear.decode(&packet.expect("a packet").payload, heard);
                 }
             }
         }

@@ -190,6 +190,11 @@ impl Assembler {
         self.started.map(duration)
     }
 
+    /// What a track is in the part that is being written, or has just begun.
+    pub fn setup(&self, track: usize) -> Option<&TrackSetup> {
+        self.parts.get(track)?.setup.as_ref()
+    }
+
     /// What became of a track so far.
     pub fn stats(&self, track: usize) -> TrackStats {
         let Some(of) = self.tracks.get(track) else {

@@ -35,9 +35,12 @@ pub fn to_container(
         converted: Converted::default(),
         end: Duration::ZERO,
     };
-    let assembled = assemble(recordings, progress, &mut |started, step| {
-        part.step(started, step)
-    })?;
+    let assembled = assemble(
+        recordings,
+        Some(container),
+        progress,
+        &mut |started, step| part.step(started, step),
+    )?;
     part.finish()?;
     if part.converted.frames == 0 {
         return Err(ConvertError::Nothing("frame that could be decoded"));

@@ -10,7 +10,7 @@ use portunus_rtp::{Header, Pt, SeqNo};
 
 use super::{ConvertError, Recordings};
 use crate::assemble::{Arrived, Assembler, Coded, Note, Plan, PlannedTrack, Step, StreamKey};
-use crate::container::Rotation;
+use crate::container::{Container, Rotation};
 use crate::mjr::{Info, Medium};
 use crate::playback::Unwrap;
 use crate::track::Codec;
@@ -31,9 +31,10 @@ pub struct Assembled {
 
 /// Makes frames of all sound and pictures. `each` is told what is to be done, with the time at which the file begins, since
 /// [`Recordings::started`]; `progress` how much is read, from 0 to 1. Tracks are numbered in the order of the recordings; data
-/// are left out.
+/// are left out. `container` is what it is for, if it is for one.
 pub fn assemble(
     recordings: &mut Recordings,
+    container: Option<Container>,
     progress: &mut dyn FnMut(f32),
     each: &mut dyn FnMut(Duration, Step<'_>) -> Result<(), ConvertError>,
 ) -> Result<Assembled, ConvertError> {
@@ -47,6 +48,7 @@ pub fn assemble(
     let count = planned.len();
     let mut assembler = Assembler::new(Plan {
         tracks: planned,
+        split_on_size: container.is_some_and(Container::has_one_size),
         ..Plan::default()
     });
     let mut assembled = Assembled::default();

@@ -53,7 +53,7 @@ pub fn to_ogg_opus(
         ..Converted::default()
     };
     let mut writer = OggOpusWriter::new(out, SERIAL, &OpusHead::default(), &tags)?;
-    let assembled = assemble(recordings, progress, &mut |_, step| {
+    let assembled = assemble(recordings, None, progress, &mut |_, step| {
         let Step::Frame(frame) = step else {
             return Ok(());
         };

@@ -5,13 +5,19 @@ mod fragments;
 mod input;
 mod mp4;
 mod ogg;
+mod parts;
 mod pcm;
 mod sample_table;
 mod webm;
 
 use std::fmt::Debug;
+use std::fs::File;
+use std::path::Path;
+
+use portunus_rtp::packetize::PayloadFormat;
 
 pub(crate) use input::Input;
+pub(crate) use parts::InParts;
 pub(crate) use webm::{decode as decode_element, read_header as read_element_header};
 
 use crate::opus::{OpusTime, packet_duration};
@@ -34,6 +40,8 @@ pub(crate) struct Frame {
     pub duration: Nanos,
     /// Decoding can begin here.
     pub keyframe: bool,
+    /// What the form of the track's frames is from here on, if that is another than before.
+    pub format: Option<PayloadFormat>,
     pub data: Vec<u8>,
 }
 
@@ -51,6 +59,17 @@ pub(crate) trait Demux: Send + Debug {
 
     /// How long the file lasts, if it says so.
     fn duration(&self) -> Option<Nanos>;
+}
+
+/// Opens a file. The name's end tells raw G.711 from the rest.
+pub(crate) fn open_path(path: &Path, options: &OpenOptions) -> Result<Box<dyn Demux>, FileError> {
+    // Opening a pipe would wait for its other end.
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(FileError::NotAFile);
+    }
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    let input = Input::new(Box::new(File::open(path)?))?;
+    open(input, extension.unwrap_or_default(), options)
 }
 
 /// Finds out what the file is: raw G.711 by its name, anything else by what it begins with.

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use portunus_rtp::codec::VideoCodec;
 
-use crate::demux::{Input, Nanos};
+use crate::demux::{InParts, Input, Nanos};
 use crate::mjr::{Info, Medium};
 use crate::track::{Kind, Track};
 use crate::{FileError, MediaFile, OpenOptions, Play, Sent, TimedPacket};
@@ -27,6 +27,13 @@ use track::{RecordedTrack, Redundancy, nanos};
 
 /// Recordings whose beginnings are further apart than this were not made together: their clocks were not set.
 const APART: Duration = Duration::from_secs(24 * 3_600);
+
+/// How containers are played.
+const ONCE: OpenOptions = OpenOptions {
+    audio: true,
+    video: true,
+    looping: false,
+};
 
 /// So that the timestamps of what follows differ from those of the last packet.
 const FRAME: Duration = Duration::from_millis(20);
@@ -99,12 +106,44 @@ enum Opened {
 
 impl Playback {
     /// Opens files that were recorded together, and says which of them cannot be played; an error if none can. A file
-    /// that is named twice is opened once. It blocks.
+    /// that is named twice is opened once. Several containers play one behind the other. It blocks.
     pub fn open(paths: &[PathBuf]) -> Result<(Self, Vec<Unreadable>), FileError> {
         let mut known = HashSet::new();
         let paths = paths.iter().enumerate();
         let paths = paths.filter(|(_, path)| known.insert((*path).clone()));
-        Self::join(paths.map(|(index, path)| (index, open(path))))
+        let files: Vec<_> = paths
+            .map(|(index, path)| (index, path, open(path)))
+            .collect();
+        let is_container = |opened: &Result<Opened, _>| matches!(opened, Ok(Opened::File(_)));
+        let containers = files.iter().filter(|(.., opened)| is_container(opened));
+        if containers.count() > 1 {
+            return Self::in_parts(files);
+        }
+        Self::join(files.into_iter().map(|(index, _, opened)| (index, opened)))
+    }
+
+    /// Containers, one behind the other.
+    fn in_parts(
+        files: Vec<(usize, &PathBuf, Result<Opened, FileError>)>,
+    ) -> Result<(Self, Vec<Unreadable>), FileError> {
+        let mut parts: Option<InParts> = None;
+        let mut unreadable = Vec::new();
+        for (file, path, opened) in files {
+            let added = match opened {
+                Err(error) => Err(error),
+                Ok(Opened::Recording(_)) => Err(apart()),
+                Ok(Opened::File(_)) => match &mut parts {
+                    Some(parts) => parts.add(path),
+                    None => InParts::new(path, &ONCE).map(|first| parts = Some(first)),
+                },
+            };
+            if let Err(error) = added {
+                unreadable.push(Unreadable { file, error });
+            }
+        }
+        let parts = parts.ok_or(FileError::Empty)?;
+        let file = MediaFile::from_demux(Box::new(parts), false);
+        Ok((Self::of_file(file), unreadable))
     }
 
     /// The same for recordings of Janus's format that can be read and sought in.
@@ -125,16 +164,12 @@ impl Playback {
         let mut container = None;
         for (file, opened) in files {
             let added = opened.and_then(|opened| match opened {
-                Opened::File(_) if container.is_some() || !recordings.is_empty() => Err(
-                    FileError::Unsupported("it does not play together with others"),
-                ),
+                Opened::File(_) if container.is_some() || !recordings.is_empty() => Err(apart()),
                 Opened::File(opened) => {
                     container = Some(opened);
                     Ok(())
                 }
-                Opened::Recording(_) if container.is_some() => Err(FileError::Unsupported(
-                    "it does not play together with others",
-                )),
+                Opened::Recording(_) if container.is_some() => Err(apart()),
                 Opened::Recording(source) => add(source, &mut tracks, &mut recordings),
             });
             if let Err(error) = added {
@@ -374,12 +409,11 @@ fn open(path: &Path) -> Result<Opened, FileError> {
     if start.starts_with(b"MJR") || start == b"MEETECHO" {
         return Source::open(Input::new(Box::new(file))?).map(Opened::Recording);
     }
-    let options = OpenOptions {
-        looping: false,
-        ..OpenOptions::default()
-    };
-    let extension = path.extension().and_then(|extension| extension.to_str());
-    MediaFile::from_reader(file, extension.unwrap_or_default(), &options).map(Opened::File)
+    MediaFile::open(path, &ONCE).map(Opened::File)
+}
+
+fn apart() -> FileError {
+    FileError::Unsupported("it does not play together with others")
 }
 
 /// Adds a recording to those that are played together.

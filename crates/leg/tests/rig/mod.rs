@@ -216,7 +216,8 @@ impl Phone {
     }
 
     pub fn send_as_it_is(&self, leg: &Leg, packet: &[u8]) {
-        self.rtp.send_to(packet, ("127.0.0.1", leg.port())).unwrap();
+        let to = SocketAddr::from(([127, 0, 0, 1], leg.port()));
+        self.rtp.send_to(packet, to).unwrap();
     }
 
     /// A compound of RTCP that begins with an empty report.

@@ -1,5 +1,10 @@
 //! A leg in virtual time: long calls, new keys, what is due when.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::expect_used)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::expect_used,
+    clippy::panic
+)]
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -144,7 +144,7 @@ impl Tones {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use portunus_rtp::telephone_event::{Detector, Pressed};
     use proptest::prelude::*;
 

@@ -1,6 +1,6 @@
 //! Files whose server ended in the middle.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use portunus_files::summary::{Depth, Summary};
 
 use super::{Failure, RepairOptions, files, text};
 
-/// A file that was changed within this time may be one that a server still writes.
+/// Where files cannot be locked, one that was changed within this time may be one that a server still writes.
 const RECENT: Duration = Duration::from_secs(10);
 
 pub(super) fn run(options: &RepairOptions) -> Result<(), Failure> {
@@ -44,6 +44,8 @@ struct Done {
 /// All incomplete files of a manifest, which then says so.
 fn of_manifest(path: &Path, force: bool) -> Result<(), Failure> {
     let mut manifest = files::manifest(path)?;
+    let held = File::open(path).map_err(|error| files::failed(path, error))?;
+    let is_live = is_written(&held) && !force;
     let mut all_done = true;
     let mut last = 0;
     let incomplete = manifest.participants.iter_mut();
@@ -69,6 +71,11 @@ fn of_manifest(path: &Path, force: bool) -> Result<(), Failure> {
             }
         }
     }
+    if is_live {
+        let why = "a server is writing it: what has ended is repaired, and it stays as it is";
+        eprintln!("portunus: {}", files::failed(path, why));
+        return Err(Failure::Told);
+    }
     if all_done && manifest.ended.is_none() && last > 0 {
         manifest.end(UnixMicros(last));
     }
@@ -82,11 +89,8 @@ fn of_manifest(path: &Path, force: bool) -> Result<(), Failure> {
 fn one(path: &Path, force: bool) -> Result<Done, Failure> {
     let failed = |error: &dyn std::fmt::Display| files::failed(path, error);
     let file = File::open(path).map_err(|error| failed(&error))?;
-    let changed = file.metadata().and_then(|it| it.modified());
-    let since = changed.ok().and_then(|changed| changed.elapsed().ok());
-    if since.is_some_and(|since| since < RECENT) && !force {
-        let why =
-            "it was written to just now: end the server first (--force repairs it all the same)";
+    if is_written(&file) && !force {
+        let why = "a server is writing it: end that first (--force repairs it all the same)";
         return Err(failed(&why));
     }
     match files::extension(path).as_str() {
@@ -99,6 +103,19 @@ fn one(path: &Path, force: bool) -> Result<Done, Failure> {
             })
         }
         _ => of_container(path, file),
+    }
+}
+
+/// Whether a server writes a file now: those hold a lock as long.
+fn is_written(file: &File) -> bool {
+    match file.try_lock() {
+        Ok(()) => false,
+        Err(TryLockError::WouldBlock) => true,
+        Err(TryLockError::Error(_)) => {
+            let changed = file.metadata().and_then(|it| it.modified());
+            let since = changed.ok().and_then(|changed| changed.elapsed().ok());
+            since.is_some_and(|since| since < RECENT)
+        }
     }
 }
 

@@ -47,7 +47,7 @@ pub(super) fn write(
         parts: 1,
         ..Converted::default()
     };
-    let assembled = assemble(recordings, progress, &mut |_, step| {
+    let assembled = assemble(recordings, None, progress, &mut |_, step| {
         if let Step::Frame(frame) = step {
             writer.put(frame.at, frame.data)?;
             converted.frames += 1;

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use portunus_media::Tapped;
 
 pub(crate) use errand::NotDone;
+use errand::Waiters;
 #[cfg(feature = "testing")]
 pub use stalling::StallingDisk;
 use thread::Thread;
@@ -97,6 +98,7 @@ fn free(file: &File) -> Option<u64> {
 #[derive(Debug, Default)]
 pub(crate) struct Disks {
     threads: Arc<Mutex<HashMap<u64, Arc<Thread>>>>,
+    waiters: Arc<Waiters>,
     #[cfg(feature = "testing")]
     stalling: Mutex<Vec<Arc<StallingDisk>>>,
 }

@@ -127,6 +127,11 @@ impl Part {
         }
     }
 
+    /// Whether pictures of another size need another file.
+    pub(super) fn has_one_size(&self) -> bool {
+        self.container.has_one_size()
+    }
+
     /// Whether anything is in it.
     pub(super) fn has_begun(&self) -> bool {
         self.writer.is_some()
@@ -262,7 +267,7 @@ impl Part {
         mut self,
         (of, control): (Option<&Participant>, &Control),
         end: FileEnd,
-        error: Option<String>,
+        error: Option<&RecordError>,
     ) -> Result<(), RecordError> {
         let shared = Arc::clone(self.target.shared());
         let Some(writer) = self.writer.take() else {
@@ -270,10 +275,11 @@ impl Part {
             return Ok(());
         };
         // What cannot be written any more is left as it is: it plays.
-        let finished = match end {
-            FileEnd::Failed | FileEnd::Full => Ok(()),
-            _ => self.finish(writer),
+        let finished = match error.is_none_or(RecordError::leaves_room) {
+            true => self.finish(writer),
+            false => Ok(()),
         };
+        let error = error.map(ToString::to_string);
         let (path, bytes) = (PathBuf::from(self.target.path()), self.target.len());
         // Whoever waits for all to be complete waits for those who are told of it, too.
         let _unfinished = Unfinished::new(&shared);

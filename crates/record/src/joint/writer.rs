@@ -21,7 +21,7 @@ use super::part::{NewPart, Part, track_of};
 use super::{JointSpec, note};
 use crate::clock::Clock;
 use crate::disk::{Job, Round, Turn, guarded};
-use crate::recording::{End, State};
+use crate::recording::{End, State, why};
 use crate::single::LAST_WAIT;
 use crate::{RecordError, RecordedMedia, Recorder};
 
@@ -110,7 +110,10 @@ impl Writer {
             link,
             state,
             clock,
-            assembler: Assembler::new(Plan::default()),
+            assembler: Assembler::new(Plan {
+                split_on_size: part.has_one_size(),
+                ..Plan::default()
+            }),
             tracks: Vec::new(),
             new: VecDeque::new(),
             gates: VecDeque::new(),
@@ -292,11 +295,6 @@ impl Writer {
         match tapped {
             Tapped::Packet(packet) => {
                 let arrived = arrived(packet, self.since(packet.arrival()));
-                if let (Coded::Codec(_), Some(track)) = (arrived.codec, self.tracks.get_mut(number))
-                    && track.codec.codec() != packet.codec()
-                {
-                    track.codec = named(packet.codec()).unwrap_or(track.codec);
-                }
                 self.assembler.push(number, &arrived);
             }
             Tapped::Report(report) => {
@@ -356,9 +354,9 @@ impl Writer {
             let title = of.and_then(|of| of.display.clone());
             part.begin((title, started_us), of, before);
         }
-        let codec = track.codec.name().to_owned();
+        let codec = named(setup.setup.codec()).unwrap_or(track.codec);
         let mut told = track.media.track();
-        told.codec = codec;
+        told.codec = codec.name().to_owned();
         part.set_track(number, setup, told);
     }
 
@@ -415,8 +413,16 @@ impl Writer {
         for track in &mut self.tracks {
             track.dropped_before = track.dropped;
         }
-        let tracks = self.tracks.iter().filter(|track| !track.is_removed);
-        let codecs: Vec<_> = tracks.map(|track| track.codec).collect();
+        let tracks = self.tracks.iter().enumerate();
+        let tracks = tracks.filter(|(_, track)| !track.is_removed);
+        // What comes may be further than what is written.
+        let codecs = tracks.map(|(number, track)| {
+            let setup = self.assembler.setup(number);
+            setup
+                .and_then(|it| named(it.setup.codec()))
+                .unwrap_or(track.codec)
+        });
+        let codecs: Vec<_> = codecs.collect();
         let format = self.spec.format.for_codecs(&codecs);
         let new = NewPart::claimed(&self.recorder, &self.spec, (number, format))?;
         let part = new.create(&self.recorder, &self.spec)?;
@@ -444,12 +450,9 @@ impl Writer {
         let dropped: u64 = self.tracks.iter().map(|track| track.dropped).sum();
         let counters = &self.recorder.shared.counters;
         counters.dropped.fetch_add(dropped, Relaxed);
-        let (end, error) = match &ended {
-            Ok(End::Source) => (FileEnd::Left, None),
-            Ok(End::Stopped | End::Time) => (FileEnd::Stopped, None),
-            Err(error) => (error.end(), Some(error.to_string())),
-        };
-        if let Some(error) = &error {
+        let end = why(&ended);
+        let error = ended.as_ref().err();
+        if let Some(error) = error {
             tracing::error!(file = self.spec.name, "recording ended: {error}");
         }
         let of = (self.spec.of.as_ref(), &*self.link.control);
@@ -568,9 +571,7 @@ fn file_codec(codec: Codec) -> Option<portunus_files::Codec> {
 }
 
 /// The name of a codec that files know.
-fn named(codec: Codec) -> Option<CodecName> {
-    let known = CodecName::ALL.into_iter();
-    known
-        .filter(|name| file_codec(name.codec()).is_some())
-        .find(|name| name.codec() == codec)
+fn named(codec: portunus_files::Codec) -> Option<CodecName> {
+    let mut known = CodecName::ALL.into_iter();
+    known.find(|name| file_codec(name.codec()) == Some(codec))
 }

@@ -1,11 +1,15 @@
 //! Disks that stall hold up their own recordings, lose nothing for a while, and disturb nobody else.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::rig::{Rig, rtp, until};
+use crate::rig::{Rig, participant, rtp, until};
 use portunus_files::mjr::FrameReader;
-use portunus_record::{Format, RecordError, RecordedMedia, Recording, RecordingSpec};
+use portunus_files::summary::{Depth, Summary};
+use portunus_record::{
+    FileEnd, Format, JointSpec, RecordError, RecordedMedia, Recording, RecordingSpec, TrackSpec,
+};
 use portunus_sdp::CodecName;
 use portunus_sdp::negotiated::Codec;
 
@@ -122,7 +126,6 @@ async fn a_disk_that_hangs_while_files_are_made_holds_nothing_else() {
     tokio::task::spawn_blocking(|| ()).await.unwrap();
     assert_eq!(rig.recorder.totals().open, 601);
     // Whoever waits is told in the end.
-    tokio::time::pause();
     for recording in &slow {
         let error = recording.outcome().opened().await.unwrap_err();
         assert!(matches!(&*error, RecordError::Stalled(_)), "{error}");
@@ -136,4 +139,110 @@ async fn a_disk_that_hangs_while_files_are_made_holds_nothing_else() {
     assert_eq!(left, 0);
     let totals = rig.recorder.totals();
     assert_eq!((totals.failed, totals.open), (600, 0));
+}
+
+/// A disk of so many KiB at this place, until it is dropped; none if this process may not mount one.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    fn mount(at: PathBuf, kib: u32) -> Option<Self> {
+        std::fs::create_dir(&at).unwrap();
+        let size = format!("size={kib}k");
+        let mount = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &size, "tmpfs"])
+            .arg(&at)
+            .output();
+        match mount.is_ok_and(|mount| mount.status.success()) {
+            true => Some(Self(at)),
+            false => {
+                println!("skipped: no disk can be mounted");
+                None
+            }
+        }
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).output();
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_ends_its_containers_which_play_and_nothing_else() {
+    let rig = Rig::with(|config| config.keep_free_mb = 0);
+    let Some(_disk) = SmallDisk::mount(rig.path("small"), 256) else {
+        return;
+    };
+    let mut completed = rig.recorder.completed();
+    let session = rig.session("demo");
+    let formats = [Format::WebM, Format::Mp4];
+    let full = formats.map(|format| {
+        let spec = JointSpec {
+            dir: None,
+            name: format!("small/{}", format.extension()),
+            format,
+            of: Some(participant(&session, "42")),
+            tracks: vec![TrackSpec {
+                key: "0".to_owned(),
+                media: RecordedMedia::codec(CodecName::Opus),
+                from: rig.source(Codec::Opus),
+                open: true,
+            }],
+        };
+        let recording = rig.recorder.joint(&rig.media, spec).unwrap();
+        (recording, rig.tap())
+    });
+    let other = start(&rig, "other");
+    let other_tap = rig.tap();
+    for (recording, _) in &full {
+        recording.outcome().opened().await.unwrap();
+    }
+    other.outcome().opened().await.unwrap();
+    // 10 s of it, of which the disk has room for one and a half.
+    let begun = Instant::now();
+    for sequence in 0..500_u16 {
+        let at = begun + Duration::from_millis(20) * sequence.into();
+        let packet = rtp(sequence, u32::from(sequence) * 960, &[0xfc; 1_000]);
+        for (_, tap) in &full {
+            tap.pretend_packet(&packet, Codec::Opus, at);
+        }
+        assert!(other_tap.pretend_packet(&packet, Codec::Opus, at));
+        if sequence % 25 == 0 {
+            let frames = rig.recorder.totals().frames;
+            let is_full = || full.iter().any(|(recording, _)| recording.is_over());
+            until("it is written", || {
+                is_full() || rig.recorder.totals().frames > frames
+            })
+            .await;
+        }
+    }
+    for (recording, _) in &full {
+        let error = recording.outcome().ended().await.unwrap_err();
+        assert!(matches!(&*error, RecordError::Write { .. }), "{error}");
+    }
+    until("the other one goes on", || {
+        packets(&rig.path("other.mjr")) == 500
+    })
+    .await;
+    assert!(!other.is_over());
+    for format in formats {
+        let path = rig.path(&format!("small/{}.{0}", format.extension()));
+        let summary = Summary::of(&path, Depth::All).unwrap();
+        assert!(!summary.complete);
+        let duration = summary.duration.unwrap();
+        assert!(
+            duration > Duration::from_millis(500),
+            "{format:?} {duration:?}"
+        );
+        let told = completed.recv().await.unwrap();
+        assert_eq!(told.end, FileEnd::Full);
+    }
+    drop((full, other, other_tap, session));
+    rig.recorder.finished().await;
+    let manifest = rig.manifest("demo.json");
+    let ends = manifest.participants[0].files.iter();
+    let ends: Vec<_> = ends.map(|file| (file.end, file.error.is_some())).collect();
+    assert_eq!(ends, [(Some(FileEnd::Full), true); 2]);
+    assert_eq!(rig.recorder.totals().failed, 2);
 }

@@ -115,6 +115,16 @@ fn frames_of(path: &std::path::Path) -> Vec<u64> {
     summary.tracks.iter().map(|track| track.frames).collect()
 }
 
+/// How many packets a file is when it is played.
+fn packets_of(path: &std::path::Path) -> usize {
+    let options = OpenOptions {
+        looping: false,
+        ..OpenOptions::default()
+    };
+    let mut file = MediaFile::open(path, &options).unwrap();
+    std::iter::from_fn(|| file.next().map(|packet| packet.is_ok())).count()
+}
+
 async fn end(rig: &Rig, recording: JointRecording) {
     let outcome = recording.outcome();
     drop(recording);
@@ -349,6 +359,46 @@ async fn tracks_come_and_go() {
     let (codecs, duration) = read(&rig.path("ann.webm"));
     assert_eq!(codecs, ["opus", "VP8"]);
     assert!(duration > Duration::from_millis(4_900), "{duration:?}");
+}
+
+/// A packet of a VP9 keyframe of this size.
+fn vp9(sequence: u16, timestamp: u32, (width, height): (u16, u16)) -> Vec<u8> {
+    // A frame in one packet; marker, profile 0, shown keyframe, the code, BT.601, and the size, 4 bits later.
+    let size = u64::from(width - 1) << 16 | u64::from(height - 1);
+    let bits = (1_u64 << 33 | size) << 4;
+    let mut payload = vec![0x0c, 0x82, 0x49, 0x83, 0x42];
+    payload.extend_from_slice(&bits.to_be_bytes()[3..]);
+    payload.extend_from_slice(&[7; 20]);
+    let mut packet = rtp(sequence, timestamp, &payload);
+    packet[1] |= 0x80;
+    packet
+}
+
+#[tokio::test]
+async fn another_size_is_another_part_of_mp4_and_none_of_webm() {
+    for (format, files) in [
+        (Format::Mp4, &["ann.mp4", "ann-2.mp4"][..]),
+        (Format::WebM, &["ann.webm"]),
+    ] {
+        let rig = Rig::new();
+        let tracks = vec![track(&rig, "0", CodecName::Vp9)];
+        let recording = rig.recorder.joint(&rig.media, spec("ann", format, tracks));
+        let recording = recording.unwrap();
+        recording.outcome().opened().await.unwrap();
+        let begun = Instant::now();
+        for count in 0..60_u16 {
+            let size = if count < 30 { (640, 480) } else { (320, 240) };
+            let at = begun + Duration::from_millis(40) * u32::from(count);
+            let packet = vp9(count, u32::from(count) * 3_600, size);
+            assert!(rig.tap().pretend_packet(&packet, Codec::Vp9, at));
+        }
+        end(&rig, recording).await;
+        // Each frame is one packet.
+        let packets = files.iter().map(|name| packets_of(&rig.path(name)));
+        let expected: &[usize] = if files.len() == 1 { &[60] } else { &[30, 30] };
+        assert_eq!(packets.collect::<Vec<_>>(), expected, "{format:?}");
+        assert!(!rig.path("ann-2.webm").exists());
+    }
 }
 
 /// Sound on a tap, in packets of 20 ms from this one on, which come as fast.

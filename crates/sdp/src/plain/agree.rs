@@ -34,7 +34,7 @@ pub struct PlainMedia {
     pub events: Vec<PlainCodec>,
     /// The two sides have no codec in common: audio is to be transcoded.
     pub transcoding: Option<Transcoding>,
-    /// Header extensions that both sides know, with their number, which is the same on both sides.
+    /// Header extensions that both sides know, with their numbers towards the far end.
     pub extensions: Vec<Extmap>,
     /// What this side seals with.
     pub local_key: Option<SdesKey>,
@@ -131,7 +131,7 @@ pub(super) fn is_same(one: &CodecSpec, other: &CodecSpec) -> bool {
 }
 
 /// Whether the parameters that tell formats of a codec apart are the same.
-fn has_same_format(one: &CodecSpec, other: &CodecSpec) -> bool {
+pub(super) fn has_same_format(one: &CodecSpec, other: &CodecSpec) -> bool {
     let number = |codec: &CodecSpec, name: &str| codec.parameter(name).unwrap_or("0").to_owned();
     let profile = |codec: &CodecSpec| {
         let level = codec.parameter("profile-level-id").unwrap_or_default();

@@ -66,7 +66,7 @@ impl Suite {
     }
 
     /// Length of both together, as they stand in descriptions.
-    pub const fn len(self) -> usize {
+    pub const fn key_and_salt_len(self) -> usize {
         self.key_len() + self.salt_len()
     }
 }
@@ -114,7 +114,7 @@ pub struct SdesKey {
 impl SdesKey {
     /// A key of this suite; none if the length is not the suite's.
     pub fn new(suite: Suite, key_and_salt: &[u8]) -> Option<Self> {
-        (key_and_salt.len() == suite.len()).then(|| SdesKey {
+        (key_and_salt.len() == suite.key_and_salt_len()).then(|| SdesKey {
             suite,
             key_and_salt: key_and_salt.to_vec(),
         })
@@ -122,7 +122,7 @@ impl SdesKey {
 
     /// A new key, of bytes that `fill` makes up. They have to come from a generator fit for keys.
     pub fn generate(suite: Suite, fill: &mut dyn FnMut(&mut [u8])) -> Self {
-        let mut key_and_salt = vec![0; suite.len()];
+        let mut key_and_salt = vec![0; suite.key_and_salt_len()];
         fill(&mut key_and_salt);
         SdesKey {
             suite,
@@ -275,10 +275,10 @@ mod tests {
         for suite in Suite::ALL {
             let read = read(&line(suite)).unwrap();
             assert_eq!((read.tag, read.key.suite()), (3, suite));
-            assert_eq!(read.key.key_and_salt(), vec![7; suite.len()]);
+            assert_eq!(read.key.key_and_salt(), vec![7; suite.key_and_salt_len()]);
             assert_eq!(Suite::from_name(&suite.to_string()), Some(suite));
         }
-        let lengths = Suite::ALL.map(Suite::len);
+        let lengths = Suite::ALL.map(Suite::key_and_salt_len);
         assert_eq!(lengths, [30, 30, 28, 44]);
     }
 

@@ -6,6 +6,7 @@ use crate::description::{Description, Media};
 use crate::negotiated::Kind;
 
 use super::error::kind_name;
+use super::numbers::Numbers;
 use super::remote::FarSession;
 use super::to_browser;
 
@@ -16,6 +17,8 @@ pub(super) struct Layout {
     pub(super) lines: Vec<Line>,
     /// Those of the browser, in their order.
     pub(super) browser: Vec<BrowserLine>,
+    /// What numbers mean to the browser.
+    pub(super) numbers: Numbers,
 }
 
 #[derive(Debug, Clone)]
@@ -51,6 +54,7 @@ impl Layout {
 
     pub(super) fn take_browser(&mut self, browser: &Description) {
         for (index, media) in browser.media.iter().enumerate() {
+            self.numbers.learn(media);
             let line = BrowserLine {
                 mid: media.mid,
                 kind: media.kind,

@@ -20,6 +20,7 @@ mod ends;
 mod error;
 mod layout;
 mod moving;
+mod numbers;
 mod read;
 mod remote;
 mod session;

@@ -5,6 +5,7 @@ use portunus_rtp::Mid;
 use crate::codecs::CodecSpec;
 use crate::description::Description;
 
+use super::numbers::Numbers;
 use super::session::{Pending, PlainSession};
 use super::to_browser;
 
@@ -66,6 +67,7 @@ impl PlainSession {
         }
         self.layout.rename(&names);
         self.layout.browser.clear();
+        self.layout.numbers = Numbers::default();
         self.layout.take_browser(browser);
         self.agreed = kept;
         self.pending = Pending::None;

@@ -80,8 +80,8 @@ impl FarSession {
             .position(|media| media.kind() == Some(kind) && media.is_usable())
     }
 
-    /// Checks that there is something to talk about.
-    pub(super) fn check(&self) -> Result<(), PlainError> {
+    /// Checks that there is something to talk about; `may_end` if all media may be taken away.
+    pub(super) fn check(&self, may_end: bool) -> Result<(), PlainError> {
         let is_data = |media: &&FarMedia| media.port != 0 && media.is_data();
         if self.media.iter().any(|media| is_data(&media)) {
             return Err(PlainError::Data);
@@ -93,7 +93,10 @@ impl FarSession {
             .filter_map(|index| self.media.get(index))
             .collect();
         if chosen.is_empty() {
-            return Err(self.nothing());
+            return match self.nothing() {
+                PlainError::NoMedia if may_end => Ok(()),
+                error => Err(error),
+            };
         }
         match chosen.iter().all(|media| media.has_address) {
             true => Ok(()),

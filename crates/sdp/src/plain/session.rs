@@ -3,7 +3,7 @@
 use portunus_rtp::Mid;
 
 use crate::codecs::CodecSpec;
-use crate::description::{Description, Direction, Media, Origin};
+use crate::description::{Attribute, Description, Direction, Extmap, Media, Origin};
 use crate::negotiated::{Codec, Kind};
 
 use super::agree::{self, PlainCodec, PlainMedia};
@@ -43,6 +43,8 @@ pub struct PlainSession {
     pub(super) layout: Layout,
     pub(super) pending: Pending,
     pub(super) agreed: Vec<PlainMedia>,
+    /// Something was agreed on once: what follows may take all of it away.
+    had_media: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -155,7 +157,7 @@ impl PlainSession {
         srtp: Option<SrtpPolicy>,
         fill: &mut dyn FnMut(&mut [u8]),
     ) -> Result<String, PlainError> {
-        check(browser)?;
+        self.check(browser)?;
         let policy = srtp.unwrap_or(self.policy);
         let mut layout = self.layout.clone();
         layout.take(browser);
@@ -190,7 +192,7 @@ impl PlainSession {
                 proto,
                 direction: self.held(said.direction),
                 codecs,
-                extensions: to_browser::passed(&said.extensions),
+                extensions: self.extensions_to_far(said),
                 bandwidth: said.bandwidth.clone(),
                 attributes: passed_attributes(said),
                 key: key.clone().map(|key| (TAG, key)),
@@ -225,7 +227,7 @@ impl PlainSession {
             return Err(PlainError::NoOffer);
         };
         let far = FarSession::parse(text)?;
-        far.check()?;
+        far.check(self.had_media)?;
         let lines = &offered.layout.lines;
         let differs = |(index, media): (usize, &FarMedia)| {
             let is_same = lines.get(index).is_some_and(|line| line.name == media.name);
@@ -265,6 +267,7 @@ impl PlainSession {
             agreed.push(media);
         }
         self.layout = offered.layout.clone();
+        self.had_media |= !agreed.is_empty();
         self.agreed = agreed;
         Ok(Accepted {
             description: self.describe(&far.name, answers),
@@ -279,7 +282,7 @@ impl PlainSession {
         srtp: Option<SrtpPolicy>,
     ) -> Result<Accepted, PlainError> {
         let far = FarSession::parse(text)?;
-        far.check()?;
+        far.check(self.had_media)?;
         let is_mandatory = srtp.is_some_and(SrtpPolicy::is_mandatory);
         let mut layout = self.layout.clone();
         layout.follow(&far);
@@ -301,7 +304,9 @@ impl PlainSession {
             let Some(mid) = layout.mid(index, kind) else {
                 continue;
             };
-            offers.push((mid, to_browser::offered(mid, line, kind, self.transcodes)));
+            let numbers = &mut layout.numbers;
+            let offer = to_browser::offered(mid, line, kind, self.transcodes, numbers);
+            offers.push((mid, offer));
             media.push(TakenMedia {
                 index,
                 kind,
@@ -391,9 +396,33 @@ impl PlainSession {
         };
         self.keys = keys;
         self.layout = layout;
+        self.had_media |= !agreed.is_empty();
         self.agreed = agreed;
         self.pending = Pending::None;
         Ok(self.write(browser, local, lines))
+    }
+
+    /// Checks that there is something to talk about.
+    fn check(&self, browser: &Description) -> Result<(), PlainError> {
+        if browser.active(Kind::Data).next().is_some() {
+            return Err(PlainError::Data);
+        }
+        match Self::kinds(browser).next().is_some() || self.had_media {
+            true => Ok(()),
+            false => Err(PlainError::NoMedia),
+        }
+    }
+
+    /// The header extensions that far ends are told of, with the numbers that they know them by.
+    fn extensions_to_far(&self, said: &Media) -> Vec<Extmap> {
+        let mut extensions = to_browser::passed(&said.extensions);
+        if let Some(agreed) = self.agreed_on(said.kind) {
+            for extmap in &mut extensions {
+                let known = agreed.extensions.iter().find(|it| it.uri == extmap.uri);
+                extmap.id = known.map_or(extmap.id, |known| known.id);
+            }
+        }
+        extensions
     }
 
     /// The direction that far ends are told of an m-line that has this one.
@@ -452,14 +481,9 @@ impl PlainSession {
             None => codecs.first().map(|codec| codec.spec.clock_rate),
         };
         agree::sort_events(clock_rate, &mut events);
-        let known = |extmap: &crate::description::Extmap| {
-            let same = |other: &crate::description::Extmap| {
-                other.uri == extmap.uri && other.id == extmap.id
-            };
-            far.extensions.iter().any(same)
-        };
-        let mut extensions = to_browser::passed(ours.extensions);
-        extensions.retain(known);
+        let mut extensions = to_browser::passed(&far.extensions);
+        let is_ours = |extmap: &Extmap| ours.extensions.iter().any(|it| it.uri == extmap.uri);
+        extensions.retain(is_ours);
         Some(PlainMedia {
             kind,
             mid: ours.mid,
@@ -520,18 +544,7 @@ struct OurMedia<'a> {
     mid: Mid,
     direction: Direction,
     codecs: &'a [CodecSpec],
-    extensions: &'a [crate::description::Extmap],
-}
-
-/// Checks that there is something to talk about.
-fn check(browser: &Description) -> Result<(), PlainError> {
-    if browser.active(Kind::Data).next().is_some() {
-        return Err(PlainError::Data);
-    }
-    match PlainSession::kinds(browser).next() {
-        Some(_) => Ok(()),
-        None => Err(PlainError::NoMedia),
-    }
+    extensions: &'a [Extmap],
 }
 
 /// This side's key of a kind of media for a suite.
@@ -558,7 +571,7 @@ const fn used(is_used: bool, is_mandatory: bool) -> Option<SrtpUse> {
     }
 }
 
-fn passed_attributes(media: &Media) -> Vec<crate::description::Attribute> {
+fn passed_attributes(media: &Media) -> Vec<Attribute> {
     let attributes = media.attributes.iter();
     let attributes = attributes.filter(|attribute| remote::passes(&attribute.name));
     attributes.cloned().collect()

@@ -8,6 +8,7 @@ use crate::description::{Direction, Extmap, Media};
 use crate::negotiated::{Codec, Kind};
 
 use super::agree::{PlainMedia, is_event, relayed};
+use super::numbers::Numbers;
 use super::remote::FarMedia;
 use super::transcode;
 
@@ -31,19 +32,23 @@ pub(super) fn passed(extensions: &[Extmap]) -> Vec<Extmap> {
     extensions.iter().filter(passes).cloned().collect()
 }
 
-/// Those of a far end that pass, behind those of this side with numbers that are free.
-fn with_ours(far: &[Extmap]) -> Vec<Extmap> {
-    let passed = passed(far);
-    let mut free = (1..=14).filter(|id| !passed.iter().any(|extmap| extmap.id == *id));
-    let ours = OURS.into_iter();
-    let ours = ours.filter_map(|it| Some(Extmap::new(it, free.next()?)));
-    let mut extensions: Vec<Extmap> = ours.collect();
-    extensions.extend(passed);
-    extensions
+/// Those of this side, and those of a far end that pass, with numbers of the browser's.
+fn offered_extensions(far: &[Extmap], numbers: &mut Numbers) -> Vec<Extmap> {
+    let passed = passed(far).into_iter().filter_map(|extmap| extmap.kind());
+    OURS.into_iter()
+        .chain(passed)
+        .filter_map(|kind| numbers.extension(kind))
+        .collect()
 }
 
 /// An m-line of a far end's offer, as the browser is offered it.
-pub(super) fn offered(mid: Mid, far: &FarMedia, kind: Kind, transcodes: bool) -> Media {
+pub(super) fn offered(
+    mid: Mid,
+    far: &FarMedia,
+    kind: Kind,
+    transcodes: bool,
+    numbers: &mut Numbers,
+) -> Media {
     let mut codecs: Vec<CodecSpec> = far
         .codecs
         .iter()
@@ -57,8 +62,8 @@ pub(super) fn offered(mid: Mid, far: &FarMedia, kind: Kind, transcodes: bool) ->
         direction: far.direction,
         bandwidth: far.bandwidth.clone(),
         attributes: far.attributes.clone(),
-        codecs,
-        extensions: with_ours(&far.extensions),
+        codecs: numbers.of_browser(&codecs),
+        extensions: offered_extensions(&far.extensions, numbers),
         ..empty(mid, kind)
     })
 }
@@ -77,7 +82,7 @@ pub(super) fn offered_again(mid: Mid, agreed: &PlainMedia) -> Media {
     media(Media {
         direction: agreed.far_direction,
         codecs,
-        extensions: with_ours(&agreed.extensions),
+        extensions: offered_extensions(&agreed.extensions, &mut Numbers::default()),
         ..empty(mid, agreed.kind)
     })
 }

@@ -82,3 +82,35 @@ async fn a_recording_may_follow_another_at_once() {
         client.request(off).await;
     }
 }
+
+#[tokio::test]
+async fn files_of_participants_are_as_the_request_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::recording(folder.path(), json!({})).await;
+    let mut admin = world.attach().await;
+    let wrong = json!({ "mjrs": true, "record_format": "avi" });
+    assert_eq!(
+        code(&admin.request(request("enable_mjrs", wrong)).await),
+        484
+    );
+    let right = json!({ "mjrs": true, "record_format": "opus" });
+    let done = admin.request(request("enable_mjrs", right)).await;
+    assert_eq!(done["audiobridge"], "success", "{done}");
+    let own = json!({ "record": true, "filename": "ann", "record_format": "webm" });
+    let (_ann, _) = world.talker(1, own).await;
+    let (_bob, _) = world.talker(2, json!({})).await;
+    // One by its own wish, one by the room's.
+    let begun = std::time::Instant::now();
+    loop {
+        let files = std::fs::read_dir(folder.path()).unwrap();
+        let files: Vec<_> = files
+            .map(|it| it.unwrap().file_name().into_string().unwrap())
+            .collect();
+        let has = |end: &str| files.iter().any(|name| name.ends_with(end));
+        if files.contains(&"ann.webm".to_owned()) && has(".opus") && !has(".mjr") {
+            break;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{files:?}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}

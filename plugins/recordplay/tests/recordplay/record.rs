@@ -1,13 +1,14 @@
 //! Recording: what is answered, which files come of it, and how it ends.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use portunus_core::media::testing::Requested;
+use portunus_core::sdp::Codec;
 use portunus_core::testing::Line;
 use portunus_files::{Play, Playback};
 use serde_json::json;
 
-use crate::world::{World, ask, offer, record, result, say};
+use crate::world::{World, ask, offer, play, record, result, say};
 
 #[tokio::test]
 async fn what_is_recorded_can_be_listed_and_played() {
@@ -167,11 +168,13 @@ async fn a_renegotiation_goes_on_with_the_same_recording() {
     assert_eq!(world.state(&client).await["recording_id"], 6);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn the_sender_is_asked_for_a_bitrate_and_for_keyframes() {
     let world = World::new().await;
     let mut client = world.attach().await;
     record(&mut client, &[Line::Audio, Line::Video], json!({})).await;
+    // Files are made by a thread that has no part in this clock.
+    tokio::time::pause();
     world.up(&mut client).await;
     let asked = || {
         let Requested {
@@ -231,6 +234,127 @@ async fn a_container_has_all_in_one_file() {
     let webm = json!({ "id": 9, "record_format": "webm" });
     let (status, _) = record(&mut client, &[Line::Audio, Line::Video], webm).await;
     assert_eq!(status["id"], 9);
+}
+
+/// Records a container whose sound becomes another codec for a second, and the first again: three files.
+async fn in_parts(world: &World, id: u64) {
+    let mut client = world.attach().await;
+    let webm = json!({ "id": id, "record_format": "webm" });
+    record(&mut client, &[Line::Audio], webm).await;
+    let tap = world.taps().pop().unwrap();
+    let begun = Instant::now();
+    for sequence in 0..150_u16 {
+        let at = begun + Duration::from_millis(20) * sequence.into();
+        let mut packet = vec![0x80, 111];
+        packet.extend_from_slice(&sequence.to_be_bytes());
+        let (codec, rate) = match sequence {
+            50..100 => (Codec::Pcmu, 160),
+            _ => (Codec::Opus, 960),
+        };
+        packet.extend_from_slice(&(u32::from(sequence) * rate).to_be_bytes());
+        packet.extend_from_slice(&[0, 0, 0, 7, 0xfc, 1, 2]);
+        packet.resize(172, 0xff);
+        assert!(tap.pretend_packet(&packet, codec, at));
+    }
+    client.on_handle("detach", json!({})).await;
+}
+
+#[tokio::test]
+async fn a_recording_in_parts_is_listed_and_played_as_one() {
+    let world = World::new().await;
+    in_parts(&world, 9).await;
+    let list = world.list().await;
+    let names = ["9.nfo", "rec-9-2.mkv", "rec-9-3.webm", "rec-9.webm"];
+    assert_eq!(world.files(), names);
+    let entry = &list[0];
+    let parts = entry["parts"].as_array().unwrap();
+    assert_eq!(parts.len(), 2, "{entry}");
+    // The second is of another codec than what is offered.
+    let duration = entry["duration"].as_u64().unwrap();
+    assert!((1_900..2_100).contains(&duration), "{entry}");
+    let bytes = names[1..].iter().map(|name| world.path(name).metadata());
+    let bytes: u64 = bytes.map(|file| file.unwrap().len()).sum();
+    assert_eq!(entry["bytes"], bytes);
+    let mut client = world.attach().await;
+    let (preparing, _) = play(&mut client, 9).await;
+    assert_eq!(preparing["duration"], duration);
+    let warning = preparing["warning"].as_str().unwrap();
+    assert!(warning.contains("does not go on"), "{warning}");
+}
+
+#[tokio::test]
+async fn parts_and_names_of_before_the_end_are_taken_up_after_a_crash() {
+    let world = World::new().await;
+    in_parts(&world, 9).await;
+    world.list().await;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("recordplay")).unwrap();
+    let to = |name: &str| folder.path().join("recordplay").join(name);
+    // As the disk is when the server is killed while the third part is written.
+    let nfo = std::fs::read_to_string(world.path("9.nfo")).unwrap();
+    let nfo: Vec<_> = nfo.lines().filter(|line| !line.contains("parts")).collect();
+    std::fs::write(to("9.nfo.recording"), nfo.join("\n")).unwrap();
+    std::fs::write(to("9.nfo.recording.new"), "").unwrap();
+    for (from, name) in [
+        ("rec-9.webm", "rec-9.webm"),
+        ("rec-9-2.mkv", "rec-9-2.mkv"),
+        ("rec-9-3.webm", "rec-9-3.webm.part"),
+    ] {
+        std::fs::copy(world.path(from), to(name)).unwrap();
+    }
+    let after = World::on(
+        folder,
+        |_| {},
+        |config| config.temporary = "part".to_owned(),
+    )
+    .await;
+    let names = ["9.nfo", "rec-9-2.mkv", "rec-9-3.webm", "rec-9.webm"];
+    assert_eq!(after.files(), names);
+    let list = after.list().await;
+    assert_eq!(list[0]["parts"].as_array().unwrap().len(), 2);
+    assert!(list[0]["duration"].as_u64().unwrap() > 1_900, "{list:?}");
+}
+
+#[tokio::test]
+async fn an_update_loses_no_recording_that_just_ends() {
+    let world = World::new().await;
+    for id in 1..=10 {
+        let mut client = world.attach().await;
+        record(&mut client, &[Line::Audio], json!({ "id": id })).await;
+        say(world.taps().last().unwrap(), 0..50);
+        let mut other = world.attach().await;
+        client.on_handle("detach", json!({})).await;
+        for _ in 0..20 {
+            let updated = other.request(json!({ "request": "update" })).await;
+            assert_eq!(updated["recordplay"], "ok");
+        }
+        let list = world.list().await;
+        assert_eq!(list.len(), id, "{list:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_recording_that_ends_at_once_leaves_nothing() {
+    let world = World::new().await;
+    for id in 1..=10 {
+        let mut client = world.attach().await;
+        let body = json!({ "request": "record", "name": "demo", "id": id });
+        client.message(body, Some(offer(&[Line::Audio]))).await;
+        client.on_handle("detach", json!({})).await;
+    }
+    let begun = Instant::now();
+    while world
+        .files()
+        .iter()
+        .any(|name| !name.ends_with(".mjr") && !name.ends_with(".nfo"))
+    {
+        assert!(
+            begun.elapsed() < Duration::from_secs(20),
+            "{:?}",
+            world.files()
+        );
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 #[tokio::test]

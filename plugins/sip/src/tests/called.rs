@@ -9,7 +9,7 @@ use super::world::{PHONE, World, answer, ask, dialog, flow, offer, request};
 async fn an_incoming_call_is_accepted() {
     let mut world = World::new();
     let (mut page, account) = world.page("alice", json!({})).await;
-    let call = world.ring(account, 7, PHONE).await;
+    let _call = world.ring(account, 7, PHONE).await;
     let event = page.next().await;
     assert_eq!(event["transaction"], Value::Null);
     assert_eq!(event["jsep"]["type"], "offer");
@@ -151,7 +151,7 @@ async fn a_call_that_cannot_be_taken_is_refused() {
         Command::Reject { code: 488, .. }
     ));
     page.expect_silence().await;
-    let nothing = "v=0\r\no=- 1 1 IN IP4 192.0.2.9\r\ns=-\r\nc=IN IP4 192.0.2.9\r\nt=0 0\r\n";
+    let nothing = "v=0\r\no=- 1 1 IN IP4 192.0.2.9\r\ns=-\r\nc=IN IP4 192.0.2.9\r\nt=0 0\r\nm=text 4000 RTP/AVP 98\r\n";
     world.ring(account, 2, nothing).await;
     assert!(matches!(
         world.command().await,

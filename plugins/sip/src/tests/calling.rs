@@ -199,6 +199,19 @@ async fn a_call_whose_connection_is_lost_ends() {
 }
 
 #[tokio::test]
+async fn a_peer_that_answers_with_another_codec_is_hung_up() {
+    let mut world = World::new();
+    let (mut page, _) = world.page("a", json!({})).await;
+    let (call, call_id) = world.call(&mut page, json!({})).await;
+    let other = PHONE
+        .replace("111", "0")
+        .replace("opus/48000/2", "PCMU/8000");
+    world.accept(call, &call_id, &other).await;
+    assert!(matches!(world.command().await, Command::Hangup { call: it, .. } if it == call));
+    page.expect_silence().await;
+}
+
+#[tokio::test]
 async fn srtp_that_is_a_must_ends_a_call_without() {
     let mut world = World::new();
     let (mut page, _) = world.page("a", json!({})).await;

@@ -1,5 +1,10 @@
 //! The plugin with a SIP stack that is played by the tests.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
 
 mod called;
 mod calling;

@@ -40,7 +40,7 @@ async fn a_call_is_transferred_blindly() {
     };
     assert_eq!((it, method), (call, Method::Refer));
     assert!(headers.contains(&("Refer-To".to_owned(), "<sip:c@h>".to_owned())));
-    let headers = "Event: refer\r\nSubscription-State: terminated;reason=noresource\r\nContent-Type: message/sipfrag\r\n";
+    let headers = "Event: refer\r\nSubscription-State: terminated;reason=noresource\r\nContent-Type: message/sipfrag;version=2.0\r\n";
     world
         .happen(AgentEvent::ReferNotify {
             call,

@@ -42,7 +42,7 @@ impl World {
         let (events, agent) = mpsc::channel(100);
         let agent = Mutex::new(Some(agent));
         let server = TestServer::with(CoreConfig::default(), |media| {
-            let (context, news) = MediaContext::new(&config, media.clone(), None);
+            let (context, news) = MediaContext::new(&config, (media.clone(), None), None);
             let commands = Arc::new(move |command| {
                 let _ = told.send(command);
             });

@@ -5,6 +5,8 @@ mod incoming;
 mod outgoing;
 mod prompts;
 mod talk;
+#[cfg(test)]
+mod tests;
 mod visit;
 
 use std::collections::HashMap;
@@ -181,8 +183,9 @@ impl Trunks {
                     return Some(event);
                 };
                 let is_end = matches!(event, AgentEvent::Ended { .. });
-                let sent = self.calls.get(&call).map(|to| to.try_send(event));
-                if is_end || !matches!(sent, Some(Ok(()))) {
+                let to = self.calls.get(&call);
+                let is_taken = to.is_some_and(|to| to.try_send(event).is_ok());
+                if is_end || !is_taken {
                     // A task that does not take its events sees that there are no more.
                     self.calls.remove(&call);
                 }

@@ -156,7 +156,7 @@ impl Outlet {
     pub(crate) fn push(&self, message: String) {
         let mut queue = self.0.queue();
         let lost = queue.push(message.into());
-        self.0.tally.posts_lost.add(lost);
+        self.0.tally.posts_lost.add_many(lost);
         if queue.begin() {
             tokio::spawn(self.0.clone().post_all());
         }
@@ -181,7 +181,7 @@ impl Delivery {
         let mut failures = 0;
         loop {
             let Err(failure) = self.attempt(message.clone()).await else {
-                return self.tally.posted.add(1);
+                return self.tally.posted.add();
             };
             failures += 1;
             let is_closed = self.is_closed.load(Ordering::Relaxed);
@@ -216,8 +216,8 @@ impl Delivery {
 
     /// Counts a failure; the log has it once a second at most, with the host alone, since the rest of the address can be a secret.
     fn failed(&self, failure: &Failure, is_lost: bool) {
-        self.tally.posts_failed.add(1);
-        self.tally.posts_lost.add(is_lost.into());
+        self.tally.posts_failed.add();
+        self.tally.posts_lost.add_many(is_lost.into());
         if let Some(suppressed) = self.log.open() {
             let host = self.to.host_str().unwrap_or_default();
             let lost = self.tally.posts_lost.value();

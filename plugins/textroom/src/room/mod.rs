@@ -267,13 +267,13 @@ impl RoomState {
                         send(&member.handle, &event);
                     }
                 }
-                self.surroundings.tally.whispers.add(1);
+                self.surroundings.tally.whispers.add();
                 Ok(Some(sent))
             }
             Addressees::All => {
                 let remembered = event.clone().with_some("display", author.display.clone());
                 self.publish(event, remembered)?;
-                self.surroundings.tally.messages.add(1);
+                self.surroundings.tally.messages.add();
                 Ok(None)
             }
         }
@@ -286,7 +286,7 @@ impl RoomState {
             .with("date", now())
             .with("text", text);
         self.publish(event.clone(), event)?;
-        self.surroundings.tally.announcements.add(1);
+        self.surroundings.tally.announcements.add();
         Ok(())
     }
 

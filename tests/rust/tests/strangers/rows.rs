@@ -347,6 +347,25 @@ pub fn rows(world: &World) -> Vec<Row> {
 fn audio_rooms(file: &str) -> Vec<Row> {
     let (create, record, forward) = (Right::Create, Right::Record, Right::Forward);
     let mut all = Vec::new();
+    for (request, more, then) in [
+        // There is no trunk.
+        ("dial_out", json!({ "to": "110" }), 499),
+        ("stop_dial_out", json!({ "call": 1 }), 492),
+    ] {
+        let mut body = json!({ "request": request, "room": 7 });
+        body.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        all.push(Row {
+            plugin: "audiobridge",
+            request,
+            when: "always",
+            right: forward,
+            code: 489,
+            body,
+            then: Some(then),
+        });
+    }
     let mut add = |request, when, right, more: Value| {
         let mut body = json!({});
         if request != "create" {

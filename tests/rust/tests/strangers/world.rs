@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use portunus_audiobridge::{AudioBridge, AudioBridgeConfig, ConfiguredRoom as ConfiguredAudioRoom};
 use portunus_core::audio::{AudioConfig, AudioThreads};
+use portunus_core::events::EventBus;
 use portunus_core::record::{Recorder, RecorderConfig};
 use portunus_core::testing::{Line, TestClient, TestServer, everywhere, jsep};
-use portunus_core::events::EventBus;
 use portunus_core::{
     CoreConfig, Doors, Networks, Plugin, PluginContext, Requester, Right, StoredToken,
 };
@@ -111,7 +111,12 @@ impl World {
             let streaming = Streaming::start(streaming, media.clone(), with.clone()).await;
             let voicemail = VoiceMail::new(VoiceMailConfig::default(), media.clone(), &with);
             let recordplay = RecordPlay::open(recordplay, media.clone(), &with).await;
-            let nosip = NoSip::new(&NoSipConfig::default(), media.clone(), Networks::default());
+            let nosip = NoSip::new(
+                &NoSipConfig::default(),
+                media.clone(),
+                Networks::default(),
+                None,
+            );
             let videoroom = VideoRoom::new(videoroom, media.clone(), with.clone());
             let audio = AudioThreads::new(AudioConfig::default(), media.clone(), with.clone());
             let context = PluginContext {

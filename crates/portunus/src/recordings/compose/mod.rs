@@ -103,12 +103,12 @@ fn sources_of(
         .collect();
     let sources = begun.into_iter().map(|(path, began)| {
         let summary = Summary::of(&path, Depth::Ends).map_err(|error| failed(&path, error))?;
-        let has = |kind| summary.tracks.iter().any(|track| track.kind == kind);
+        let count = |kind| tracks_of(&summary, file, kind);
         let told = Duration::from_secs_f64((file.duration_ms / 1_000.0).clamp(0.0, 1e7));
         Ok(Source {
             participant,
-            has_video: has("video"),
-            has_audio: has("audio"),
+            videos: (0..count("video")).map(|it| view(file, it)).collect(),
+            audios: count("audio"),
             offset: manifest::offset_ms(UnixMicros(manifest.started_us), began) / 1_000.0,
             duration: summary.duration.unwrap_or(told).as_secs_f64(),
             talks: talks.clone(),
@@ -116,6 +116,29 @@ fn sources_of(
         })
     });
     sources.collect()
+}
+
+/// The most tracks of a kind that are shown or heard of a file: as many as a file has.
+const MOST_TRACKS: usize = 6;
+
+/// How many tracks of a kind a file has. MP4 itself is not asked for more than the first: its manifest knows.
+fn tracks_of(summary: &Summary, file: &manifest::File, kind: &str) -> usize {
+    let found = summary.tracks.iter().filter(|it| it.kind == kind).count();
+    let told = file.tracks.iter().filter(|it| it.kind == kind).count();
+    let count = match file.format.as_str() {
+        "mp4" if found > 0 => found.max(told),
+        _ => found,
+    };
+    count.min(MOST_TRACKS)
+}
+
+/// What the pictures of this place are of whoever is recorded: their m-line, which is the same in all files.
+fn view(file: &manifest::File, place: usize) -> String {
+    let mut videos: Vec<_> = file.tracks.iter().filter(|it| it.kind == "video").collect();
+    videos.sort_by_key(|track| track.track);
+    let mid = videos.get(place).map(|track| track.mid.clone());
+    mid.filter(|mid| !mid.is_empty())
+        .unwrap_or_else(|| format!("#{place}"))
 }
 
 /// A recording of Janus's format as files that ffmpeg reads, and when each begins.

@@ -17,8 +17,10 @@ pub(super) struct Source {
     pub path: PathBuf,
     /// The index of whose file it is.
     pub participant: usize,
-    pub has_video: bool,
-    pub has_audio: bool,
+    /// Its pictures, by what each is of its participant: a camera, a screen.
+    pub videos: Vec<String>,
+    /// Its tracks of sound.
+    pub audios: usize,
     /// When it begins in the film.
     pub offset: f64,
     pub duration: f64,
@@ -58,7 +60,7 @@ impl Plan {
         size: (u32, u32),
         fps: u32,
     ) -> Result<Self, &'static str> {
-        sources.retain(|it| it.duration > 0.0 && (it.has_video || it.has_audio));
+        sources.retain(|it| it.duration > 0.0 && (!it.videos.is_empty() || it.audios > 0));
         let earliest = sources.iter().map(|it| it.offset).fold(0.0, f64::min);
         for source in &mut sources {
             source.offset -= earliest;
@@ -88,11 +90,11 @@ impl Plan {
     }
 
     pub fn has_video(&self) -> bool {
-        self.sources.iter().any(|it| it.has_video)
+        self.sources.iter().any(|it| !it.videos.is_empty())
     }
 
     pub fn has_audio(&self) -> bool {
-        self.sources.iter().any(|it| it.has_audio)
+        self.sources.iter().any(|it| it.audios > 0)
     }
 
     /// The graph of filters, whose outputs are `[v]` and `[a]`.
@@ -113,22 +115,23 @@ impl Plan {
         graph.push(format!(
             "color=c=black:s={width}x{height}:r={fps}:d={total:.3}[film0]"
         ));
-        let shown = self
-            .sources
-            .iter()
-            .enumerate()
-            .filter(|(_, it)| it.has_video);
+        let inputs = self.sources.iter().enumerate();
+        let shown = inputs.flat_map(|(input, source)| {
+            let videos = source.videos.iter().enumerate();
+            videos.map(move |(video, of)| (input, source, video, of))
+        });
         let shown: Vec<_> = shown.collect();
         let turns = self.turns();
-        for (step, (input, source)) in shown.iter().enumerate() {
+        let views = self.views();
+        for (step, (input, source, video, of)) in shown.iter().enumerate() {
             let Place {
                 x,
                 y,
                 width,
                 height,
-            } = self.place(source.participant);
+            } = self.place(&views, (source.participant, of));
             graph.push(format!(
-                "[{input}:v:0]fps={fps},scale={width}:{height}:force_original_aspect_ratio=decrease:force_divisible_by=2,\
+                "[{input}:v:{video}]fps={fps},scale={width}:{height}:force_original_aspect_ratio=decrease:force_divisible_by=2,\
                  pad={width}:{height}:(ow-iw)/2:(oh-ih)/2,setsar=1[picture{step}]"
             ));
             let when = self.when(source, &turns);
@@ -161,18 +164,16 @@ impl Plan {
     }
 
     fn sound(&self, graph: &mut Vec<String>) {
-        let heard = self
-            .sources
-            .iter()
-            .enumerate()
-            .filter(|(_, it)| it.has_audio);
+        let inputs = self.sources.iter().enumerate();
+        let heard =
+            inputs.flat_map(|(input, source)| (0..source.audios).map(move |it| (input, it)));
         let mut inputs = String::new();
         let mut count = 0;
-        for (input, _) in heard {
+        for (input, audio) in heard {
             graph.push(format!(
-                "[{input}:a:0]aresample=48000:async=1:first_pts=0,aformat=channel_layouts=stereo[sound{input}]"
+                "[{input}:a:{audio}]aresample=48000:async=1:first_pts=0,aformat=channel_layouts=stereo[sound{count}]"
             ));
-            let _ = write!(inputs, "[sound{input}]");
+            let _ = write!(inputs, "[sound{count}]");
             count += 1;
         }
         // All at full volume, as in the room; the limiter takes the rare peaks.
@@ -181,41 +182,46 @@ impl Plan {
         ));
     }
 
-    /// The indices of those who are seen, in their order.
-    fn people(&self) -> Vec<usize> {
-        let mut people = Vec::new();
-        for source in self.sources.iter().filter(|it| it.has_video) {
-            if !people.contains(&source.participant) {
-                people.push(source.participant);
+    /// What is seen: whose pictures, and which of them, by participants.
+    fn views(&self) -> Vec<View<'_>> {
+        let mut views = Vec::new();
+        for source in &self.sources {
+            for of in &source.videos {
+                let view = (source.participant, of.as_str());
+                if !views.contains(&view) {
+                    views.push(view);
+                }
             }
         }
-        people.sort_unstable();
+        // Of one participant in the order in which they came.
+        views.sort_by_key(|(participant, _)| *participant);
+        views
+    }
+
+    /// The indices of those who are seen, in their order.
+    fn people(&self) -> Vec<usize> {
+        let mut people: Vec<_> = self.views().iter().map(|view| view.0).collect();
+        people.dedup();
         people
     }
 
-    fn place(&self, participant: usize) -> Place {
+    /// Where pictures are: beside all others, or those of the same participant.
+    fn place(&self, views: &[View<'_>], view: View<'_>) -> Place {
         let (width, height) = self.size;
-        let people = self.people();
-        let index = people.iter().position(|it| *it == participant).unwrap_or(0) as u32;
-        let columns = match self.layout {
-            Layout::Speaker => 1,
-            Layout::Grid => (1_u32..)
-                .find(|it| it * it >= people.len() as u32)
-                .unwrap_or(1),
-        };
-        let rows = match self.layout {
-            Layout::Speaker => 1,
-            Layout::Grid => (people.len() as u32).div_ceil(columns).max(1),
-        };
+        let beside = views.iter().filter(|it| match self.layout {
+            Layout::Grid => true,
+            Layout::Speaker => it.0 == view.0,
+        });
+        let beside: Vec<_> = beside.collect();
+        let index = beside.iter().position(|it| **it == view).unwrap_or(0) as u32;
+        let count = beside.len() as u32;
+        let columns = (1_u32..).find(|it| it * it >= count).unwrap_or(1);
+        let rows = count.div_ceil(columns).max(1);
         // Even, as encoders want it.
         let (w, h) = ((width / columns) & !1, (height / rows) & !1);
-        let (column, row) = match self.layout {
-            Layout::Speaker => (0, 0),
-            Layout::Grid => (index % columns, index / columns),
-        };
         Place {
-            x: column * w,
-            y: row * h,
+            x: index % columns * w,
+            y: index / columns * h,
             width: w.max(2),
             height: h.max(2),
         }
@@ -259,6 +265,9 @@ impl Plan {
     }
 }
 
+/// Whose pictures, and which of them.
+type View<'a> = (usize, &'a str);
+
 /// A time in which somebody is shown.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Turn {
@@ -269,7 +278,7 @@ struct Turn {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
     use super::*;
 
@@ -277,8 +286,8 @@ mod tests {
         Source {
             path: PathBuf::from("a.webm"),
             participant,
-            has_video: true,
-            has_audio: true,
+            videos: vec!["0".to_owned()],
+            audios: 1,
             offset,
             duration: 10.0,
             talks: talks.to_vec(),
@@ -293,7 +302,8 @@ mod tests {
     fn everybody_has_a_place() {
         let three = (0..3).map(|it| source(it, it as f64, &[])).collect();
         let plan = plan(three, Layout::Grid);
-        let places: Vec<_> = (0..3).map(|it| plan.place(it)).collect();
+        let views = plan.views();
+        let places: Vec<_> = views.iter().map(|it| plan.place(&views, *it)).collect();
         let corners: Vec<_> = places.iter().map(|it| (it.x, it.y)).collect();
         assert_eq!(corners, [(0, 0), (320, 0), (0, 240)]);
         assert!(places.iter().all(|it| (it.width, it.height) == (320, 240)));
@@ -302,6 +312,34 @@ mod tests {
         assert!(filters.contains("between(t,2.000,12.000)"), "{filters}");
         assert!(filters.ends_with("[a]"));
         assert!(!plan.filters(false).contains("overlay"));
+    }
+
+    #[test]
+    fn a_camera_and_a_screen_are_beside_each_other_and_parts_of_one_are_not() {
+        let both = || vec!["camera".to_owned(), "screen".to_owned()];
+        let ann = Source {
+            videos: both(),
+            audios: 2,
+            ..source(0, 0.0, &[])
+        };
+        let next = Source {
+            offset: 10.0,
+            ..ann.clone()
+        };
+        let sources = vec![ann, source(1, 0.0, &[]), next];
+        for (layout, size) in [(Layout::Grid, (320, 240)), (Layout::Speaker, (320, 480))] {
+            let plan = plan(sources.clone(), layout);
+            let views = plan.views();
+            assert_eq!(views, [(0, "camera"), (0, "screen"), (1, "0")]);
+            let places = [0, 1].map(|it| plan.place(&views, views[it]));
+            assert_eq!(places.map(|it| (it.x, it.y)), [(0, 0), (320, 0)]);
+            assert!(places.iter().all(|it| (it.width, it.height) == size));
+            let filters = plan.filters(true);
+            for input in ["[0:v:0]", "[0:v:1]", "[1:v:0]", "[2:v:1]", "[0:a:1]"] {
+                assert!(filters.contains(input), "{input} {filters}");
+            }
+            assert!(filters.contains("amix=inputs=5"), "{filters}");
+        }
     }
 
     #[test]

@@ -1,0 +1,154 @@
+//! Files of one recording, one behind the other.
+
+use std::path::{Path, PathBuf};
+
+use super::{Demux, Frame, Nanos, open_path};
+use crate::track::TrackSource;
+use crate::{FileError, OpenOptions};
+
+/// A file with those that were recorded behind it. It has the tracks of the first; what others have beyond these, or of other
+/// codecs, is left out. Between files no time passes.
+#[derive(Debug)]
+pub(crate) struct InParts {
+    options: OpenOptions,
+    parts: Vec<Part>,
+    tracks: Vec<TrackSource>,
+    /// The part that is read, and the number of it.
+    demux: Box<dyn Demux>,
+    current: usize,
+    /// By track of that part: the track that it is.
+    places: Vec<Option<usize>>,
+    /// Where that part begins, and what was read ends.
+    begins: Nanos,
+    end: Nanos,
+    /// By track of the first part: whether frames have another form from here on.
+    is_new: Vec<bool>,
+}
+
+#[derive(Debug)]
+struct Part {
+    path: PathBuf,
+    duration: Nanos,
+}
+
+impl InParts {
+    pub(crate) fn new(path: &Path, options: &OpenOptions) -> Result<Self, FileError> {
+        let demux = open_path(path, options)?;
+        let tracks: Vec<TrackSource> = demux.tracks().to_vec();
+        let part = Part {
+            path: path.to_owned(),
+            duration: demux.duration().unwrap_or(0),
+        };
+        Ok(Self {
+            options: *options,
+            parts: vec![part],
+            places: (0..tracks.len()).map(Some).collect(),
+            is_new: vec![false; tracks.len()],
+            tracks,
+            demux,
+            current: 0,
+            begins: 0,
+            end: 0,
+        })
+    }
+
+    /// Adds the next file; an error if nothing of it goes on with what the first one has.
+    pub(crate) fn add(&mut self, path: &Path) -> Result<(), FileError> {
+        let demux = open_path(path, &self.options)?;
+        if self.places_of(&*demux).iter().all(Option::is_none) {
+            let why = "it does not go on with the file before";
+            return Err(FileError::Unsupported(why));
+        }
+        self.parts.push(Part {
+            path: path.to_owned(),
+            duration: demux.duration().unwrap_or(0),
+        });
+        Ok(())
+    }
+
+    fn places_of(&self, demux: &dyn Demux) -> Vec<Option<usize>> {
+        let place = |track: &TrackSource| {
+            let codec = track.track.codec;
+            self.tracks.iter().position(|it| it.track.codec == codec)
+        };
+        demux.tracks().iter().map(place).collect()
+    }
+
+    /// Reads this part from its beginning on.
+    fn go_to(&mut self, number: usize) -> Result<(), FileError> {
+        let part = self.parts.get(number).ok_or(FileError::Empty)?;
+        let demux = open_path(&part.path, &self.options)?;
+        self.places = self.places_of(&*demux);
+        self.demux = demux;
+        self.current = number;
+        self.is_new.fill(true);
+        Ok(())
+    }
+
+    /// Goes on with the next part that can be read; false if there is none.
+    fn go_on(&mut self) -> bool {
+        let mut next = self.current + 1;
+        while next < self.parts.len() {
+            if self.go_to(next).is_ok() {
+                // One that lasts longer than it says goes before.
+                self.begins = self.begin_of(next).max(self.end);
+                return true;
+            }
+            next += 1;
+        }
+        false
+    }
+
+    fn begin_of(&self, number: usize) -> Nanos {
+        let before = self.parts.iter().take(number);
+        before.fold(0, |sum, part| sum.saturating_add(part.duration))
+    }
+}
+
+impl Demux for InParts {
+    fn tracks(&self) -> &[TrackSource] {
+        &self.tracks
+    }
+
+    fn read(&mut self, frame: &mut Frame) -> Result<bool, FileError> {
+        loop {
+            match self.demux.read(frame) {
+                Ok(true) => {}
+                Ok(false) if self.go_on() => continue,
+                Ok(false) => return Ok(false),
+                // What is torn goes on with the next part.
+                Err(error) => match self.go_on() {
+                    true => continue,
+                    false => return Err(error),
+                },
+            }
+            let Some(place) = self.places.get(frame.track).copied().flatten() else {
+                continue;
+            };
+            let is_new = self.is_new.get_mut(place).is_some_and(std::mem::take);
+            let format = self.demux.tracks().get(frame.track).filter(|_| is_new);
+            frame.format = format.map(|track| track.format.clone());
+            frame.track = place;
+            frame.at = frame.at.saturating_add(self.begins);
+            frame.presented = frame.presented.saturating_add(self.begins);
+            self.end = self.end.max(frame.at.saturating_add(frame.duration));
+            return Ok(true);
+        }
+    }
+
+    fn seek(&mut self, to: Nanos) -> Result<(), FileError> {
+        let numbers = (0..self.parts.len()).rev();
+        let number = numbers.into_iter().find(|it| self.begin_of(*it) <= to);
+        let number = number.unwrap_or(0);
+        if number != self.current {
+            self.go_to(number)?;
+        }
+        self.begins = self.begin_of(number);
+        self.end = self.begins;
+        self.demux.seek(to.saturating_sub(self.begins))
+    }
+
+    fn duration(&self) -> Option<Nanos> {
+        Some(self.begin_of(self.parts.len()))
+    }
+}
