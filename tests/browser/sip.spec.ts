@@ -146,12 +146,14 @@ for (const transport of ['udp', 'tcp'] as const) {
     await hears(ann, 'ann');
     await send(ann, { request: 'dtmf_info', digit: '9' });
     await told(ann, { event: 'dtmfsent' });
-    await send(ann, { request: 'hold' });
-    await told(ann, { event: 'holding' });
-    await hears(ann);
-    await send(ann, { request: 'unhold' });
-    await told(ann, { event: 'resuming' });
-    await hears(ann, 'ann');
+    if (!lost) {
+      await send(ann, { request: 'hold' });
+      await told(ann, { event: 'holding' });
+      await hears(ann);
+      await send(ann, { request: 'unhold' });
+      await told(ann, { event: 'resuming' });
+      await hears(ann, 'ann');
+    }
     await send(ann, { request: 'hangup' });
     await told(ann, { event: 'hangup', code: 200 });
     if (!lost) expect(await child.end(), child.log()).toBe(0);
