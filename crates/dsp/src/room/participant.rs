@@ -185,8 +185,9 @@ impl Input {
         self.standing.candidate(who, all)
     }
 
-    /// Looks at the frame of this tick: its level as its packet tells, or else as it is, if it is to be known or it is heard.
-    pub(super) fn look(&mut self, now: Instant, probe: Probe, denoise: bool) {
+    /// Looks at the frame of this tick: its level as its packet tells, or else as it is, if it is to be known or it is heard. Tells
+    /// whether it was decoded only for that.
+    pub(super) fn look(&mut self, now: Instant, probe: Probe, denoise: bool) -> bool {
         if self.tells_levels {
             let level = self.receiver.due_level(now);
             self.was_quiet =
@@ -205,9 +206,11 @@ impl Input {
             let level = self.receiver.measure(now);
             self.frame = FrameState::Due(level);
             self.standing.frame(Some(level.unwrap_or(SILENCE)));
+            return level.is_some();
         } else {
             self.frame = FrameState::Due(None);
         }
+        false
     }
 
     /// It is in the mix of this tick, unless it has nothing to be heard after all.
