@@ -386,3 +386,22 @@ fn drift_and_jitter_leave_the_delay_as_it_should_be() {
         assert!(stats.relayed > 1_500, "{stats:?}");
     }
 }
+
+#[test]
+fn who_stalls_for_a_moment_is_heard_as_it_is_all_the_same() {
+    for (every, length) in [(12, 1), (25, 2), (50, 3)] {
+        let mut network = Network::new();
+        let mut held: Vec<Sent> = Vec::new();
+        for tick in 0..500_u64 {
+            held.push(network.make());
+            // What was held up comes at once.
+            if tick % every >= length {
+                held.drain(..).for_each(|packet| network.push(&packet));
+            }
+            network.rig.tick();
+        }
+        let stats = network.rig.room.stats();
+        assert!(stats.relayed > 480, "{length} of {every}: {stats:?}");
+        assert_eq!(stats.decoded, 0, "{length} of {every}: {stats:?}");
+    }
+}
