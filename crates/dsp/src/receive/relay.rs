@@ -81,9 +81,9 @@ impl Receiver {
     ///
     /// It is a way to take a frame, like [`play`](Self::play) and [`skip`](Self::skip). After [`Relayed::Refused`] the frame
     /// is still to be taken, and is played without a gap. The delay is changed by quiet packets that are left out or wait;
-    /// where none comes in time, it is refused. It begins after a quiet packet only, so that the step from
-    /// what was played is not heard.
-    pub fn relay(&mut self, now: Instant, most: usize, into: &mut Vec<u8>) -> Relayed {
+    /// where none comes in time, others are left out, and it is refused if it would have to wait. It begins after a quiet packet only, so
+    /// that the step from what was played is not heard; but at any with `hurry`.
+    pub fn relay(&mut self, now: Instant, most: usize, hurry: bool, into: &mut Vec<u8>) -> Relayed {
         let now = self.timeline.time(now);
         let begins = self.state != State::Relaying;
         // It is not given up as soon as packets are a bit larger.
@@ -92,7 +92,7 @@ impl Receiver {
         } else {
             most.saturating_add(most / 2)
         };
-        if self.relay.size.0 > most as f32 || (begins && !self.begin_relay(now)) {
+        if self.relay.size.0 > most as f32 || (begins && !self.begin_relay(now, hurry)) {
             return Relayed::Refused;
         }
         loop {
@@ -158,10 +158,11 @@ impl Receiver {
     }
 
     /// Begins with the packet that is due, if there is one that can be handed on.
-    fn begin_relay(&mut self, now: i64) -> bool {
+    fn begin_relay(&mut self, now: i64, hurry: bool) -> bool {
         let due = self.due_at(now);
         let from = match self.state {
             State::Skipped => due,
+            _ if hurry => due,
             State::Silent | State::Playing | State::Relaying => self.next,
         };
         let Some(first) = self.buffer.waiting().find(|packet| packet.end() > from) else {
@@ -169,7 +170,8 @@ impl Receiver {
         };
         let late = due - first.media;
         let in_time = (-TOLERANCE..=FRAME + TOLERANCE).contains(&late);
-        let follows = self.state != State::Playing
+        let follows = hurry
+            || self.state != State::Playing
             || (first.seq == self.last_seq + 1
                 && first.media - self.next < LEAST_GAP
                 && !first.anew
@@ -217,7 +219,7 @@ impl Receiver {
         let quiet = is_quiet(front);
         if early > 0 && quiet && self.relay.gaps == 0 {
             Turn::Gap
-        } else if late > 0 && quiet && self.buffer.waiting().nth(1).is_some() {
+        } else if late > 0 && (quiet || late > PATIENCE) && self.buffer.waiting().nth(1).is_some() {
             Turn::Drop
         } else if !quiet && early.max(late) > PATIENCE {
             Turn::Refused

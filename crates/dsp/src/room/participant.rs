@@ -228,19 +228,20 @@ impl Input {
     }
 
     /// Takes the packet of this tick as it is, if it can be heard like that: it is put in place of what is in `packet`. It begins after a
-    /// quiet frame, and not in the midst of a fade.
+    /// quiet frame, and not in the midst of a fade; at any if there is no time. `most` is how large packets may be.
     pub(super) fn relay(
         &mut self,
         now: Instant,
         wanted: Gains,
-        most: usize,
+        (most, hurry): (usize, bool),
         packet: &mut Vec<u8>,
     ) -> Relayed {
         let goes_on = self.receiver.is_relaying() && self.gains == wanted;
-        if !self.tells_levels || !self.standing.is_heard() || !(goes_on || self.was_quiet) {
+        if !self.tells_levels || !self.standing.is_heard() || !(goes_on || self.was_quiet || hurry)
+        {
             return Relayed::Refused;
         }
-        let relayed = self.receiver.relay(now, most, packet);
+        let relayed = self.receiver.relay(now, most, hurry, packet);
         if relayed != Relayed::Refused {
             self.gains = wanted;
             self.frame = FrameState::Relayed;
