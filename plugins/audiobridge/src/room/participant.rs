@@ -6,7 +6,7 @@ use std::sync::Arc;
 use portunus_audio::{Out, RtpLeg};
 use portunus_core::media::{SourceRef, TrackRef};
 use portunus_core::record::{Format, JointRecording, RecordedMedia};
-use portunus_core::{Handle, HandleId, Object};
+use portunus_core::{Handle, HandleId, Notice, Object};
 use portunus_dsp::{ParticipantId, ParticipantOptions};
 use portunus_resources::Id;
 use serde_json::Value;
@@ -96,6 +96,11 @@ impl Participant {
     /// Tells the client something.
     pub(super) fn push(&self, event: impl Into<Value>) {
         self.handle.push(None, event, None);
+    }
+
+    /// Tells the client what others are told as well.
+    pub(super) fn tell(&self, notice: &Notice) {
+        self.handle.tell_notice(notice);
     }
 
     /// As others see it; `full` says whether it talks, too, as those are told who have just come.
