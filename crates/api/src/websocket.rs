@@ -238,8 +238,8 @@ async fn write(
     let mut stop = shared.stop.clone();
     loop {
         let message = tokio::select! {
-            message = outbox.recv() => match message {
-                Some(message) => Message::text(message.to_string()),
+            posted = outbox.recv_posted() => match posted {
+                Some(posted) => Message::text(posted.message.text()),
                 // The gateway has cut it off.
                 None => return Ending::Slow,
             },
@@ -254,10 +254,10 @@ async fn write(
             sink.feed(message).await?;
             pace.wrote();
             for _ in 1..TOGETHER {
-                let Some(message) = outbox.try_recv() else {
+                let Some(posted) = outbox.try_recv_posted() else {
                     break;
                 };
-                sink.feed(Message::text(message.to_string())).await?;
+                sink.feed(Message::text(posted.message.text())).await?;
                 pace.wrote();
             }
             sink.flush().await
@@ -269,8 +269,9 @@ async fn write(
         }
     }
     // The last events say that calls have ended.
-    while let Some(message) = outbox.try_recv() {
-        let sent = timeout(CLOSE_TIMEOUT, sink.send(Message::text(message.to_string()))).await;
+    while let Some(posted) = outbox.try_recv_posted() {
+        let message = Message::text(posted.message.text());
+        let sent = timeout(CLOSE_TIMEOUT, sink.send(message)).await;
         if !matches!(sent, Ok(Ok(()))) {
             break;
         }

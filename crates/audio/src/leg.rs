@@ -31,6 +31,9 @@ pub struct RtpLegOptions {
     pub audio_level: Option<u8>,
 }
 
+/// What rooms send.
+const CODECS: [Codec; 4] = [Codec::Opus, Codec::G722, Codec::Pcma, Codec::Pcmu];
+
 /// A leg that hears rooms: what it is sent comes from one mix or another, or from nowhere, and stays one stream. It ends when
 /// it is dropped.
 #[derive(Debug)]
@@ -129,6 +132,8 @@ impl RtpLegOptions {
         }
         LegRemote {
             rtcp: LegRtcp::Never,
+            // The room chooses what is sent; it has this number.
+            outgoing: CODECS.map(|codec| LegPayload { codec, ..payload }).to_vec(),
             extensions,
             // Whoever is to be heard has said where it is.
             latching: self.remote.is_none(),

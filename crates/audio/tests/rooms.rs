@@ -18,6 +18,7 @@ use portunus_audio::{
     AudioCodec, AudioConfig, AudioError, AudioEvent, AudioThreads, MixRecording, Mixture, Out,
     ParticipantId, RecordingFormat, RecordingId, RtpLeg, RtpLegError, RtpLegOptions,
 };
+use portunus_files::{MediaFile, OpenOptions};
 use portunus_media::{ForwardOptions, MediaPlane, RouteOptions, TrackRef};
 use portunus_record::{Recorder, RecorderConfig};
 use portunus_rtp::{Header, Mid, Pt, Ssrc};
@@ -297,6 +298,75 @@ async fn a_room_is_recorded_while_somebody_is_in_it() {
     tokio::time::timeout(PATIENCE, recorder.finished())
         .await
         .unwrap();
+}
+
+#[tokio::test]
+async fn nothing_is_recorded_while_nobody_is_in_the_room() {
+    for form in [RecordingFormat::Wav, RecordingFormat::OggOpus] {
+        let disk = tempfile::tempdir().unwrap();
+        let server = server(
+            1,
+            Recorder::new(RecorderConfig {
+                dir: Some(disk.path().to_owned()),
+                keep_free_mb: 0,
+                ..RecorderConfig::default()
+            }),
+        );
+        let (room, mut events) = server.threads.open(options()).unwrap();
+        let what = MixRecording {
+            dir: None,
+            name: "room".to_owned(),
+            format: form,
+        };
+        let name = room.record(RecordingId(1), what).await.unwrap();
+        // A second of the room passes; gives how many frames it had by then.
+        let second = async || {
+            let ticks = || server.threads.totals().ticks;
+            let (from, deadline) = (ticks(), Instant::now() + PATIENCE);
+            while ticks() < from + 50 {
+                assert!(Instant::now() < deadline, "the room is mixed");
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            ticks()
+        };
+        let before = second().await;
+        let ann = Person::new(&server, 700.0);
+        ann.join(&room, 1);
+        ann.talks.store(true, Ordering::Relaxed);
+        second().await;
+        room.leave(ParticipantId(1));
+        let asked = room.participant(ParticipantId(1));
+        let there = tokio::time::timeout(PATIENCE, asked).await.unwrap();
+        assert!(there.is_none(), "she has left");
+        let after = server.threads.totals().ticks;
+        second().await;
+        room.stop_recording();
+        let ended = tokio::time::timeout(PATIENCE, events.recv()).await.unwrap();
+        assert!(
+            matches!(ended, Some(AudioEvent::RecordingEnded { error: None, .. })),
+            "{ended:?}"
+        );
+        let path = disk.path().join(name);
+        let frames = match form {
+            RecordingFormat::Wav => {
+                u64::from(hound::WavReader::open(path).unwrap().duration()) / 320
+            }
+            RecordingFormat::OggOpus => {
+                let once = OpenOptions {
+                    looping: false,
+                    ..OpenOptions::default()
+                };
+                let mut file = MediaFile::open(&path, &once).unwrap();
+                let packets = std::iter::from_fn(|| file.next().map(drop));
+                packets.count() as u64
+            }
+        };
+        let there = after - before;
+        assert!(
+            frames <= there + 2 && frames >= 40,
+            "{form:?}: {frames} of {there}"
+        );
+    }
 }
 
 #[test]

@@ -5,11 +5,9 @@ use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde_json::Value;
-
 use crate::admin::Watch;
 use crate::outbox::{Outbox, OutboxSender, Posted, outbox};
-use crate::{Requester, Rights, SessionId, TokenScope};
+use crate::{ClientMessage, Requester, Rights, SessionId, TokenScope};
 
 /// One connection of a transport, or all of HTTP, whose clients fetch their events by long polls.
 #[derive(Debug, Clone)]
@@ -227,13 +225,13 @@ impl Client {
     }
 
     /// Sends a message; false if the client is gone or too slow, which cuts it off.
-    pub(crate) fn push(&self, message: Value) -> bool {
+    pub(crate) fn push(&self, message: impl Into<ClientMessage>) -> bool {
         let Way::Push(outbox) = &self.inner.way else {
             return false;
         };
         let posted = Posted {
             answers: self.asks,
-            message,
+            message: message.into(),
         };
         let mut outbox = outbox.lock().unwrap_or_else(PoisonError::into_inner);
         let sent = outbox

@@ -9,6 +9,7 @@ mod begun;
 mod broadcast;
 mod client;
 mod client_event;
+mod client_message;
 mod config;
 mod context;
 mod counters;
@@ -44,6 +45,7 @@ pub use admin::{AdminConfig, LogControl, LogLevel, RememberedLog, TransportContr
 pub use begun::Begun;
 pub use broadcast::{Broadcast, Refusal, Stream};
 pub use client::Client;
+pub use client_message::{ClientMessage, Notice};
 pub use config::{CoreConfig, RidOrder, StoredToken, equal_in_constant_time};
 pub use counters::{BadRequest, Counters, CountersSnapshot};
 pub use doors::{

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use crate::ClientMessage;
+
 /// Messages that wait for a connection at most.
 pub const OUTBOX: usize = 1024;
 
@@ -19,7 +21,7 @@ pub struct Posted {
     /// The request that it answers, if that was told by [`crate::Client::asking`].
     pub answers: Option<u64>,
     /// The message.
-    pub message: Value,
+    pub message: ClientMessage,
 }
 
 /// The messages that wait for a connection, as its transport takes them.
@@ -65,23 +67,25 @@ impl OutboxSender {
 }
 
 impl Outbox {
-    /// The next message; none once the gateway has cut the client off and all before is taken. Cancel safe.
+    /// The next message as a value; none once the gateway has cut the client off and all before is taken. Cancel safe.
     pub async fn recv(&mut self) -> Option<Value> {
-        self.recv_posted().await.map(|posted| posted.message)
+        let posted = self.recv_posted().await?;
+        Some(posted.message.into_value())
     }
 
-    /// The next message if it is there.
+    /// The next message as a value if it is there.
     pub fn try_recv(&mut self) -> Option<Value> {
-        self.try_recv_posted().map(|posted| posted.message)
+        let posted = self.try_recv_posted()?;
+        Some(posted.message.into_value())
     }
 
-    /// As [`Outbox::recv`], with the request that it answers.
+    /// As [`Outbox::recv`], as it is posted.
     pub async fn recv_posted(&mut self) -> Option<Posted> {
         let posted = self.messages.recv().await;
         self.taken(posted)
     }
 
-    /// As [`Outbox::try_recv`], with the request that it answers.
+    /// As [`Outbox::try_recv`], as it is posted.
     pub fn try_recv_posted(&mut self) -> Option<Posted> {
         let posted = self.messages.try_recv().ok();
         self.taken(posted)
@@ -102,7 +106,7 @@ mod tests {
     fn posted(message: impl Into<Value>) -> Posted {
         Posted {
             answers: None,
-            message: message.into(),
+            message: message.into().into(),
         }
     }
 

@@ -15,7 +15,10 @@ use crate::counters::add;
 use crate::events::lifecycle::{self, SessionEnd};
 use crate::events::{EventAddress, EventBus, EventKind};
 use crate::handle::{Handle, Inbox, WeakHandle};
-use crate::{Client, ClientAddress, Counters, HandleId, OUTBOX_OF_HANDLE, SessionId, client_event};
+use crate::{
+    Client, ClientAddress, ClientMessage, Counters, HandleId, OUTBOX_OF_HANDLE, SessionId,
+    client_event,
+};
 
 /// Events that wait for an HTTP client at most, and [`OUTBOX_OF_HANDLE`] more for each handle; the oldest go first.
 const QUEUE: usize = 512;
@@ -39,7 +42,7 @@ struct State {
     over: bool,
     last_activity: Instant,
     timeout: SessionTimeout,
-    queue: VecDeque<Value>,
+    queue: VecDeque<ClientMessage>,
     polls: u64,
     handles: HashMap<HandleId, Attached>,
     /// Whoever watches has not been told that there is a session.
@@ -217,7 +220,8 @@ impl Session {
     }
 
     /// Sends an event to the client.
-    pub(crate) fn emit(&self, event: Value) {
+    pub(crate) fn emit(&self, event: impl Into<ClientMessage>) {
+        let event = event.into();
         let mut state = self.state();
         if state.over {
             return;
@@ -352,7 +356,8 @@ impl Session {
                     }
                     if !state.queue.is_empty() {
                         let count = max.clamp(1, state.queue.len());
-                        return state.queue.drain(..count).collect();
+                        let events = state.queue.drain(..count);
+                        return events.map(ClientMessage::into_value).collect();
                     }
                 }
                 changed.await;

@@ -386,3 +386,55 @@ fn drift_and_jitter_leave_the_delay_as_it_should_be() {
         assert!(stats.relayed > 1_500, "{stats:?}");
     }
 }
+
+#[test]
+fn who_stalls_for_a_moment_is_heard_as_it_is_all_the_same() {
+    for (every, length) in [(12, 1), (25, 2), (50, 3)] {
+        let mut network = Network::new();
+        let mut held: Vec<Sent> = Vec::new();
+        for tick in 0..500_u64 {
+            held.push(network.make());
+            // What was held up comes at once.
+            if tick % every >= length {
+                held.drain(..).for_each(|packet| network.push(&packet));
+            }
+            network.rig.tick();
+        }
+        let stats = network.rig.room.stats();
+        assert!(stats.relayed > 480, "{length} of {every}: {stats:?}");
+        assert_eq!(stats.decoded, 0, "{length} of {every}: {stats:?}");
+    }
+}
+
+#[test]
+fn a_thread_without_time_relays_at_once() {
+    let mut network = Network::new();
+    let mut held: Vec<Sent> = Vec::new();
+    for _ in 0..100 {
+        let packet = network.make();
+        network.push(&packet);
+        network.rig.tick();
+    }
+    // Each time five frames are left out, and their packets come.
+    for round in 0..20 {
+        for _ in 0..5 {
+            held.push(network.make());
+            network.rig.now += FRAME;
+        }
+        held.drain(..).for_each(|packet| network.push(&packet));
+        network.rig.room.skip(5);
+        let before = network.rig.room.stats();
+        for _ in 0..3 {
+            let packet = network.make();
+            network.push(&packet);
+            network.rig.tick();
+        }
+        let stats = network.rig.room.stats();
+        assert_eq!(
+            stats.relayed - before.relayed,
+            3,
+            "round {round}: {stats:?}"
+        );
+        assert_eq!(stats.decoded, before.decoded, "round {round}");
+    }
+}

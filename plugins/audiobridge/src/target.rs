@@ -1,6 +1,6 @@
 //! Where requests say that media goes, and how it is protected.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use base64::Engine;
@@ -99,6 +99,10 @@ impl Host {
 
 /// Checks that media may be sent to an address.
 pub(crate) fn check(address: IpAddr, networks: &Networks) -> Result<IpAddr, Refusal> {
+    // No socket of ours sends to all of a network.
+    if address == IpAddr::V4(Ipv4Addr::BROADCAST) {
+        return Err(Refusal::Unknown(format!("nothing is sent to {address}")));
+    }
     match networks.allow(address) {
         true => Ok(address),
         false => Err(Refusal::Destination(address)),

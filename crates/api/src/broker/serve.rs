@@ -160,7 +160,7 @@ impl<B: Broker> Link<B> {
     async fn write(&self, api: Api, lane: &Lane, outbox: &mut Outbox) {
         while let Some(posted) = outbox.recv_posted().await {
             let reply = lane.reply_of(&posted);
-            self.say(api, reply, &posted.message).await;
+            self.say(api, reply, posted.message.text()).await;
             lane.pace.wrote();
         }
     }
@@ -168,17 +168,17 @@ impl<B: Broker> Link<B> {
     async fn drain(&self, api: Api, lane: &Lane, outbox: &mut Outbox) {
         while let Some(posted) = outbox.try_recv_posted() {
             let reply = lane.reply_of(&posted);
-            self.say(api, reply, &posted.message).await;
+            self.say(api, reply, posted.message.text()).await;
         }
     }
 
     async fn refuse(&self, api: Api, reply: Reply, refusal: &Value) {
         self.shared.counters.refused.add(1);
-        self.say(api, Some(reply), refusal).await;
+        self.say(api, Some(reply), refusal.to_string()).await;
     }
 
-    async fn say(&self, api: Api, reply: Option<Reply>, message: &Value) {
-        let payload = Bytes::from(message.to_string());
+    async fn say(&self, api: Api, reply: Option<Reply>, message: String) {
+        let payload = Bytes::from(message);
         let outgoing = self.broker.outgoing(api, reply, payload);
         self.publisher.publish(outgoing).await;
     }

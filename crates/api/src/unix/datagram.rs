@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use portunus_core::{Client, Outbox, Requester};
+use portunus_core::{Client, Outbox, Posted, Requester};
 use serde_json::Value;
 use tokio::net::UnixDatagram;
 use tokio::sync::mpsc;
@@ -202,41 +202,35 @@ async fn write(
 ) -> io::Result<()> {
     let mut stop = shared.stop.clone();
     loop {
-        let message = tokio::select! {
-            message = timeout(IDLE_TIMEOUT, outbox.recv()) => message,
+        let posted = tokio::select! {
+            posted = timeout(IDLE_TIMEOUT, outbox.recv_posted()) => posted,
             () = stopped(&mut stop) => break,
         };
-        let Ok(message) = message else { return Ok(()) };
-        let Some(message) = message else {
+        let Ok(posted) = posted else { return Ok(()) };
+        let Some(Posted { message, .. }) = posted else {
             // The gateway has cut it off.
             shared.counters.slow_clients.add(1);
             return Err(io::ErrorKind::TimedOut.into());
         };
-        let sent = send(socket, path, shared, &message).await;
+        let sent = send(socket, path, shared, &message.text()).await;
         let instead = sent
             .as_ref()
             .err()
-            .and_then(|error| instead_of(&message, error));
+            .and_then(|error| instead_of(&message.into_value(), error));
         match instead {
-            Some(instead) => send(socket, path, shared, &instead).await?,
+            Some(instead) => send(socket, path, shared, &instead.to_string()).await?,
             None => sent?,
         }
         pace.wrote();
     }
     // The last events say that calls have ended.
-    while let Some(message) = outbox.try_recv() {
-        socket.try_send_to(message.to_string().as_bytes(), path)?;
+    while let Some(posted) = outbox.try_recv_posted() {
+        socket.try_send_to(posted.message.text().as_bytes(), path)?;
     }
     Ok(())
 }
 
-async fn send(
-    socket: &UnixDatagram,
-    path: &Path,
-    shared: &Shared,
-    message: &Value,
-) -> io::Result<()> {
-    let text = message.to_string();
+async fn send(socket: &UnixDatagram, path: &Path, shared: &Shared, text: &str) -> io::Result<()> {
     match timeout(WRITE_TIMEOUT, socket.send_to(text.as_bytes(), path)).await {
         Ok(sent) => sent.map(drop),
         Err(_) => {

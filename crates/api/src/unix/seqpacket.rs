@@ -4,8 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use portunus_core::{Client, Outbox, Requester};
-use serde_json::Value;
+use portunus_core::{Client, ClientMessage, Outbox, Requester};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_seqpacket::{UnixSeqpacket, UnixSeqpacketListener};
@@ -102,32 +101,32 @@ async fn write(
 ) -> io::Result<()> {
     let mut stop = shared.stop.clone();
     loop {
-        let message = tokio::select! {
-            message = outbox.recv() => message,
+        let posted = tokio::select! {
+            posted = outbox.recv_posted() => posted,
             () = stopped(&mut stop) => break,
         };
-        let Some(message) = message else {
+        let Some(posted) = posted else {
             // The gateway has cut it off.
             shared.counters.slow_clients.add(1);
             return Err(io::ErrorKind::TimedOut.into());
         };
-        say(socket, shared, &message).await?;
+        say(socket, shared, posted.message).await?;
         pace.wrote();
     }
     // The last events say that calls have ended.
-    while let Some(message) = outbox.try_recv() {
-        say(socket, shared, &message).await?;
+    while let Some(posted) = outbox.try_recv_posted() {
+        say(socket, shared, posted.message).await?;
     }
     Ok(())
 }
 
 /// Sends a reply or an event.
-async fn say(socket: &UnixSeqpacket, shared: &Shared, message: &Value) -> io::Result<()> {
-    let sent = send(socket, shared, message.to_string().as_bytes()).await;
+async fn say(socket: &UnixSeqpacket, shared: &Shared, message: ClientMessage) -> io::Result<()> {
+    let sent = send(socket, shared, message.text().as_bytes()).await;
     let instead = sent
         .as_ref()
         .err()
-        .and_then(|error| instead_of(message, error));
+        .and_then(|error| instead_of(&message.into_value(), error));
     match instead {
         Some(instead) => send(socket, shared, instead.to_string().as_bytes()).await,
         None => sent,

@@ -25,11 +25,12 @@ use portunus_sdp::{Description, Negotiated};
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep_until};
 
+use crate::client_message::Addressed;
 use crate::context::Context;
 use crate::events::EventAddress;
 use crate::session::Session;
 use crate::tokens::ShownToken;
-use crate::{HandleId, Object, PluginInfo, SessionId, client_event};
+use crate::{ClientMessage, HandleId, Notice, Object, PluginInfo, SessionId, client_event};
 
 pub(crate) use actor::start;
 pub(crate) use facts::{ConnectionFacts, HandleFacts, PeerFacts};
@@ -119,6 +120,21 @@ impl Handle {
         for event in jsep.into_iter().flat_map(|jsep| jsep.trickled) {
             self.emit(event);
         }
+    }
+
+    /// Sends an event to the client that many are sent: as [`Handle::push`] does without a transaction, but what it says is
+    /// written once for all of them.
+    pub fn tell_notice(&self, notice: &Notice) {
+        let config = &self.shared.context.config;
+        let opaque_id = config.opaqueid_in_api.then_some(&self.shared.opaque_id);
+        self.send(Addressed {
+            session: self.session_id(),
+            sender: self.id(),
+            opaque_id: opaque_id.cloned().flatten(),
+            string_ids: config.string_ids,
+            plugin: self.shared.plugin.package,
+            notice: notice.clone(),
+        });
     }
 
     /// Tells whoever watches the server what happened: `data` is made only if somebody does. Clients get nothing of it.
@@ -325,10 +341,14 @@ impl Handle {
 
     /// Sends an event with the handle's address, after the reply that is being made.
     fn emit(&self, event: Value) {
+        self.send(self.addressed(event, true));
+    }
+
+    /// Sends an addressed event after the reply that is being made.
+    fn send(&self, event: impl Into<ClientMessage>) {
         if self.shared.stopped.load(Ordering::Acquire) {
             return;
         }
-        let event = self.addressed(event, true);
         let mut outgoing = self.outgoing();
         outgoing.push(event);
         self.send_due(&mut outgoing);

@@ -4,8 +4,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use serde_json::Value;
 use tokio::time::Instant;
+
+use crate::ClientMessage;
 
 /// The events of a handle that have not left yet, in their order.
 #[derive(Debug)]
@@ -23,7 +24,7 @@ pub(super) struct Outgoing {
 
 #[derive(Debug)]
 struct Event {
-    message: Value,
+    message: ClientMessage,
     /// Not before this; none: as soon as the reply at hand is out.
     due: Option<Instant>,
 }
@@ -31,7 +32,7 @@ struct Event {
 impl Event {
     /// Whether it answers a request.
     fn is_answer(&self) -> bool {
-        self.message.get("transaction").is_some()
+        self.message.is_answer()
     }
 }
 
@@ -63,8 +64,11 @@ impl Outgoing {
         }
     }
 
-    pub(super) fn push(&mut self, message: Value) {
-        let mut event = Event { message, due: None };
+    pub(super) fn push(&mut self, message: impl Into<ClientMessage>) {
+        let mut event = Event {
+            message: message.into(),
+            due: None,
+        };
         if !self.is_replying && event.is_answer() {
             event.due = self.answers_from;
         }
@@ -72,7 +76,7 @@ impl Outgoing {
     }
 
     /// The next event that may leave.
-    pub(super) fn next(&mut self, now: Instant) -> Option<Value> {
+    pub(super) fn next(&mut self, now: Instant) -> Option<ClientMessage> {
         let is_due = |event: &Event| event.due.is_none_or(|due| due <= now);
         if self.is_replying || !self.queue.front().is_some_and(is_due) {
             return None;
@@ -81,7 +85,7 @@ impl Outgoing {
     }
 
     /// The next event whose reply is out, whether its pause is over or not: the handle ends.
-    pub(super) fn last(&mut self) -> Option<Value> {
+    pub(super) fn last(&mut self) -> Option<ClientMessage> {
         let is_out = |event: &Event| event.due.is_some();
         if self.is_replying && !self.queue.front().is_some_and(is_out) {
             return None;
@@ -89,7 +93,7 @@ impl Outgoing {
         self.pop()
     }
 
-    fn pop(&mut self) -> Option<Value> {
+    fn pop(&mut self) -> Option<ClientMessage> {
         self.queue.pop_front().map(|event| event.message)
     }
 
@@ -112,7 +116,7 @@ impl Outgoing {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -128,7 +132,8 @@ mod tests {
 
     /// What leaves at `now`.
     fn leaving(outgoing: &mut Outgoing, now: Instant) -> Vec<Value> {
-        std::iter::from_fn(|| outgoing.next(now)).collect()
+        let leaving = std::iter::from_fn(|| outgoing.next(now));
+        leaving.map(ClientMessage::into_value).collect()
     }
 
     #[test]
@@ -203,7 +208,7 @@ mod tests {
         outgoing.replied(true, Instant::now());
         outgoing.replying();
         outgoing.push(answer("2"));
-        assert_eq!(outgoing.last(), Some(answer("1")));
+        assert_eq!(outgoing.last(), Some(answer("1").into()));
         assert_eq!(outgoing.last(), None);
     }
 
@@ -215,7 +220,7 @@ mod tests {
         outgoing.push(answer("1"));
         assert_eq!(outgoing.next(start), None);
         outgoing.replied(true, start);
-        assert_eq!(outgoing.next(start), Some(answer("1")));
+        assert_eq!(outgoing.next(start), Some(answer("1").into()));
         assert_eq!(outgoing.deadline(), None);
     }
 }

@@ -29,7 +29,7 @@ async fn each_reply_of_a_shared_client_says_which_request_it_answers_and_no_even
     ask(2, attach).await;
     let attached = outbox.recv_posted().await.unwrap();
     assert_eq!(attached.answers, Some(2));
-    let handle = attached.message["data"]["id"].clone();
+    let handle = attached.message.into_value()["data"]["id"].clone();
     let message = |told: &str| {
         json!({
             "janus": "message", "transaction": "same", "session_id": 7, "handle_id": handle,
@@ -47,9 +47,10 @@ async fn each_reply_of_a_shared_client_says_which_request_it_answers_and_no_even
     let mut replies = HashMap::new();
     while replies.len() < 3 {
         let posted = outbox.recv_posted().await.unwrap();
+        let told = posted.message.into_value()["janus"].clone();
         match posted.answers {
-            Some(number) => drop(replies.insert(number, posted.message["janus"].clone())),
-            None => assert_eq!(posted.message["janus"], "event"),
+            Some(number) => drop(replies.insert(number, told)),
+            None => assert_eq!(told, "event"),
         }
     }
     assert_eq!(replies[&4], "success");

@@ -13,8 +13,11 @@ use crate::{AudioCodec, Channels};
 const KEPT: usize = 7;
 /// From this level on, in -dBov, nobody hears a packet left out, nor a switch.
 pub(crate) const QUIET: u8 = 50;
-/// How far beyond the tolerance the delay may be while a quiet packet is waited for that can be left out.
-const PATIENCE: i64 = TOLERANCE;
+/// How far beyond the tolerance the delay may be while a quiet packet is waited for that can be left out, or wait itself: listeners
+/// have a jitter buffer of their own, and whoever stalls for a moment is to be heard as it is all the same.
+const PATIENCE: i64 = 2 * FRAME;
+/// So many packets may be missing at a stretch. Listeners conceal them.
+const MOST_GAPS: u32 = 3;
 /// The share of the average size that a packet makes.
 const SHARE: f32 = 0.02;
 /// The longest frame of all: 20 ms of 48 kHz, two channels.
@@ -35,8 +38,8 @@ pub enum Relayed {
 #[derive(Debug, Default)]
 pub(super) struct Relay {
     pub(super) size: Size,
-    /// The frame before was a gap.
-    gap: bool,
+    /// So many frames before were gaps.
+    gaps: u32,
 }
 
 /// The average size of packets.
@@ -78,9 +81,9 @@ impl Receiver {
     ///
     /// It is a way to take a frame, like [`play`](Self::play) and [`skip`](Self::skip). After [`Relayed::Refused`] the frame
     /// is still to be taken, and is played without a gap. The delay is changed by quiet packets that are left out or wait;
-    /// where none comes in time, it is refused. It begins after a quiet packet only, so that the step from
-    /// what was played is not heard.
-    pub fn relay(&mut self, now: Instant, most: usize, into: &mut Vec<u8>) -> Relayed {
+    /// where none comes in time, others are left out, and it is refused if it would have to wait. It begins after a quiet packet only, so
+    /// that the step from what was played is not heard; but at any with `hurry`.
+    pub fn relay(&mut self, now: Instant, most: usize, hurry: bool, into: &mut Vec<u8>) -> Relayed {
         let now = self.timeline.time(now);
         let begins = self.state != State::Relaying;
         // It is not given up as soon as packets are a bit larger.
@@ -89,7 +92,7 @@ impl Receiver {
         } else {
             most.saturating_add(most / 2)
         };
-        if self.relay.size.0 > most as f32 || (begins && !self.begin_relay(now)) {
+        if self.relay.size.0 > most as f32 || (begins && !self.begin_relay(now, hurry)) {
             return Relayed::Refused;
         }
         loop {
@@ -100,7 +103,7 @@ impl Receiver {
                     self.stats.overflow += 1;
                 }
                 Turn::Gap => {
-                    self.relay.gap = true;
+                    self.relay.gaps += 1;
                     self.give_back(now);
                     return Relayed::Gap;
                 }
@@ -114,7 +117,7 @@ impl Receiver {
                     self.stats.delay_ms = u32::try_from(delay / MS).unwrap_or(0);
                     self.past();
                     self.stats.played += 1;
-                    self.relay.gap = false;
+                    self.relay.gaps = 0;
                     self.give_back(now);
                     return Relayed::Packet;
                 }
@@ -155,10 +158,11 @@ impl Receiver {
     }
 
     /// Begins with the packet that is due, if there is one that can be handed on.
-    fn begin_relay(&mut self, now: i64) -> bool {
+    fn begin_relay(&mut self, now: i64, hurry: bool) -> bool {
         let due = self.due_at(now);
         let from = match self.state {
             State::Skipped => due,
+            _ if hurry => due,
             State::Silent | State::Playing | State::Relaying => self.next,
         };
         let Some(first) = self.buffer.waiting().find(|packet| packet.end() > from) else {
@@ -166,7 +170,8 @@ impl Receiver {
         };
         let late = due - first.media;
         let in_time = (-TOLERANCE..=FRAME + TOLERANCE).contains(&late);
-        let follows = self.state != State::Playing
+        let follows = hurry
+            || self.state != State::Playing
             || (first.seq == self.last_seq + 1
                 && first.media - self.next < LEAST_GAP
                 && !first.anew
@@ -186,7 +191,7 @@ impl Receiver {
         self.next = media;
         self.last_seq = seq - 1;
         self.debt = 0;
-        self.relay.gap = false;
+        self.relay.gaps = 0;
         true
     }
 
@@ -194,10 +199,10 @@ impl Receiver {
     fn turn(&mut self, now: i64) -> Turn {
         let (slack, wait) = (now - self.delay.least_transit() - self.next, self.wait());
         let Some(front) = self.buffer.front() else {
-            if self.relay.gap {
+            if self.relay.gaps >= MOST_GAPS {
                 return Turn::Refused;
             }
-            self.debt = FRAME;
+            self.debt += FRAME;
             return Turn::Gap;
         };
         let gap = front.media - self.next;
@@ -212,9 +217,9 @@ impl Receiver {
         let early = wait - TOLERANCE - slack;
         let late = slack - (wait + FRAME + TOLERANCE);
         let quiet = is_quiet(front);
-        if early > 0 && quiet && !self.relay.gap {
+        if early > 0 && quiet && self.relay.gaps == 0 {
             Turn::Gap
-        } else if late > 0 && quiet && self.buffer.waiting().nth(1).is_some() {
+        } else if late > 0 && (quiet || late > PATIENCE) && self.buffer.waiting().nth(1).is_some() {
             Turn::Drop
         } else if !quiet && early.max(late) > PATIENCE {
             Turn::Refused
@@ -230,12 +235,12 @@ impl Receiver {
             return Turn::Refused;
         }
         // It may be what was left out already, when it was not known that it is missing.
-        if self.debt > 0 && (gap - self.debt).abs() < LEAST_GAP {
+        if self.debt > 0 {
+            self.next += gap.min(self.debt);
             self.debt = 0;
-            self.next += gap;
             return self.turn(now);
         }
-        if self.relay.gap || self.debt > 0 || gap < FRAME - LEAST_GAP {
+        if self.relay.gaps >= MOST_GAPS || gap < FRAME - LEAST_GAP {
             return Turn::Refused;
         }
         self.next += gap.min(FRAME);

@@ -118,6 +118,7 @@ impl Room {
     /// listeners take them for lost, and do not wait longer for all that follows.
     pub fn skip(&mut self, frames: u64) {
         self.left_out = self.left_out.wrapping_add(frames);
+        self.relay.hurry();
     }
 
     /// Lets a participant in. It neither is heard nor hears until it is [connected](Room::connect).

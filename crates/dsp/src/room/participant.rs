@@ -188,8 +188,9 @@ impl Input {
         self.standing.candidate(who, all)
     }
 
-    /// Looks at the frame of this tick: its level as its packet tells, or else as it is, if it is to be known or it is heard.
-    pub(super) fn look(&mut self, now: Instant, probe: Probe, denoise: bool) {
+    /// Looks at the frame of this tick: its level as its packet tells, or else as it is, if it is to be known or it is heard. Tells
+    /// whether it was decoded only for that.
+    pub(super) fn look(&mut self, now: Instant, probe: Probe, denoise: bool) -> bool {
         if self.tells_levels {
             let level = self.receiver.due_level(now);
             self.was_quiet =
@@ -208,9 +209,11 @@ impl Input {
             let level = self.receiver.measure(now);
             self.frame = FrameState::Due(level);
             self.standing.frame(Some(level.unwrap_or(SILENCE)));
+            return level.is_some();
         } else {
             self.frame = FrameState::Due(None);
         }
+        false
     }
 
     /// It is in the mix of this tick, unless it has nothing to be heard after all.
@@ -228,19 +231,20 @@ impl Input {
     }
 
     /// Takes the packet of this tick as it is, if it can be heard like that: it is put in place of what is in `packet`. It begins after a
-    /// quiet frame, and not in the midst of a fade.
+    /// quiet frame, and not in the midst of a fade; at any if there is no time. `most` is how large packets may be.
     pub(super) fn relay(
         &mut self,
         now: Instant,
         wanted: Gains,
-        most: usize,
+        (most, hurry): (usize, bool),
         packet: &mut Vec<u8>,
     ) -> Relayed {
         let goes_on = self.receiver.is_relaying() && self.gains == wanted;
-        if !self.tells_levels || !self.standing.is_heard() || !(goes_on || self.was_quiet) {
+        if !self.tells_levels || !self.standing.is_heard() || !(goes_on || self.was_quiet || hurry)
+        {
             return Relayed::Refused;
         }
-        let relayed = self.receiver.relay(now, most, packet);
+        let relayed = self.receiver.relay(now, most, hurry, packet);
         if relayed != Relayed::Refused {
             self.gains = wanted;
             self.frame = FrameState::Relayed;

@@ -9,6 +9,9 @@ use crate::{Channels, Relayed};
 /// Ticks in which nobody else was heard before packets are sent on as they are: half a second.
 const ALONE: u32 = 25;
 
+/// Ticks after one that was left out in which it begins without that: there is no time to mix, and the sound has a gap anyway.
+const HURRY: u32 = 25;
+
 /// A mix is later than its sounds by what the encoder and the limiter look ahead. libopus, in parts of a second: 2.5 ms and
 /// 4 ms.
 const ENCODER_AHEAD: [usize; 2] = [400, 250];
@@ -30,9 +33,16 @@ pub(super) struct Relay {
     sole: Option<usize>,
     ticks: u32,
     silent: u32,
+    /// It may begin at any packet for so many ticks.
+    hurry: u32,
 }
 
 impl Relay {
+    /// Frames were left out, for which nobody had time.
+    pub(super) fn hurry(&mut self) {
+        self.hurry = HURRY;
+    }
+
     /// What came for this tick; none: the mix is encoded.
     pub(super) fn relayed(&self) -> Option<Relayed> {
         self.of.map(|_| match self.came {
@@ -68,6 +78,7 @@ impl Relay {
 impl Room {
     /// Takes the packet of whom alone is heard, if all others may hear it as it is. Gives its place.
     pub(super) fn relay(&mut self, now: Instant) -> Option<usize> {
+        self.relay.hurry = self.relay.hurry.saturating_sub(1);
         let sole = self.sole();
         let relayed = sole.and_then(|place| self.relay_of(place, now));
         match relayed {
@@ -98,7 +109,8 @@ impl Room {
             }
         }
         self.relay.count(heard, sole);
-        sole.filter(|_| heard == 1 && self.relay.ticks > ALONE)
+        let alone = self.relay.ticks > ALONE || self.relay.hurry > 0;
+        sole.filter(|_| heard == 1 && alone)
     }
 
     fn relay_of(&mut self, place: usize, now: Instant) -> Option<Relayed> {
@@ -107,13 +119,14 @@ impl Room {
             return None;
         }
         let most = self.mixes.relayable(place)?;
+        let hurry = self.relay.hurry > 0;
         let participant = self.participants.get_mut(place)?;
         let wanted = participant.gains(self.muted, format);
         if !participant.is_relayable() || wanted.is_silent() {
             return None;
         }
         let input = participant.input.as_mut()?;
-        let relayed = input.relay(now, wanted, most, &mut self.relay.packet);
+        let relayed = input.relay(now, wanted, (most, hurry), &mut self.relay.packet);
         (relayed != Relayed::Refused).then_some(relayed)
     }
 

@@ -7,11 +7,11 @@ use crate::ReceiverStats;
 pub struct RoomStats {
     /// Frames that were mixed.
     pub ticks: u64,
-    /// Frames of participants that were decoded.
+    /// Frames of participants that were decoded: to be heard, or only to know how loud they are.
     pub decoded: u64,
     /// Frames of participants that were neither decoded nor encoded: others heard their packets as they came.
     pub relayed: u64,
-    /// Frames of participants who send that were passed over.
+    /// Frames of participants who send that were passed over: not heard.
     pub skipped: u64,
     /// Frames that were encoded, for whomever.
     pub encoded: u64,

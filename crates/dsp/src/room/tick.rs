@@ -89,7 +89,9 @@ impl Room {
                 } else {
                     Probe::No
                 };
-                input.look(now, probe, denoise);
+                if input.look(now, probe, denoise) {
+                    self.stats.decoded += 1;
+                }
                 if !input.tells_levels() || input.is_heard() {
                     self.unknown += 1;
                 }
@@ -152,7 +154,8 @@ impl Room {
         }
         for departing in &mut self.departing {
             let input = &mut departing.input;
-            input.look(now, Probe::No, departing.denoise);
+            // It is not measured.
+            let _ = input.look(now, Probe::No, departing.denoise);
             input.mix(now, Gains::SILENT, departing.denoise);
             if let Some(sound) = input.contribution() {
                 self.everyone.add(sound);

@@ -1,6 +1,6 @@
 //! Leaving a room, and its end.
 
-use portunus_core::{Handle, HandleId};
+use portunus_core::{Handle, HandleId, Notice};
 use portunus_resources::Id;
 
 use super::{Audience, Link, Participant, RoomState};
@@ -69,13 +69,13 @@ impl RoomState {
     /// The room ends: all are told, with the reason if nobody has asked for it, and lose their PeerConnections.
     pub(crate) fn destroy(&mut self, reason: Option<&str>) {
         self.destroyed = true;
-        let event = self.told("destroyed").with_some("reason", reason);
+        let notice = Notice::new(self.told("destroyed").with_some("reason", reason));
         for person in self.remove_all() {
-            person.push(event.clone());
+            person.tell(&notice);
             person.who.close("the room has ended");
         }
         for handle in self.listeners.take_all() {
-            handle.push(None, event.clone(), None);
+            handle.tell_notice(&notice);
             handle.close_pc();
         }
         self.phones.end_all();

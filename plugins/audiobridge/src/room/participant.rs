@@ -5,7 +5,7 @@ use std::sync::Arc;
 use portunus_audio::{Out, RtpLeg, RtpLegOptions};
 use portunus_core::media::{SourceRef, TrackRef};
 use portunus_core::record::{Format, JointRecording, RecordedMedia};
-use portunus_core::{CallerNews, Handle, HandleId, Object};
+use portunus_core::{CallerNews, Handle, HandleId, Notice, Object};
 use portunus_dsp::{ParticipantId, ParticipantOptions};
 use portunus_resources::Id;
 use serde_json::Value;
@@ -139,6 +139,13 @@ impl Participant {
     /// Tells the client something.
     pub(super) fn push(&self, event: impl Into<Value>) {
         self.who.push(event);
+    }
+
+    /// Tells the client what others are told as well.
+    pub(super) fn tell(&self, notice: &Notice) {
+        if let Some(client) = self.who.handle() {
+            client.tell_notice(notice);
+        }
     }
 
     /// As others see it; `full` says whether it talks, too, as those are told who have just come.

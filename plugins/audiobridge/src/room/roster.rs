@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use portunus_core::HandleId;
+use portunus_core::{HandleId, Notice};
 use portunus_dsp::ParticipantId;
 use portunus_resources::{Id, Ids};
-use serde_json::Value;
 
 use super::participant::Participant;
 use crate::refusal::Refusal;
@@ -102,10 +101,10 @@ impl Roster {
     }
 
     /// Tells an audience something.
-    pub(super) fn tell(&self, audience: Audience<'_>, event: &Value) {
+    pub(super) fn tell(&self, audience: Audience<'_>, notice: &Notice) {
         let told = self.people.values().filter(|person| audience.has(person));
         for person in told {
-            person.push(event.clone());
+            person.tell(notice);
         }
     }
 }

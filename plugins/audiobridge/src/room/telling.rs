@@ -1,6 +1,6 @@
 //! What those who are in a room are told.
 
-use portunus_core::Object;
+use portunus_core::{Notice, Object};
 use portunus_resources::Id;
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ impl RoomState {
 
     /// Tells an audience something.
     pub(super) fn tell(&self, audience: Audience<'_>, event: impl Into<Value>) {
-        self.roster.tell(audience, &event.into());
+        self.roster.tell(audience, &Notice::new(event));
     }
 
     /// The participants but `id`, as somebody is told of them who has just come.

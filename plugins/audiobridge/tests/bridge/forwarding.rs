@@ -70,9 +70,9 @@ async fn forwarders_that_cannot_be_are_refused_in_order() {
     let mut client = world.attach().await;
     for (members, expected, text) in [
         (
-            json!({ "codec": "g722", "port": 0 }),
+            json!({ "codec": "g729", "port": 0 }),
             484,
-            "Unsupported codec (g722)",
+            "Unsupported codec (g729)",
         ),
         (
             json!({ "port": 0, "host_family": "x" }),

@@ -74,7 +74,7 @@ pub(super) async fn edit(
         edited.with_some("metadata", metadata).into()
     });
     if let Some(event) = told {
-        mountpoint.tell_viewers(&event.into());
+        mountpoint.tell_viewers(event);
     }
     Ok(json!({ "streaming": "edited", "id": mountpoint.id.to_json(), "permanent": permanent }))
 }

@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use portunus_core::Object;
 use portunus_core::events::PluginEvents;
 use portunus_core::media::MediaPlane;
+use portunus_core::{Notice, Object};
 use portunus_resources::{Access, Id, Resource};
 use serde_json::Value;
 
@@ -276,9 +276,10 @@ impl Mountpoint {
     }
 
     /// Tells viewers something.
-    pub(crate) fn tell_viewers(&self, event: &Value) {
+    pub(crate) fn tell_viewers(&self, event: impl Into<Value>) {
+        let notice = Notice::new(event);
         for viewer in self.viewers() {
-            viewer.tell(event.clone());
+            viewer.tell(&notice);
         }
     }
 

@@ -336,7 +336,7 @@ impl Pulled {
         if let SourceSpec::Rtsp(spec) = &mountpoint.spec.source
             && spec.notify_changes
         {
-            mountpoint.tell_viewers(&mountpoint.event(event).into());
+            mountpoint.tell_viewers(mountpoint.event(event));
         }
     }
 }

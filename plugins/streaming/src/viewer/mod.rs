@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use portunus_core::{
-    Fields, Handle, HandleEvent, JsepKind, LocalJsep, Message, Object, PluginHandle, Reply,
+    Fields, Handle, HandleEvent, JsepKind, LocalJsep, Message, Notice, Object, PluginHandle, Reply,
 };
 use portunus_resources::Maker;
 use serde_json::{Value, json};
@@ -271,9 +271,9 @@ impl Viewer {
             .notify(|| json!({ "status": status, "id": id() }));
     }
 
-    /// Sends an event as it is.
-    pub(crate) fn tell(&self, event: Value) {
-        self.handle.push(None, event, None);
+    /// Sends an event that all viewers are sent.
+    pub(crate) fn tell(&self, notice: &Notice) {
+        self.handle.tell_notice(notice);
     }
 
     /// The mountpoint ends, or throws its viewers out.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use portunus_core::Object;
+use portunus_core::{Notice, Object};
 use portunus_resources::Id;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -29,13 +29,13 @@ impl RoomState {
     /// Tells everybody.
     pub(crate) fn tell_all(&mut self, event: impl Into<Value>) {
         self.tell_news();
-        self.roster.tell(None, &event.into());
+        self.roster.tell(None, &Notice::new(event));
     }
 
     /// Tells everybody but `subject`.
     pub(crate) fn tell_others(&mut self, subject: &Id, event: impl Into<Value>) {
         self.tell_news();
-        self.roster.tell(Some(subject), &event.into());
+        self.roster.tell(Some(subject), &Notice::new(event));
     }
 
     /// Tells others what `id` publishes now, if its media is up.
@@ -74,12 +74,20 @@ impl RoomState {
         if published.is_empty() {
             return;
         }
+        let event = |subject: Option<&Id>| {
+            let told = published.iter().filter(|(id, _)| Some(id) != subject);
+            let told: Vec<&Value> = told.map(|(_, published)| published).collect();
+            let event = || self.event().with("publishers", json!(told));
+            (!told.is_empty()).then(event)
+        };
+        // The same for all who are not told of themselves.
+        let Some(notice) = event(None).map(Notice::new) else {
+            return;
+        };
         for person in self.roster.iter() {
-            let of_others = |(id, _): &&(Id, Value)| id != person.id();
-            let others = published.iter().filter(of_others);
-            let others: Vec<&Value> = others.map(|(_, published)| published).collect();
-            if !others.is_empty() {
-                let event = self.event().with("publishers", json!(others));
+            if !published.iter().any(|(id, _)| id == person.id()) {
+                person.tell(&notice);
+            } else if let Some(event) = event(Some(person.id())) {
                 person.push(event);
             }
         }

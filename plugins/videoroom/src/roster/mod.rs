@@ -5,9 +5,8 @@ mod settings;
 
 use std::collections::{HashMap, VecDeque};
 
-use portunus_core::HandleId;
+use portunus_core::{HandleId, Notice};
 use portunus_resources::{Id, Ids};
-use serde_json::Value;
 
 pub(crate) use participant::{Participant, Party, Profile};
 pub(crate) use settings::{MediaSettings, RecordSettings, TalkSettings};
@@ -137,10 +136,10 @@ impl Roster {
     }
 
     /// Tells all clients but that of `subject`.
-    pub(crate) fn tell(&self, subject: Option<&Id>, event: &Value) {
+    pub(crate) fn tell(&self, subject: Option<&Id>, notice: &Notice) {
         let others = self.people.values();
         for person in others.filter(|person| Some(person.id()) != subject) {
-            person.push(event.clone());
+            person.tell(notice);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Someone who has joined a room, and what others see of them.
 
 use portunus_core::media::MAX_LABEL;
-use portunus_core::{Fields, Handle, HandleId, Object};
+use portunus_core::{Fields, Handle, HandleId, Notice, Object};
 use portunus_resources::{Id, Ids};
 use serde_json::{Map, Value};
 
@@ -108,6 +108,13 @@ impl Participant {
     pub(crate) fn push(&self, event: impl Into<Value>) {
         if let Some(handle) = self.handle() {
             handle.push(None, event, None);
+        }
+    }
+
+    /// Tells the client, if there is one, what others are told as well.
+    pub(crate) fn tell(&self, notice: &Notice) {
+        if let Some(handle) = self.handle() {
+            handle.tell_notice(notice);
         }
     }
 
