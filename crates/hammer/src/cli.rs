@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 use crate::ceiling::Topology;
 use crate::progress::Progress;
 use crate::record::RunRecord;
-use crate::scenario::{ScenarioError, bridge, echo, load, room, streaming};
+use crate::scenario::{ScenarioError, bridge, echo, load, recording, room, streaming};
 use crate::traffic::Traffic;
 use crate::{ceiling, inside, lab, report};
 
@@ -35,6 +35,8 @@ enum Command {
     Star(Box<room::StarOptions>),
     /// Video rooms whose endpoints all publish and watch each other
     Rooms(Box<room::RoomsOptions>),
+    /// Publishers of a video room who are all recorded, while others watch them
+    Record(Box<recording::Options>),
     /// Participants of audio rooms, who hear what the server mixes of those who talk
     Bridge(Box<bridge::Options>),
     /// Run a scenario against one or several servers in turn, between two network namespaces
@@ -63,6 +65,7 @@ impl Cli {
             Command::Room(options) => (&options.load, &options.media, options.topology()),
             Command::Star(options) => (&options.load, &options.media, options.topology()),
             Command::Rooms(options) => (&options.load, &options.media, options.topology()),
+            Command::Record(options) => (&options.load, &options.media, options.topology()),
             Command::Bridge(options) => {
                 let load = &options.load;
                 return Some(ScenarioFacts {
@@ -104,6 +107,9 @@ impl Cli {
                 show(&options.load, |progress| {
                     room::run_rooms(&options, progress)
                 })?;
+            }
+            Command::Record(options) => {
+                show(&options.load, |progress| recording::run(&options, progress))?;
             }
             Command::Bridge(options) => {
                 show(&options.load, |progress| bridge::run(&options, progress))?;

@@ -61,6 +61,8 @@ bind = [\"{ip}\"]
 bind = [\"{ip}\"]
 [websocket]
 bind = [\"{ip}\"]
+[recording]
+folders = [\"/\"]
 [log]
 filter = \"warn\"
 "

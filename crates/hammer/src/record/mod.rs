@@ -8,6 +8,7 @@
 mod carried;
 mod ceiling;
 mod file;
+mod recorded;
 mod sound;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use crate::stalls::Stalls;
 pub use carried::{Carried, Criterion, DELIVERED_AT_LEAST, IN_TIME_AT_LEAST, LOST_AT_MOST, best};
 pub use ceiling::{BareLoad, BareLoop, Ceiling};
 pub use file::ReadError;
+pub use recorded::Recorded;
 pub use sound::{Quality, Sound};
 
 /// The form of the records that this version writes. Fields may be added within a form; a field that
@@ -439,6 +441,9 @@ pub struct Summary {
     /// How well sentences were heard that came over a bad way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quality: Option<Quality>,
+    /// What a server that recorded has written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<Recorded>,
     /// What makes figures doubtful: hammer's own limits, stolen time, refused joins.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,

@@ -185,6 +185,7 @@ fn run(name: &str, round: u32, participants: &[u32], most: f64) -> RunRecord {
             held: None,
             sound: None,
             quality: None,
+            recorded: None,
             longest_gap_frames: Some(1.02),
             ceiling_share: None,
             efficiency_share: None,

@@ -187,6 +187,12 @@ fn columns(section: &Section<'_>) -> Vec<Column> {
         column("calm", percent, |s| Some(calm(s)?.share)),
         column("calm p50", time_us, |s| Some(calm(s)?.delay?.p50_us)),
         column("calm p99", time_us, |s| Some(calm(s)?.delay?.p99_us)),
+        column("recorded", percent, |s| {
+            Some(s.recorded.as_ref()?.found_share())
+        }),
+        column("on disk", bytes, |s| {
+            Some(s.recorded.as_ref()?.bytes as f64)
+        }),
         column("longest gap", |ms| time_us(ms * 1e3), |s| s.longest_gap_ms),
         column("in frames", digits, |s| s.longest_gap_frames),
     ]);

@@ -59,6 +59,24 @@ pub enum ScenarioError {
     /// Nobody could join.
     #[error("nobody got media; the last one to try: {0}")]
     Nobody(String),
+    /// What the server recorded cannot be looked at.
+    #[error("recordings in {folder}: {source}")]
+    Recordings {
+        /// Where.
+        folder: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The file system cannot be made to stall.
+    #[error(
+        "fsfreeze of {folder}: {reason}; it takes root, and a file system besides the system's own"
+    )]
+    Stall {
+        /// Where.
+        folder: String,
+        /// What fsfreeze says.
+        reason: String,
+    },
     /// The result cannot be written.
     #[error("{path}: {source}")]
     Write {

@@ -11,6 +11,7 @@ pub mod load;
 mod mountpoint;
 mod quality;
 mod recorder;
+pub mod recording;
 pub mod room;
 mod run;
 pub mod streaming;

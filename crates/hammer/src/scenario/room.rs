@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::crowd::{Act, Audience, Conference, Crowd, Form};
 use super::run::Acts;
@@ -132,10 +132,10 @@ async fn room(options: &RoomOptions, progress: &Progress) -> Result<RunRecord, S
         common,
         publishers,
     } = options;
-    let stage = Stage::new(load, media, common).await?;
+    let stage = Stage::new(load, media, common.limited()).await?;
     let config = common.source(media);
-    let admin_key = common.admin_key.as_deref();
-    let (member, feeds) = stage.crowd.convene(*publishers, &config, admin_key).await?;
+    let members = common.members();
+    let (member, feeds) = stage.crowd.convene(*publishers, &config, &members).await?;
     let act = Act::Subscribe(Arc::new(Audience {
         room: member.room_id(),
         feeds,
@@ -161,7 +161,7 @@ async fn star(options: &StarOptions, progress: &Progress) -> Result<RunRecord, S
         media,
         common,
     } = options;
-    let stage = Stage::new(load, media, common).await?;
+    let stage = Stage::new(load, media, common.limited()).await?;
     let (common_of_all, config) = (common.clone(), Arc::new(common.source(media)));
     // Everybody's PeerConnections depend on how many there are, so each size is made anew.
     let act = move |endpoints| conference(&common_of_all, &config, endpoints, false);
@@ -178,7 +178,7 @@ async fn rooms(options: &RoomsOptions, progress: &Progress) -> Result<RunRecord,
         common,
         endpoints,
     } = options;
-    let stage = Stage::new(load, media, common).await?;
+    let stage = Stage::new(load, media, common.limited()).await?;
     let act = conference(common, &Arc::new(common.source(media)), *endpoints, true);
     let mut record = stage
         .run("rooms", load, media, Acts::Each(vec![act]), progress)
@@ -201,23 +201,24 @@ fn conference(
         endpoints,
         form: common.form(),
         config: Arc::clone(config),
-        admin_key: common.admin_key.clone(),
+        members: common.members(),
         counts_once,
     }))
 }
 
 /// Everything but the participants.
-struct Stage {
+pub(super) struct Stage {
     facts: Facts,
     sampler: Sampler,
-    crowd: Crowd,
+    pub(super) crowd: Crowd,
 }
 
 impl Stage {
-    async fn new(
+    /// `limited`: the share of those who watch that can take no more than so many bits per second.
+    pub(super) async fn new(
         load: &load::Options,
         media: &load::Media,
-        common: &CommonOptions,
+        limited: Option<(f64, u64)>,
     ) -> Result<Self, ScenarioError> {
         media.traffic.check()?;
         // With fewer descriptors fewer can join, which is reported then.
@@ -232,7 +233,7 @@ impl Stage {
         let factory = load.factory(local)?;
         let (threads, events) = load.start_threads(false)?;
         let mut manners = load.manners();
-        manners.limited = common.limit.map(|bps| (common.limited_share, bps));
+        manners.limited = limited;
         Ok(Self {
             facts,
             sampler,
@@ -240,7 +241,7 @@ impl Stage {
         })
     }
 
-    async fn run(
+    pub(super) async fn run(
         self,
         name: &'static str,
         load: &load::Options,
@@ -296,11 +297,22 @@ impl RoomsOptions {
 }
 
 impl CommonOptions {
+    fn limited(&self) -> Option<(f64, u64)> {
+        self.limit.map(|bps| (self.limited_share, bps))
+    }
+
     fn form(&self) -> Form {
         match self.multistream {
             true => Form::Multistream,
             false => Form::PerFeed,
         }
+    }
+
+    /// Further members of the request that makes a room.
+    fn members(&self) -> Map<String, Value> {
+        let key = self.admin_key.iter();
+        key.map(|key| ("admin_key".to_owned(), key.as_str().into()))
+            .collect()
     }
 
     fn source(&self, media: &load::Media) -> SourceConfig {

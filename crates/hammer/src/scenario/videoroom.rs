@@ -1,6 +1,6 @@
 //! Requests of the video room plugin.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::client::{ClientError, Connection, Handle, Session, jsep, plugin_data};
 
@@ -17,19 +17,19 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// Makes a room for so many publishers.
+    /// Makes a room for so many publishers, with these further members of `create`.
     pub(super) async fn create(
         connection: &Connection,
         publishers: u32,
-        admin_key: Option<&str>,
+        members: &Map<String, Value>,
     ) -> Result<Self, ClientError> {
         let session = connection.create().await?;
         let handle = session.attach(VIDEOROOM).await?;
         let mut body = json!({
             "request": "create", "description": "portunus-hammer", "publishers": publishers,
         });
-        if let (Some(body), Some(key)) = (body.as_object_mut(), admin_key) {
-            body.insert("admin_key".to_owned(), key.into());
+        if let Some(body) = body.as_object_mut() {
+            body.extend(members.clone());
         }
         let reply = handle.message(body, None).await?;
         let id = member(&reply, "create", "room")?;

@@ -1,7 +1,7 @@
 //! What a participant sends, encoded ahead: hammer's own work is then the same for any number of them.
 
 use opusic_c::{
-    Application, Bandwidth, Bitrate, Channels, Encoder, ErrorCode, InbandFec, SampleRate,
+    Application, Bandwidth, Bitrate, Channels, Encoder, ErrorCode, InbandFec, SampleRate, Signal,
 };
 use portunus_dsp::AudioCodec;
 use portunus_dsp::g711::{self, Law};
@@ -117,6 +117,8 @@ impl Encoding {
             .map_err(EncodeError)?;
         let set = |encoder: &mut Encoder| {
             encoder.set_bitrate(Bitrate::Value(self.bitrate))?;
+            // A voice that is made, with a pilot in it, would be taken for music for the most part; recorded speech never is.
+            encoder.set_signal(Signal::Voice)?;
             encoder.set_dtx(self.dtx)?;
             encoder.set_inband_fec(InbandFec::Mode1)?;
             encoder.set_packet_loss(self.expected_loss)?;
@@ -229,6 +231,21 @@ mod tests {
             .filter(|n| pilot::is_heard(*n, &sound, HEARD_RATE))
             .collect();
         assert_eq!(pilots, [0]);
+    }
+
+    #[test]
+    fn a_voice_is_encoded_as_speech_is() {
+        /// RFC 6716 section 3.1: what follows has no SILK layer.
+        const CELT: u8 = 16;
+        for talker in [Talker::Voice(0), Talker::Voice(5), Talker::Open] {
+            let script = Script::of(talker, OPUS).unwrap();
+            let first = script.packets.iter().filter_map(|p| p.payload.first());
+            assert_eq!(
+                first.filter(|byte| **byte >> 3 >= CELT).count(),
+                0,
+                "{talker:?}"
+            );
+        }
     }
 
     #[test]

@@ -200,20 +200,17 @@ async fn a_page_that_is_loaded_again_finds_its_call() {
     let resumable = &registered["plugindata"]["data"]["result"]["resumable"];
     assert_eq!(resumable[0]["call_id"], call_id.as_str(), "{registered}");
     world.expect_no_command().await;
-    let (moving, _) = ask(&mut again, json!({ "request": "lines" }), None).await;
-    let _ = moving;
+    event(&mut again, "lines").await;
     again
         .message(json!({ "request": "move", "call_id": call_id }), None)
         .await;
-    let moved = loop {
-        let event = again.next().await;
-        if event["plugindata"]["data"]["result"]["event"] == "moved" {
-            break event;
-        }
-    };
+    let moved = event(&mut again, "moved").await;
     assert_eq!(moved["jsep"]["type"], "offer");
-    let (accepted, _) = ask(&mut again, json!({ "request": "accept" }), Some(answer())).await;
-    assert_eq!(accepted["result"]["event"], "accepted");
+    event(&mut again, "lines").await;
+    again
+        .message(json!({ "request": "accept" }), Some(answer()))
+        .await;
+    event(&mut again, "accepted").await;
     world.expect_no_command().await;
     // Without somebody who takes it, the call ends.
     again.on_handle("detach", json!({})).await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use portunus_sdp::Direction;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -16,7 +16,7 @@ use crate::scenario::audiobridge::{self, AUDIOBRIDGE};
 use crate::scenario::hall::{Hall, Place};
 use crate::scenario::mountpoint::STREAMING;
 use crate::scenario::videoroom::{self, Room, VIDEOROOM};
-use crate::source::{SourceConfig, spread};
+use crate::source::{Sent, SourceConfig, spread};
 use crate::viewer::{NewPeer, Offered, PUBLISHERS, PeerId, PrepareError, Prepared};
 
 const ECHO_TEST: &str = "janus.plugin.echotest";
@@ -71,6 +71,14 @@ pub(in crate::scenario) struct Feed {
     id: Value,
     /// As the load threads know it.
     source: usize,
+    sent: Arc<Sent>,
+}
+
+impl Feed {
+    /// Packets of it that have been sent so far.
+    pub(in crate::scenario) fn packets(&self) -> u64 {
+        self.sent.packets()
+    }
 }
 
 /// A room with endpoints.
@@ -79,7 +87,8 @@ pub(in crate::scenario) struct Conference {
     pub(in crate::scenario) endpoints: u32,
     pub(in crate::scenario) form: Form,
     pub(in crate::scenario) config: Arc<SourceConfig>,
-    pub(in crate::scenario) admin_key: Option<String>,
+    /// Further members of the request that makes the room.
+    pub(in crate::scenario) members: Map<String, Value>,
     /// The room is what counts as a participant, and not each endpoint.
     pub(in crate::scenario) counts_once: bool,
 }
@@ -282,7 +291,7 @@ impl Shared {
         let peer = self.next_publisher();
         let (offered, offer) = self.offer(peer, Direction::SendOnly, config)?;
         let answer = videoroom::publish(&handle, offer).await?;
-        let (source, connected) = self.run_publisher(peer, offered.accept(&answer)?, config);
+        let (source, sent, connected) = self.run_publisher(peer, offered.accept(&answer)?, config);
         let up = timeout(PATIENCE, async {
             // The server says so when it is up on its side.
             while let Some(event) = handle.events.recv().await {
@@ -301,7 +310,7 @@ impl Shared {
         };
         handle.events.close();
         let peer = self.kept(peer, outcome)?;
-        Ok((Feed { id, source }, peer, handle))
+        Ok((Feed { id, source, sent }, peer, handle))
     }
 
     /// A room whose endpoints all publish, and then all watch each other.
@@ -318,13 +327,7 @@ impl Shared {
             ..
         } = conference;
         let feeds = self
-            .convene(
-                *endpoints,
-                config,
-                conference.admin_key.as_deref(),
-                connection,
-                member,
-            )
+            .convene(*endpoints, config, &conference.members, connection, member)
             .await?;
         let room = member.room_id();
         let (room, feeds) = (&room, &feeds);
@@ -365,14 +368,14 @@ impl Shared {
         &self,
         count: u32,
         config: &SourceConfig,
-        admin_key: Option<&str>,
+        members: &Map<String, Value>,
         connection: Option<&Connection>,
         member: &mut Member,
     ) -> Result<Vec<Feed>, JoinError> {
         let Some(first) = connection else {
             return Err(JoinError::NotConnected);
         };
-        let room = Room::create(first, count, admin_key).await?;
+        let room = Room::create(first, count, members).await?;
         let id = room.id.clone();
         member.room = Some(room);
         let publishing = (0..count).map(|n| {
@@ -454,7 +457,7 @@ impl Shared {
         id: PeerId,
         mut prepared: Prepared,
         config: &SourceConfig,
-    ) -> (usize, oneshot::Receiver<()>) {
+    ) -> (usize, Arc<Sent>, oneshot::Receiver<()>) {
         let sent = prepared.publish(config, spread(id - PUBLISHERS));
         let source = self.load.add_source(&sent);
         let (sender, connected) = oneshot::channel();
@@ -469,7 +472,7 @@ impl Shared {
             limit_bps: None,
             hearing: None,
         });
-        (source, connected)
+        (source, sent, connected)
     }
 
     /// Waits for the first packet, and hands on the candidates that come in the meantime.

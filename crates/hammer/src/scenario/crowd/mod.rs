@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use portunus_sdp::Direction;
+use serde_json::{Map, Value};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -241,18 +242,18 @@ impl Crowd {
         count
     }
 
-    /// Makes a room in which `count` publish; gives what has to be ended, and the feeds.
+    /// Makes a room with these further members of `create`, in which `count` publish; gives what has to be ended, and the feeds.
     pub(super) async fn convene(
         &self,
         count: u32,
         config: &SourceConfig,
-        admin_key: Option<&str>,
+        members: &Map<String, Value>,
     ) -> Result<(Member, Vec<Feed>), JoinError> {
         let mut member = Member::default();
         let connection = self.0.connections.first();
         let feeds = self
             .0
-            .convene(count, config, admin_key, connection, &mut member);
+            .convene(count, config, members, connection, &mut member);
         match feeds.await {
             Ok(feeds) => Ok((member, feeds)),
             Err(error) => {
@@ -284,7 +285,7 @@ impl Crowd {
         let (offered, offer) = shared.offer(id, Direction::SendOnly, config)?;
         let broadcast = Broadcast::offer(url, token, &shared.manners.trust, offer).await?;
         let prepared = offered.accept(&broadcast.answer)?;
-        let (_, connected) = shared.run_publisher(id, prepared, config);
+        let (_, _, connected) = shared.run_publisher(id, prepared, config);
         let connected = timeout(PATIENCE, connected).await;
         connected
             .ok()
