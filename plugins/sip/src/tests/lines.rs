@@ -40,6 +40,18 @@ async fn event(page: &mut TestClient, name: &str) -> Value {
     }
 }
 
+/// Sends a message; what has happened to lines meanwhile may be told before it is acknowledged.
+async fn say(page: &mut TestClient, members: Value) {
+    let mut reply = page.on_handle("message", members).await;
+    while reply["janus"] != "ack" {
+        assert_eq!(
+            reply["plugindata"]["data"]["result"]["event"], "lines",
+            "{reply}"
+        );
+        reply = page.next().await;
+    }
+}
+
 #[tokio::test]
 async fn a_call_rings_at_all_pages_and_the_first_has_it() {
     let mut world = World::new();
@@ -200,16 +212,19 @@ async fn a_page_that_is_loaded_again_finds_its_call() {
     let resumable = &registered["plugindata"]["data"]["result"]["resumable"];
     assert_eq!(resumable[0]["call_id"], call_id.as_str(), "{registered}");
     world.expect_no_command().await;
-    event(&mut again, "lines").await;
-    again
-        .message(json!({ "request": "move", "call_id": call_id }), None)
-        .await;
+    say(
+        &mut again,
+        json!({ "body": { "request": "move", "call_id": call_id } }),
+    )
+    .await;
+    event(&mut again, "moving").await;
     let moved = event(&mut again, "moved").await;
     assert_eq!(moved["jsep"]["type"], "offer");
-    event(&mut again, "lines").await;
-    again
-        .message(json!({ "request": "accept" }), Some(answer()))
-        .await;
+    say(
+        &mut again,
+        json!({ "body": { "request": "accept" }, "jsep": answer() }),
+    )
+    .await;
     event(&mut again, "accepted").await;
     world.expect_no_command().await;
     // Without somebody who takes it, the call ends.
