@@ -294,6 +294,6 @@ async fn who_is_not_there_is_told() {
         let told = &hangup["plugindata"]["data"]["result"];
         assert_eq!(told["code"], code, "{uri}: {told}");
     }
-    let told = watcher.told("sip", Some(&page)).await;
+    let told = watcher.told("janus.plugin.sip", Some(&page)).await;
     assert!(told.is_object());
 }

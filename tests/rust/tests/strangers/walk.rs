@@ -143,6 +143,14 @@ async fn a_refusal_tells_nothing_of_what_is_there() {
     );
 }
 
+/// Requests that nothing but an acknowledgement answers where there is no call.
+const ACKNOWLEDGED: [(&str, &str); 4] = [
+    ("sip", "hangup"),
+    ("sip", "decline"),
+    ("sip", "hold"),
+    ("sip", "unhold"),
+];
+
 /// Requests that there are on data channels only.
 const BY_DATA_CHANNEL: [(&str, &str); 3] = [
     ("textroom", "join"),
@@ -154,7 +162,9 @@ const BY_DATA_CHANNEL: [(&str, &str); 3] = [
 async fn calls_are_for_everybody() {
     for (plugin, requests, _) in PLUGINS {
         for (request, reach) in requests.0 {
-            if !matches!(reach, Reach::Call) || BY_DATA_CHANNEL.contains(&(plugin, *request)) {
+            let is_call = matches!(reach, Reach::Call);
+            let named = (plugin, *request);
+            if !is_call || BY_DATA_CHANNEL.contains(&named) || ACKNOWLEDGED.contains(&named) {
                 continue;
             }
             let world = World::new().await;
