@@ -9,7 +9,7 @@ import { expect, newUser, test as base } from './phone';
 import { phoneHears } from './sound-file';
 
 const ROOMS = { open: 2001, locked: 2002 };
-const SPEED = 'audiolevel_event = true\naudio_active_packets = 15\naudio_level_average = 50\n';
+const SPEED = 'sampling_rate = 16000\naudiolevel_event = true\naudio_active_packets = 15\naudio_level_average = 50\n';
 
 const test = base.extend<{}, { port: number }>({
   port: [async ({}, use) => use(await freeUdpPorts(1)), { scope: 'worker' }],
@@ -73,8 +73,7 @@ test('a room with a PIN asks for it', async ({ context, kamailio, port }) => {
   const phone = await Baresip.start(kamailio, { user: newUser('bare'), tone: 'ben', codecs: 'opus/48000/2' });
   try {
     const page = await context.newPage();
-    await page.goto(`/audioroom.html?room=${ROOMS.locked}&name=ann&tone=${TONES.ann}`);
-    await page.getByTestId('pin').fill('1234');
+    await page.goto(`/audioroom.html?room=${ROOMS.locked}&name=ann&pin=1234&tone=${TONES.ann}`);
     await join(page, 'ann');
     phone.command(`dial sip:${ROOMS.locked}@127.0.0.1:${port}`);
     await phone.event('CALL_ESTABLISHED');

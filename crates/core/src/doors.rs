@@ -1,7 +1,6 @@
 //! Where plugins meet: callers by telephone come into the audio rooms of one plugin by another, and rooms call telephones.
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
 use portunus_audio::{AudioCodec, Leg};
@@ -153,7 +152,7 @@ pub trait Telephone: Send + Sync {
 /// A call to a telephone.
 #[derive(Debug)]
 pub struct Dialled {
-    /// A number, or a `sip:` URI.
+    /// A number, or a name that the exchange knows.
     pub to: String,
     /// The trunk to call by; none: the first.
     pub trunk: Option<String>,
@@ -192,8 +191,8 @@ pub enum DialError {
     /// There is no trunk of this name, or none at all.
     #[error("there is no trunk {0}")]
     NoTrunk(String),
-    /// It is no number and no `sip:` URI.
-    #[error("{0} is no number and no sip: URI")]
+    /// It is no number and no name.
+    #[error("{0} is no number and no name of a telephone")]
     Address(String),
     /// The trunk is not to call there.
     #[error("the trunk does not call {0}")]
@@ -201,9 +200,6 @@ pub enum DialError {
     /// All lines of the trunk are busy.
     #[error("all lines of the trunk are busy")]
     Busy,
-    /// The far end could not be reached from here.
-    #[error("cannot call {0}")]
-    Unreachable(SocketAddr),
     /// No media ports, or another fault of ours.
     #[error("{0}")]
     Fault(String),

@@ -132,28 +132,37 @@ impl TrunkConfig {
         (!room.is_empty()).then(|| room.to_owned())
     }
 
-    /// The URI of a number that may be called; none if it is no number, or not one that the trunk calls.
+    /// The URI of a number, or of a name at the server, that may be called.
     pub(crate) fn callee(&self, to: &str) -> Result<Uri, NotCalled> {
         let host = sip(&self.server).ok_or(NotCalled::NoServer)?;
-        let number = to.strip_prefix("tel:").unwrap_or(to);
-        let number: String = number.chars().filter(|c| !" -()./".contains(*c)).collect();
-        let is_number = |text: &str| {
-            let digits = text.strip_prefix('+').unwrap_or(text);
-            !digits.is_empty()
-                && digits.len() <= 32
-                && digits
-                    .bytes()
-                    .all(|c| c.is_ascii_digit() || c == b'*' || c == b'#')
-        };
-        if !is_number(&number) {
+        let to = to.strip_prefix("tel:").unwrap_or(to);
+        let number: String = to.chars().filter(|c| !" -()./".contains(*c)).collect();
+        let called = if is_number(&number) {
+            number
+        } else if is_name(to) {
+            to.to_owned()
+        } else {
             return Err(NotCalled::NoNumber);
-        }
-        let begins = |with: &String| number.starts_with(with.as_str());
+        };
+        let begins = |with: &String| called.starts_with(with.as_str());
         if !self.numbers.is_empty() && !self.numbers.iter().any(begins) {
             return Err(NotCalled::Forbidden);
         }
-        Ok(host.with_user(&number).into())
+        Ok(host.with_user(&called).into())
     }
+}
+
+/// Whether this is a telephone number, without what is written between digits.
+fn is_number(text: &str) -> bool {
+    let digits = text.strip_prefix('+').unwrap_or(text);
+    let is_digit = |c: u8| c.is_ascii_digit() || c == b'*' || c == b'#';
+    !digits.is_empty() && digits.len() <= 32 && digits.bytes().all(is_digit)
+}
+
+/// Whether this is a name that exchanges give to telephones.
+fn is_name(text: &str) -> bool {
+    let is_letter = |c: u8| c.is_ascii_alphanumeric() || b"-_.".contains(&c);
+    !text.is_empty() && text.len() <= 64 && text.bytes().all(is_letter)
 }
 
 /// Why a number is not called.
@@ -197,6 +206,12 @@ mod tests {
         assert_eq!(callee("+49 (30) 555"), ok);
         assert_eq!(callee("tel:+49-30-555"), ok);
         assert_eq!(callee("+1202555"), Err(NotCalled::Forbidden));
+        let named = TrunkConfig {
+            numbers: Vec::new(),
+            ..trunk.clone()
+        };
+        let named = named.callee("desk-2").unwrap().to_string();
+        assert_eq!(named, "sip:desk-2@provider.example:5070");
         for no in ["", "+", "sip:ann@evil.example", "49;ext=1", "12@x"] {
             assert_eq!(callee(no), Err(NotCalled::NoNumber), "{no}");
         }

@@ -233,7 +233,7 @@ async fn a_room_calls_a_telephone() {
     assert!(profile.registration.is_none());
     let mut refused = |to, trunk| world.trunks.dial(dialled(to, trunk).0).unwrap_err();
     assert_eq!(refused("+1", None), DialError::Forbidden("+1".to_owned()));
-    assert_eq!(refused("x", None), DialError::Address("x".to_owned()));
+    assert_eq!(refused("a@b", None), DialError::Address("a@b".to_owned()));
     let other = DialError::NoTrunk("other".to_owned());
     assert_eq!(refused("+491", Some("other")), other);
 
