@@ -170,7 +170,7 @@ impl Packets {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use portunus_files::mjr::{FrameWriter, Info, Medium, UnixMicros};
 
     use super::*;

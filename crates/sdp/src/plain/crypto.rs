@@ -296,7 +296,7 @@ mod tests {
             assert!(read(&format!("{usual}{more}")).is_ok(), "{more}");
         }
         assert!(read(&usual.replace(' ', "  ")).is_ok());
-        assert!(read(&usual.to_lowercase().replace("inline", "inline")).is_ok_and(|_| true));
+        assert!(read(&usual.to_lowercase()).is_ok());
     }
 
     #[test]
