@@ -157,6 +157,8 @@ async fn what_is_refused_and_ignored_is_counted() {
         found.unwrap().1.value
     };
     assert_eq!(value("ignored_messages"), 2);
-    assert_eq!(value("messages"), 18);
-    assert_eq!(value("refused_too_fast"), 12);
+    let (taken, refused) = (value("messages"), value("refused_too_fast"));
+    // A slow machine has given time for some more.
+    assert!(taken >= 18 && refused > 0, "{taken}, {refused}");
+    assert_eq!(taken + refused, 30);
 }
