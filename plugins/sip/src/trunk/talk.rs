@@ -86,11 +86,14 @@ impl Talk {
                 self.change(&Seen::from(&request));
                 return None;
             }
-            // The plugin ends.
-            None => Deed::End {
-                code: 500,
-                reason: String::new(),
-            },
+            // The plugin ends, or the far end did more than there was room for: the call is not left to itself.
+            None => {
+                self.hang_up();
+                Deed::End {
+                    code: 500,
+                    reason: String::new(),
+                }
+            }
             Some(_) => return None,
         })
     }
