@@ -230,8 +230,13 @@ fn program(kind: Kind) -> Option<PathBuf> {
     Some(PathBuf::from(run.unwrap_or(found)))
 }
 
-/// A port that was free a moment ago.
+/// A port that was free a moment ago. It is below those that Linux gives to whoever names none (32768 to 60999), so that nobody
+/// is given it while the broker is down.
 fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    listener.local_addr().unwrap().port()
+    loop {
+        let port = rand::random_range(10_000..32_768);
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
