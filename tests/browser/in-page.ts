@@ -18,6 +18,30 @@ export async function start(page: Page, address: string, tracks: string, body: o
   );
 }
 
+/** Makes `window.picture`, which moves, and `window.sound`, a tone of so many Hz. */
+export async function makeMedia(page: Page, tone = 440): Promise<void> {
+  await page.evaluate(`(async () => {
+    const canvas = document.body.appendChild(document.createElement('canvas'));
+    [canvas.width, canvas.height] = [320, 180];
+    const paint = canvas.getContext('2d');
+    let number = 0;
+    setInterval(() => {
+      paint.fillStyle = 'hsl(' + ((number += 7) % 360) + ', 80%, 50%)';
+      paint.fillRect(0, 0, 320, 180);
+      paint.fillStyle = 'white';
+      paint.fillText(String(number), 10 + (number % 200), 90);
+    }, 40);
+    const audio = new AudioContext();
+    const [tone, out] = [audio.createOscillator(), audio.createMediaStreamDestination()];
+    tone.frequency.value = ${tone};
+    tone.connect(out);
+    tone.start();
+    await audio.resume();
+    window.picture = canvas.captureStream(25).getVideoTracks()[0];
+    window.sound = out.stream.getAudioTracks()[0];
+  })()`);
+}
+
 /** Evaluates an expression in which `client` is known. */
 export function client<T>(page: Page, expression: string): Promise<T> {
   return page.evaluate(`(async () => (${expression}))()`) as Promise<T>;

@@ -6,7 +6,7 @@ import type { Page } from '@playwright/test';
 import { isReference, startServer } from '../server/index.mjs';
 import type { Server } from '../server/portunus.mjs';
 import { expect, FIREFOX, test as base } from './fixtures';
-import { blankPage, client } from './in-page';
+import { blankPage, client, makeMedia } from './in-page';
 import { codec, sum } from './stats';
 
 /** The tone that is recorded, in Hz. */
@@ -29,28 +29,8 @@ test.skip(isReference, 'the reference records into a folder of its own');
 /** Opens a client of the plugin on a blank page. */
 async function attach(page: Page, shelf: Server, script: string): Promise<void> {
   await blankPage(page, shelf, script);
-  await page.evaluate(`(async () => {
-    window.client = await Client.open(${JSON.stringify(shelf.ws)}, 'janus.plugin.recordplay');
-    // A picture that moves, and a tone.
-    const canvas = document.body.appendChild(document.createElement('canvas'));
-    [canvas.width, canvas.height] = [320, 180];
-    const paint = canvas.getContext('2d');
-    let number = 0;
-    setInterval(() => {
-      paint.fillStyle = 'hsl(' + ((number += 7) % 360) + ', 80%, 50%)';
-      paint.fillRect(0, 0, 320, 180);
-      paint.fillStyle = 'white';
-      paint.fillText(String(number), 10 + (number % 200), 90);
-    }, 40);
-    const audio = new AudioContext();
-    const [tone, out] = [audio.createOscillator(), audio.createMediaStreamDestination()];
-    tone.frequency.value = ${TONE};
-    tone.connect(out);
-    tone.start();
-    await audio.resume();
-    window.picture = canvas.captureStream(25).getVideoTracks()[0];
-    window.sound = out.stream.getAudioTracks()[0];
-  })()`);
+  await client(page, `Client.open(${JSON.stringify(shelf.ws)}, 'janus.plugin.recordplay').then((made) => (window.client = made)), null`);
+  await makeMedia(page, TONE);
 }
 
 /** Records for some seconds. */

@@ -104,7 +104,7 @@ impl Assembler {
     /// One more track, which has the next number.
     pub fn add(&mut self, track: &PlannedTrack) -> usize {
         let number = self.tracks.len();
-        self.lipsync.add_track(track.codec.clock_rate());
+        self.lipsync.add_track(track.codec);
         let told = track.fmtp.as_deref();
         let setup = told.and_then(|fmtp| setup_of_fmtp(track.codec, fmtp));
         self.tracks.push(Track::new(
@@ -125,7 +125,7 @@ impl Assembler {
             return;
         };
         track.end(&mut self.lipsync);
-        self.lipsync.renew_track(number, planned.codec.clock_rate());
+        self.lipsync.renew_track(number, planned.codec);
         let told = planned.fmtp.as_deref();
         let setup = told.and_then(|fmtp| setup_of_fmtp(planned.codec, fmtp));
         track.replace((planned.codec, setup), planned.open, begins_part);

@@ -3,6 +3,14 @@
 //! Reports tell where timestamps are on the sender's clock, and one offset for all tracks leads from there to the server's:
 //! whatever happens to it, picture and sound stay together. A stream of which nothing was told goes by the lowest delay of
 //! its packets.
+//!
+//! Files are written while reports come, so that what was written stays as it is, and what is off comes right by and by. Sound is
+//! not hurried: the offset begins where the sound is when its clock is first told, pictures come to it within 2 to 3 s, and then all go
+//! together to where the server's clock says.
+
+use std::collections::VecDeque;
+
+use crate::track::{Codec, Kind};
 
 use super::line::{Added, Line, Point};
 use super::lows::Lows;
@@ -17,13 +25,18 @@ const AHEAD: Nanos = 5 * SECOND;
 const BACK: Nanos = 3 * SECOND;
 /// After a pause of that length a count that did not go on began anew.
 const PAUSE: Nanos = 10 * SECOND;
-/// What a place differs from where it should be goes away at a 50th of the time that passes: 20 ms a second.
+/// What a place differs from where it should be goes away at a 50th of the time that passes, 20 ms a second: for each 10 ms of it
+/// sound is left out or put in.
 const SLEW: Nanos = 50;
+/// Of a picture, at a 10th: nobody sees that.
+const PICTURE_SLEW: Nanos = 10;
+/// As long as it is off by more than this.
+const PICTURE_OFF: Nanos = 10 * MS;
 /// More than that is made up for at once, where nobody notices.
 const STEP: Nanos = 500 * MS;
 /// The offset moves by a thousandth of the time that passes, once it is settled.
 const OFFSET_SLEW: Nanos = 1_000;
-/// So long it is not.
+/// So long it is not, nor before it is where it should be.
 const SETTLING: Nanos = 10 * SECOND;
 /// Lowest delays that differ by more make the clocks doubtful,
 const DOUBT: Nanos = 250 * MS;
@@ -37,6 +50,8 @@ const SEEN: Nanos = 5 * SECOND;
 const FRESH: Nanos = 10 * SECOND;
 /// The offset is looked at so often.
 const LOOKS: Nanos = 100 * MS;
+/// So many places where it was are remembered: some three seconds.
+const MAX_BEFORE: usize = 32;
 /// The longest time from a sender that counts.
 const LONGEST_TRIP: Nanos = SECOND;
 /// No clock leads further away from when packets arrive.
@@ -54,19 +69,75 @@ pub(super) struct Lipsync {
     offset: Option<Offset>,
     /// When that was last looked at.
     looked: Nanos,
+    /// The offset began where a track of sound was.
+    is_anchored: bool,
     /// The clocks of the tracks contradict each other too much.
     is_disbelieved: bool,
 }
 
-#[derive(Debug, Clone, Copy)]
+/// It moves by and by. What was captured at the same time has the same offset, however long it was under way or waited for others.
+#[derive(Debug)]
 struct Offset {
     value: Nanos,
     since: Nanos,
     moved: Nanos,
+    is_settled: bool,
+    /// Where it was, and when.
+    before: VecDeque<(Nanos, Nanos)>,
+}
+
+impl Offset {
+    fn new(value: Nanos, now: Nanos) -> Self {
+        Self {
+            value,
+            since: now,
+            moved: now,
+            is_settled: false,
+            before: VecDeque::new(),
+        }
+    }
+
+    /// Moves to `target`, as fast as it may.
+    fn approach(&mut self, target: Nanos, now: Nanos) {
+        let passed = now.saturating_sub(self.moved).max(0);
+        let error = target.saturating_sub(self.value);
+        let slew = match !self.is_settled || error.saturating_abs() > STEP {
+            true => SLEW,
+            false => OFFSET_SLEW,
+        };
+        let most = passed / slew;
+        let is_there = error.saturating_abs() <= most;
+        self.is_settled |= is_there && now.saturating_sub(self.since) >= SETTLING;
+        let last = self.before.back().map_or(Nanos::MIN, |(at, _)| *at);
+        if self.moved.saturating_sub(last) >= LOOKS {
+            if self.before.len() >= MAX_BEFORE {
+                self.before.pop_front();
+            }
+            self.before.push_back((self.moved, self.value));
+        }
+        self.value = (self.value).saturating_add(error.clamp(-most, most));
+        self.moved = now;
+    }
+
+    /// Where it was at a time.
+    fn at(&self, at: Nanos) -> Nanos {
+        let mut later = (self.moved, self.value);
+        for earlier in self.before.iter().rev() {
+            if at >= earlier.0 {
+                let passed = at.min(later.0).saturating_sub(earlier.0);
+                let steps = i128::from(later.1.saturating_sub(earlier.1)) * i128::from(passed);
+                let moved = steps / i128::from(later.0.saturating_sub(earlier.0).max(1));
+                return (earlier.1).saturating_add(Nanos::try_from(moved).unwrap_or(0));
+            }
+            later = *earlier;
+        }
+        later.1
+    }
 }
 
 #[derive(Debug)]
 struct TrackClock {
+    kind: Kind,
     rate: u32,
     streams: Vec<StreamClock>,
     /// The stream of which something came last.
@@ -132,9 +203,10 @@ fn nominal(ticks: i64, rate: u32) -> Nanos {
 }
 
 impl TrackClock {
-    fn new(rate: u32) -> Self {
+    fn new(codec: Codec) -> Self {
         Self {
-            rate,
+            kind: codec.kind(),
+            rate: codec.clock_rate(),
             streams: Vec::new(),
             current: None,
             excess: None,
@@ -188,24 +260,24 @@ impl TrackClock {
 }
 
 impl Lipsync {
-    /// One more track, whose timestamps count so many in a second.
-    pub(super) fn add_track(&mut self, rate: u32) {
-        self.tracks.push(TrackClock::new(rate));
+    /// One more track.
+    pub(super) fn add_track(&mut self, codec: Codec) {
+        self.tracks.push(TrackClock::new(codec));
     }
 
-    /// Another source comes by the track, whose timestamps count so many in a second.
-    pub(super) fn renew_track(&mut self, track: usize, rate: u32) {
+    /// Another source comes by the track.
+    pub(super) fn renew_track(&mut self, track: usize, codec: Codec) {
         if let Some(track) = self.tracks.get_mut(track) {
-            *track = TrackClock::new(rate);
+            *track = TrackClock::new(codec);
         }
     }
 
-    /// The track's timestamps have another unit from now on.
-    pub(super) fn set_rate(&mut self, track: usize, rate: u32) {
+    /// The track's packets are of this codec from now on; another unit of timestamps begins anew.
+    pub(super) fn set_codec(&mut self, track: usize, codec: Codec) {
         if let Some(track) = self.tracks.get_mut(track)
-            && track.rate != rate
+            && track.rate != codec.clock_rate()
         {
-            *track = TrackClock::new(rate);
+            *track = TrackClock::new(codec);
         }
     }
 
@@ -290,7 +362,7 @@ impl Lipsync {
     /// The sender tells where a stream's timestamps are on its clock.
     fn tell(&mut self, track: usize, key: StreamKey, point: Point, kind: ClockKind, now: Nanos) {
         let others = self.low_of_others(track, now);
-        let known = self.offset.map(|offset| offset.value);
+        let known = self.offset.as_ref().map(|offset| offset.value);
         let Some(clock) = self.tracks.get_mut(track) else {
             return;
         };
@@ -337,7 +409,25 @@ impl Lipsync {
         };
         stream.domain = chosen;
         clock.domain = chosen;
+        if added == Added::First && !self.is_anchored {
+            self.anchor(track, key, now);
+        }
         self.look(now);
+    }
+
+    /// Begins the offset where the last sound of a stream is, whose clock is known now.
+    fn anchor(&mut self, track: usize, key: StreamKey, now: Nanos) {
+        let sound = (self.tracks.get(track)).filter(|track| track.kind == Kind::Audio);
+        let value = sound.and_then(|track| {
+            let last = track.last.filter(|last| last.stream == key)?;
+            let stream = track.stream(key)?;
+            let ntp = stream.line.at(last.ticks)?.saturating_add(stream.domain);
+            Some(last.at.saturating_sub(ntp))
+        });
+        if let Some(value) = value {
+            self.offset = Some(Offset::new(value, now));
+            self.is_anchored = true;
+        }
     }
 
     fn low_of_others(&self, track: usize, now: Nanos) -> Option<Nanos> {
@@ -395,21 +485,8 @@ impl Lipsync {
             return;
         }
         let target = lowest.saturating_sub(self.half_trip);
-        let offset = self.offset.get_or_insert(Offset {
-            value: target,
-            since: now,
-            moved: now,
-        });
-        let passed = now.saturating_sub(offset.moved).max(0);
-        let error = target.saturating_sub(offset.value);
-        let is_settling = now.saturating_sub(offset.since) < SETTLING;
-        let slew = match is_settling || error.saturating_abs() > STEP {
-            true => SLEW,
-            false => OFFSET_SLEW,
-        };
-        let most = passed / slew;
-        offset.value = (offset.value).saturating_add(error.clamp(-most, most));
-        offset.moved = now;
+        let offset = (self.offset).get_or_insert_with(|| Offset::new(target, now));
+        offset.approach(target, now);
     }
 
     /// Where a frame is on the server's clock. At `may_step` a large error is made up for at once.
@@ -421,7 +498,7 @@ impl Lipsync {
         may_step: bool,
     ) -> Nanos {
         let is_believed = !self.is_disbelieved;
-        let (offset, half_trip) = (self.offset, self.half_trip);
+        let (offset, half_trip) = (self.offset.as_ref(), self.half_trip);
         let Some(track) = self.tracks.get_mut(track) else {
             return arrival;
         };
@@ -435,7 +512,9 @@ impl Lipsync {
                 let passed = nominal(stamp.ticks.saturating_sub(last.ticks), track.rate);
                 let expected = last.at.saturating_add(passed);
                 let error = target.saturating_sub(expected);
-                let most = passed.max(0) / SLEW;
+                let is_hurried = track.kind == Kind::Video && error.saturating_abs() > PICTURE_OFF;
+                let slew = if is_hurried { PICTURE_SLEW } else { SLEW };
+                let most = passed.max(0) / slew;
                 let steps = may_step && error.saturating_abs() > STEP;
                 match steps || error.saturating_abs() > STRAY {
                     true => target,
@@ -468,10 +547,12 @@ impl Lipsync {
 }
 
 impl TrackClock {
-    fn by_clock(&self, stamp: Stamp, offset: Option<Offset>) -> Option<Nanos> {
+    fn by_clock(&self, stamp: Stamp, offset: Option<&Offset>) -> Option<Nanos> {
         let stream = self.stream(stamp.stream)?;
         let ntp = stream.line.at(stamp.ticks)?.saturating_add(stream.domain);
-        Some(ntp.saturating_add(offset?.value))
+        let offset = offset?;
+        let captured = ntp.saturating_add(offset.value);
+        Some(ntp.saturating_add(offset.at(captured)))
     }
 
     fn by_arrival(&self, stamp: Stamp, half_trip: Nanos, with_excess: bool) -> Option<Nanos> {

@@ -216,7 +216,7 @@ impl Track {
         self.arrived = self.arrived.max(Some(at));
         self.out.now = self.out.now.max(at);
         if let Coded::Codec(codec) = arrived.codec {
-            lipsync.set_rate(self.out.track, codec.clock_rate());
+            lipsync.set_codec(self.out.track, codec);
         }
         let stamp = lipsync.arrive(
             self.out.track,

@@ -13,18 +13,14 @@ use sender::{Happens, Made, PICTURE, SOUND, World, run};
 /// What a person may notice, in ms.
 const NOTICED: f64 = 20.0;
 
-/// All flashes from `from` on are together with their beeps, the sound has no holes, and nothing jumps.
+/// All pictures from `from` on are together with their sound, which has no holes, and nothing jumps.
 fn assert_smooth(world: &World, made: &Made, from: f64) {
     let (times, samples, count) = made.worst(from);
     let steps = [made.largest_step(SOUND), made.largest_step(PICTURE)];
     let told = format!("{times:.1} {samples:.1} ms of {count}, steps {steps:.1?}, {world:?}");
     println!("{told}");
-    assert!(count > 3, "{told}");
-    assert!(
-        times < NOTICED && samples < NOTICED,
-        "{told} {:.3?}",
-        made.lipsync()
-    );
+    assert!(count > 30, "{told}");
+    assert!(times < NOTICED && samples < NOTICED, "{told}");
     assert!(steps.iter().all(|step| *step < NOTICED), "{told}");
     assert!(made.largest_hole() < 0.01, "{} {told}", made.largest_hole());
 }
@@ -52,7 +48,7 @@ fn ten_minutes_of_drift_jitter_and_loss() {
         let made = run(&world);
         assert_smooth(&world, &made, 5.0);
         let (.., count) = made.worst(5.0);
-        assert!(count > 200, "{count}");
+        assert!(count > 6_000, "{count}");
         let stats = made.stats[SOUND];
         assert!(
             stats.lost > 300 && stats.clock == ClockKind::Reports,
@@ -75,7 +71,8 @@ fn ten_minutes_without_loss() {
     };
     let made = run(&world);
     assert_smooth(&world, &made, 5.0);
-    assert_eq!(made.worst(5.0).2, 595);
+    let (.., count) = made.worst(5.0);
+    assert!(count > 595 * 29, "{count}");
     // A sampling clock that is 200 ppm fast is ahead by 10 ms each 50 s.
     let left_out = made.stats[SOUND].left_out;
     assert!((8..=16).contains(&left_out), "{left_out}");
@@ -181,7 +178,7 @@ fn sound_that_is_away_for_minutes_is_a_gap_of_times() {
     let filled = made.stats[SOUND].filled.as_secs_f64();
     assert!((59.5..60.5).contains(&filled), "{filled}");
     let (times, _, count) = made.worst(5.0);
-    assert!(times < NOTICED && count > 30, "{times} {count}");
+    assert!(times < NOTICED && count > 900, "{times} {count}");
 }
 
 #[test]
@@ -366,6 +363,29 @@ fn times_are_those_of_the_server() {
     }
 }
 
+#[test]
+fn sound_that_was_longer_under_way_is_in_time_soon_after_the_reports() {
+    // Sound and picture are 178 ms apart until both reports are there, after 4 s.
+    let world = World {
+        seed: 11_810_674_617_528_525_071,
+        drift: [144.392_190_286_417_73, 64.309_927_359_809_95],
+        host_drift: -27.161_607_705_612_27,
+        delay: [0.190_610_385_290_284_87, 0.012_788_315_351_988_02],
+        jitter: 0.060_314_476_311_986_77,
+        nacked: 0.006_377_239_716_094_932,
+        lost: 0.039_991_570_112_039_826,
+        first_report: [3.540_765_986_595_797_4, 3.994_370_967_650_546_8],
+        ..World::default()
+    };
+    assert_smooth(&world, &run(&world), 7.0);
+    // The other way round the report of the picture is the last one, too.
+    let world = World {
+        delay: [0.012_788_315, 0.190_610_385],
+        ..world
+    };
+    assert_smooth(&world, &run(&world), 7.0);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 40, ..ProptestConfig::default() })]
 
@@ -382,7 +402,6 @@ proptest! {
     ) {
         let world = World {
             seed,
-            seconds: 120,
             drift,
             host_drift,
             delay,
@@ -392,6 +411,7 @@ proptest! {
             first_report,
             ..World::default()
         };
-        assert_smooth(&world, &run(&world), 20.0);
+        // Within 3 s after both reports.
+        assert_smooth(&world, &run(&world), 8.0);
     }
 }

@@ -1,4 +1,4 @@
-//! A sender with a camera that flashes and a microphone that beeps each second, on a network that delays and loses packets; and
+//! A sender with a camera and a microphone, on a network that delays and loses packets; and
 //! the file that is made of it.
 
 use std::cmp::Reverse;
@@ -130,29 +130,23 @@ pub struct Made {
 }
 
 impl Made {
-    /// Flash and beep of each second: how much later the beep is, by times and by counted samples.
+    /// When each picture was captured, and how much later the sound of that moment is, by times and by counted samples.
     pub fn lipsync(&self) -> Vec<(f64, f64, f64)> {
-        let [sound, picture] = &self.seen;
-        let flashes = picture.iter().filter(|seen| is_whole(seen.true_at));
-        let mut out = Vec::new();
-        for flash in flashes {
-            let beep = sound.iter().find(|packet| {
-                let into = flash.true_at - packet.true_at;
-                (-1e-9..0.020).contains(&into)
-            });
-            if let Some(beep) = beep {
-                let into = flash.true_at - beep.true_at;
-                out.push((
-                    flash.true_at,
-                    beep.at + into - flash.at,
-                    beep.counted + into - flash.at,
-                ));
-            }
-        }
-        out
+        let [sound, pictures] = &self.seen;
+        let compare = |picture: &Seen| {
+            let after = sound.partition_point(|packet| packet.true_at <= picture.true_at + 1e-9);
+            let packet = sound.get(after.checked_sub(1)?)?;
+            let into = picture.true_at - packet.true_at;
+            (into < 0.020).then_some((
+                picture.true_at,
+                packet.at + into - picture.at,
+                packet.counted + into - picture.at,
+            ))
+        };
+        pictures.iter().filter_map(compare).collect()
     }
 
-    /// The largest error of lip-sync from `from` on, by times and by samples, in ms, and how many flashes were seen.
+    /// The largest error of lip-sync from `from` on, by times and by samples, in ms, and of how many pictures.
     pub fn worst(&self, from: f64) -> (f64, f64, usize) {
         let all = self.lipsync();
         let late = all.iter().filter(|(at, ..)| *at >= from);
@@ -184,10 +178,6 @@ impl Made {
             .map(|pair| (pair[1].0 - pair[0].1).abs());
         holes.fold(0.0, f64::max) * 1e3
     }
-}
-
-fn is_whole(seconds: f64) -> bool {
-    (seconds - seconds.round()).abs() < 1e-6
 }
 
 /// What is on its way, by when it arrives.
