@@ -18,19 +18,19 @@ use portunus_sdp::plain::{LocalEnd, LocalPorts, PlainSession, Ports, SrtpPolicy}
 use portunus_sdp::{Codec, Description, Kind};
 use support::{offer, parse, path};
 
-pub fn far(name: &str) -> String {
+fn far(name: &str) -> String {
     let text = std::fs::read_to_string(path("far_ends", name)).expect(name);
     text.replace('\n', "\r\n")
 }
 
 /// What Chromium offers, without its data channel.
-pub fn chromium() -> Description {
+fn chromium() -> Description {
     let mut description = parse(&offer("chromium")).unwrap().description;
     description.media.retain(|media| media.kind != Kind::Data);
     description
 }
 
-pub fn local() -> LocalEnd {
+fn local() -> LocalEnd {
     let ports = |rtp| Some(LocalPorts { rtp, rtcp: rtp + 1 });
     LocalEnd {
         address: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
@@ -42,11 +42,11 @@ pub fn local() -> LocalEnd {
     }
 }
 
-pub fn fill(bytes: &mut [u8]) {
+fn fill(bytes: &mut [u8]) {
     bytes.fill(9);
 }
 
-pub fn offered(
+fn offered(
     plain: &mut PlainSession,
     browser: &Description,
     srtp: Option<SrtpPolicy>,
@@ -55,7 +55,7 @@ pub fn offered(
 }
 
 /// How a browser answers: with what it knows of what it is offered.
-pub fn answered(offer: &Description) -> Description {
+fn answered(offer: &Description) -> Description {
     let mut answer = offer.clone();
     for media in &mut answer.media {
         media.direction = media.direction.reversed();
@@ -68,7 +68,7 @@ pub fn answered(offer: &Description) -> Description {
 }
 
 /// The lines of the m-line of this kind.
-pub fn section<'t>(text: &'t str, kind: &str) -> Vec<&'t str> {
+fn section<'t>(text: &'t str, kind: &str) -> Vec<&'t str> {
     let start = format!("m={kind} ");
     let lines = text.lines().skip_while(|line| !line.starts_with(&start));
     let mut lines: Vec<&str> = lines.collect();
@@ -78,8 +78,8 @@ pub fn section<'t>(text: &'t str, kind: &str) -> Vec<&'t str> {
 }
 
 /// An answer of a telephone to an offer with audio.
-pub fn telephone(media: &str) -> String {
+fn telephone(media: &str) -> String {
     format!("v=0\r\no=- 5 5 IN IP4 192.0.2.9\r\ns=-\r\nc=IN IP4 192.0.2.9\r\nt=0 0\r\n{media}")
 }
 
-pub const PCMU: &str = "m=audio 4000 RTP/AVP 0 101\r\na=rtpmap:101 telephone-event/8000\r\n";
+const PCMU: &str = "m=audio 4000 RTP/AVP 0 101\r\na=rtpmap:101 telephone-event/8000\r\n";

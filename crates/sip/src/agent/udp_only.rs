@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// How many are remembered.
 const MOST: usize = 256;
 /// For how long.
-const LIFETIME: Duration = Duration::from_secs(600);
+const LIFETIME: Duration = Duration::from_secs(3_600);
 
 /// Where large requests are sent by UDP at once, because TCP was tried.
 #[derive(Debug, Default)]
