@@ -5,7 +5,7 @@ import { availableParallelism } from 'node:os';
 import path from 'node:path';
 
 // These take longest: they begin first, so that nobody waits for them alone in the end.
-const FIRST = ['hammer', 'switching', 'adaptation', 'crash', 'cli'];
+const FIRST = ['flash_and_beep', 'hammer', 'switching', 'adaptation', 'crash', 'cli'];
 // A test that hangs must say so before whoever runs all of them loses patience.
 const PATIENCE_MS = 15 * 60_000;
 

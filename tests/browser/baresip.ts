@@ -19,6 +19,8 @@ export interface BaresipOptions {
   answer?: 'auto' | 'manual';
   /** Sound is encrypted by SDES: if the other side can, or else there is no call. */
   srtp?: 'srtp' | 'srtp-mand';
+  /** It also sends a picture, of its own making, and shows what it gets. */
+  video?: 'H264' | 'VP8';
 }
 
 export class Baresip {
@@ -41,16 +43,16 @@ export class Baresip {
 
   /** Starts one that has registered at the server. */
   static async start(kamailio: Kamailio, options: BaresipOptions): Promise<Baresip> {
-    const { user, tone, transport = 'udp', codecs = 'PCMU/8000/1', answer = 'auto', srtp } = options;
+    const { user, tone, transport = 'udp', codecs = 'PCMU/8000/1', answer = 'auto', srtp, video } = options;
     const folder = folderFor('baresip');
     const port = await freeTcpPort();
     const file = join(folder, 'tone.wav');
     // It plays files as they are: at the rate and with the channels of the codec.
     const [, rate, channels] = codecs.split(',')[0]?.split('/').map(Number) ?? [];
     writeTone(file, TONES[tone], rate, channels);
-    writeFileSync(join(folder, 'config'), configuration(folder, file, port, kamailio.certificate));
+    writeFileSync(join(folder, 'config'), configuration(folder, file, port, kamailio.certificate, video));
     const server = transport === 'tls' ? `127.0.0.1:${kamailio.tls}` : kamailio.domain;
-    const parameters = [`auth_user=${user}`, `auth_pass=${kamailio.secret(user)}`, `answermode=${answer}`, `audio_codecs=${codecs}`, 'regint=600', ...(srtp ? [`mediaenc=${srtp}`] : [])];
+    const parameters = [`auth_user=${user}`, `auth_pass=${kamailio.secret(user)}`, `answermode=${answer}`, `audio_codecs=${codecs}`, 'regint=600', ...(srtp ? [`mediaenc=${srtp}`] : []), ...(video ? [`video_codecs=${video}`] : [])];
     writeFileSync(join(folder, 'accounts'), `<sip:${user}@${server};transport=${transport}>;${parameters.join(';')}\n`);
     writeFileSync(join(folder, 'contacts'), '');
     const child = new Child(`baresip ${user}`, '/usr/bin/baresip', ['-f', folder, '-v'], folder);
@@ -87,6 +89,12 @@ export class Baresip {
     return files.length > 0 ? tonesIn(join(this.child.folder, files.at(-1) as string)) : [];
   }
 
+  /** Whether it has decoded a picture that it got. */
+  sees(): boolean {
+    this.command(`snapshot_recv ${join(this.child.folder, 'seen')}`);
+    return readdirSync(this.child.folder).some((name) => name.startsWith('seen'));
+  }
+
   async stop(): Promise<void> {
     this.control.destroy();
     await this.child.stop();
@@ -100,7 +108,19 @@ function reach(port: number): Promise<Socket | null> {
   });
 }
 
-const configuration = (folder: string, tone: string, port: number, certificate: string) => `
+const PICTURE = `
+module avcodec.so
+module vp8.so
+module fakevideo.so
+module snapshot.so
+video_source fakevideo,none
+video_display fakevideo,none
+video_size 320x240
+video_bitrate 300000
+video_fps 15
+`;
+
+const configuration = (folder: string, tone: string, port: number, certificate: string, video?: string) => `
 sip_listen 127.0.0.1:0
 sip_cafile ${certificate}
 net_interface 127.0.0.1
@@ -120,4 +140,4 @@ module_app ctrl_tcp.so
 module_app menu.so
 ctrl_tcp_listen 127.0.0.1:${port}
 snd_path ${folder}
-`;
+${video ? PICTURE : ''}`;

@@ -91,6 +91,50 @@ for (const codec of ['PCMU', 'G722', 'opus'] as const) {
   });
 }
 
+for (const video of ['H264', 'VP8'] as const) {
+  test(`a page and a phone see each other in ${video}, called and calling`, async ({ context, kamailio }) => {
+    const [ann, bare] = [newUser('ann'), newUser('bare')];
+    const phone = await Baresip.start(kamailio, { user: bare, tone: 'ben', video });
+    try {
+      const page = await register(context, kamailio, ann, 'ann', '&source=synthetic');
+      await page.getByTestId('with-picture').check();
+      await dial(page, bare);
+      await talks(page, bare);
+      await mediaFlows(page, { audio: 'PCMU', video });
+      await expect.poll(() => phone.sees(), { message: 'the phone sees the page' }).toBe(true);
+      phone.command('hangup');
+      await isFree(page);
+      phone.dial(ann);
+      await press(page, bare, 'accept-picture');
+      await mediaFlows(page, { video });
+    } finally {
+      await phone.stop();
+    }
+  });
+}
+
+test('phones of another make, in G.722 and Opus', async ({ context, kamailio }) => {
+  const [ann, wide, full] = [newUser('ann'), newUser('wide'), newUser('full')];
+  const phones = await Promise.all([
+    Linphone.start(kamailio, { user: wide, tone: 'ben', codecs: ['G722/8000'] }),
+    Linphone.start(kamailio, { user: full, tone: 'cleo', codecs: ['opus/48000'] }),
+  ]);
+  try {
+    const page = await register(context, kamailio, ann, 'ann');
+    for (const [user, phone, tone, audio] of [[wide, phones[0], 'ben', 'G722'], [full, phones[1], 'cleo', 'opus']] as const) {
+      await dial(page, user);
+      await talks(page, user);
+      await hears(page, tone);
+      await phoneHears(phone, 'ann');
+      await mediaFlows(page, { audio });
+      await press(page, user, 'hangup');
+      await isFree(page);
+    }
+  } finally {
+    await Promise.all(phones.map((phone) => phone.stop()));
+  }
+});
+
 test('transfers: to a number, with a call, and by a phone', async ({ context, kamailio }) => {
   const [ann, lin, leo] = [newUser('ann'), newUser('lin'), newUser('leo')];
   const [phone, third] = await Promise.all([

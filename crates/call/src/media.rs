@@ -216,10 +216,15 @@ impl CallMedia {
         if client {
             self.handle.request_keyframe();
         }
-        let pli = self.session.agreed_on(Kind::Video).is_some_and(|it| it.pli);
+        let pli = self.takes_pli() == Some(true);
         if let Some(side) = self.video.as_ref().filter(|_| far && pli) {
             side.leg.request_keyframe();
         }
+    }
+
+    /// Whether the far end takes keyframe requests by RTCP; none without video.
+    pub fn takes_pli(&self) -> Option<bool> {
+        Some(self.session.agreed_on(Kind::Video)?.pli)
     }
 
     /// Presses keys of a telephone, if audio has telephone events.

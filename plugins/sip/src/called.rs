@@ -437,9 +437,10 @@ impl Phones {
             }
             Err(fault) => {
                 tracing::debug!(call = %id, "the answer in an ACK is of no use: {fault}");
-                self.end_by(id, Ending::bye(), Vec::new());
+                return self.end_by(id, Ending::bye(), Vec::new());
             }
         }
+        self.change_is_over(me);
     }
 }
 

@@ -8,7 +8,7 @@ use crate::call::Ending;
 use crate::calling::{sdp_body, without_data};
 use crate::headers;
 use crate::media::Fault;
-use crate::page::{CallStatus, Change, PageCall, PageId};
+use crate::page::{CallStatus, Change, Hold, PageCall, PageId};
 use crate::phones::Phones;
 use crate::refusal::{NOT_IN_A_CALL, Refusal};
 use crate::seen::{Caller, Seen};
@@ -68,10 +68,12 @@ impl Phones {
             None,
         );
         self.command(command);
+        self.change_is_over(me);
         Ok(())
     }
 
-    /// `hold` and `unhold`. Where there is no call that nobody is changing, nothing is told.
+    /// `hold` and `unhold`. Without a call nothing is told. What is asked for while the call is being changed is told when it is done: after
+    /// that change. Of several such wishes the last one counts.
     pub(crate) fn hold(
         &mut self,
         me: PageId,
@@ -82,8 +84,7 @@ impl Phones {
             return Ok(());
         };
         let side = page.call.as_mut();
-        let Some(side) = side.filter(|side| side.status == CallStatus::InCall && !side.moving)
-        else {
+        let Some(side) = side.filter(|side| side.status.is_in_call() && !side.moving) else {
             return Ok(());
         };
         let fields = Fields(&message.body);
@@ -95,24 +96,39 @@ impl Phones {
             Some("inactive") => Some(Direction::Inactive),
             Some(_) => return Err(Refusal::Value("direction")),
         };
-        let headers = headers::read(fields, "headers")?;
+        let hold = Hold {
+            transaction: message.transaction.clone(),
+            direction,
+            headers: headers::read(fields, "headers")?,
+        };
+        if side.is_changing() {
+            let media = side.media.as_ref();
+            let is_so = media.is_some_and(|media| media.is_held_as(direction));
+            side.waiting = (!is_so).then_some(hold);
+            return Ok(());
+        }
+        self.hold_now(me, hold)
+    }
+
+    fn hold_now(&mut self, me: PageId, hold: Hold) -> Result<(), Refusal> {
+        let page = self.pages.get_mut(&me).ok_or(NOT_IN_A_CALL)?;
+        let side = page.call.as_mut().ok_or(NOT_IN_A_CALL)?;
         let id = side.id;
         let media = side.media.as_mut().ok_or(NOT_IN_A_CALL)?;
-        let sdp = media.hold(direction).map_err(Fault::in_offer)?;
+        let sdp = media.hold(hold.direction).map_err(Fault::in_offer)?;
         if sdp.is_some() {
             side.status = CallStatus::Reinviting;
             side.change = Some(Change::Hold);
         }
-        let name = if is_on { "holding" } else { "resuming" };
-        page.reply(
-            &message.transaction,
-            Object::new().with("event", name),
-            None,
-        );
+        let name = match hold.direction {
+            Some(_) => "holding",
+            None => "resuming",
+        };
+        page.reply(&hold.transaction, Object::new().with("event", name), None);
         if let Some(sdp) = sdp {
             self.command(Command::Reinvite {
                 call: id,
-                headers,
+                headers: hold.headers,
                 body: Some(sdp_body(sdp)),
             });
         }
@@ -121,6 +137,20 @@ impl Phones {
             self.tell_lines(account);
         }
         Ok(())
+    }
+
+    /// Nobody changes the call of a page any more: what waits for that is done.
+    pub(crate) fn change_is_over(&mut self, me: PageId) {
+        let side = self.page_mut(me).and_then(|page| page.call.as_mut());
+        let Some(side) = side.filter(|side| !side.is_changing() && !side.moving) else {
+            return;
+        };
+        let Some(hold) = side.waiting.take() else {
+            return;
+        };
+        if let Err(refusal) = self.hold_now(me, hold) {
+            tracing::debug!("a call is neither held nor taken up again: {refusal}");
+        }
     }
 
     /// The peer changes the call, or asks for an offer.
@@ -228,6 +258,7 @@ impl Phones {
                 media.take_back();
             }
         }
+        self.change_is_over(me);
     }
 
     /// The peer has taken a change of ours.
@@ -267,9 +298,10 @@ impl Phones {
             (Ok(_), _) => {}
             (Err(fault), _) => {
                 tracing::debug!(call = %id, "the answer to a change is of no use: {fault}");
-                self.end_by(id, Ending::bye(), Vec::new());
+                return self.end_by(id, Ending::bye(), Vec::new());
             }
         }
+        self.change_is_over(me);
     }
 
     /// The peer has refused a change of ours: the call goes on as it was.
@@ -297,6 +329,7 @@ impl Phones {
         if side.change.take() == Some(Change::Update) {
             page.handle.discard_offer();
         }
+        self.change_is_over(me);
     }
 }
 

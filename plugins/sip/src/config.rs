@@ -79,6 +79,11 @@ pub struct SipConfig {
     /// How long a caller in an audio room may be silent at RTP before it is taken for gone; 0: for ever.
     #[serde(with = "portunus_core::configuration::seconds")]
     pub rtp_timeout: Duration,
+    /// Wrong pins of callers to a room, over all calls, after which the room takes no callers for a while; 0: any number.
+    pub pin_attempts: u32,
+    /// For how long at first: twice as long with each wrong pin that follows, an hour at most.
+    #[serde(with = "portunus_core::configuration::seconds")]
+    pub pin_wait: Duration,
     /// The folder with what is said to callers who are asked for a pin; none: the plugin's own, in English.
     #[serde(with = "portunus_core::configuration::optional")]
     pub prompts: Option<PathBuf>,
@@ -120,6 +125,8 @@ impl Default for SipConfig {
             max_accounts_per_client: 20,
             requests_per_minute: 120,
             rtp_timeout: Duration::from_secs(120),
+            pin_attempts: 10,
+            pin_wait: Duration::from_secs(60),
             prompts: None,
             trunks: Vec::new(),
             events: true,

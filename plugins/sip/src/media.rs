@@ -85,6 +85,7 @@ impl MediaContext {
             srtp: None,
             client_waits: false,
             said: None,
+            untold: false,
         }
     }
 }
@@ -205,6 +206,8 @@ pub(crate) struct CallSide {
     client_waits: bool,
     /// The last answer to the peer.
     said: Option<String>,
+    /// The peer did not take the last change, and may not know whether the call is held.
+    untold: bool,
 }
 
 impl CallSide {
@@ -260,6 +263,7 @@ impl CallSide {
             }
         };
         self.client_waits = false;
+        self.untold = false;
         match self.media.agreed().is_empty() {
             true => Err(Fault::NothingInCommon),
             false => Ok(jsep),
@@ -315,14 +319,21 @@ impl CallSide {
 
     /// Holds the call, or no more; gives what the peer is offered, if anything changes.
     pub(crate) fn hold(&mut self, direction: Option<Direction>) -> Result<Option<String>, Fault> {
-        if self.media.held() == direction {
+        if self.is_held_as(direction) {
             return Ok(None);
         }
         self.client_waits = false;
-        Ok(Some(match direction {
+        let offer = match direction {
             Some(direction) => self.media.hold(direction)?,
             None => self.media.unhold()?,
-        }))
+        };
+        self.untold = false;
+        Ok(Some(offer))
+    }
+
+    /// Whether the call is held in this direction, or with none is not held, and the peer knows or is being told.
+    pub(crate) fn is_held_as(&self, direction: Option<Direction>) -> bool {
+        self.media.held() == direction && !self.untold
     }
 
     pub(crate) fn is_held(&self) -> bool {
@@ -332,6 +343,7 @@ impl CallSide {
     /// A change that was under way is not made.
     pub(crate) fn take_back(&mut self) {
         self.client_waits = false;
+        self.untold = true;
         self.media.discard();
     }
 
@@ -354,6 +366,11 @@ impl CallSide {
     /// Asks for keyframes: the page, the peer.
     pub(crate) fn request_keyframe(&self, page: bool, peer: bool) {
         self.media.request_keyframe(page, peer);
+    }
+
+    /// Whether the peer sends video, and takes no keyframe requests by RTCP.
+    pub(crate) fn wants_info_for_keyframes(&self) -> bool {
+        self.media.takes_pli() == Some(false)
     }
 
     pub(crate) fn record(&mut self, request: &RecordingRequest) -> Result<(), CallError> {

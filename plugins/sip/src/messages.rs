@@ -26,7 +26,7 @@ impl Phones {
         side.map(|side| side.id).ok_or(NOT_IN_A_CALL)
     }
 
-    fn in_dialog(
+    pub(crate) fn in_dialog(
         &mut self,
         call: CallId,
         method: Method,
@@ -214,8 +214,11 @@ impl Phones {
     }
 }
 
+/// RFC 5168.
+pub(crate) const MEDIA_CONTROL: &str = "application/media_control+xml";
+
 fn is_media_control(content_type: &str) -> bool {
-    content_type.eq_ignore_ascii_case("application/media_control+xml")
+    content_type.eq_ignore_ascii_case(MEDIA_CONTROL)
 }
 
 /// A body of a client's; its type has to fit a line.

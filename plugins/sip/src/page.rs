@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use portunus_core::sdp::Direction;
 use portunus_core::{ClientAddress, Handle, LocalJsep, Object};
 use portunus_sip::agent::{AccountId, CallId, SubscriptionId};
 use serde_json::Value;
@@ -158,6 +159,18 @@ pub(crate) struct PageCall {
     pub(crate) moving: bool,
     /// The page has a description that it has not answered, or has offered one: to be forgotten with the call.
     pub(crate) change: Option<Change>,
+    /// A `hold` or `unhold` that waits until nobody changes the call any more.
+    pub(crate) waiting: Option<Hold>,
+}
+
+/// A `hold` or `unhold`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Hold {
+    /// Of the request.
+    pub(crate) transaction: String,
+    /// The direction in which the call goes on; none: it is held no more.
+    pub(crate) direction: Option<Direction>,
+    pub(crate) headers: Vec<(String, String)>,
 }
 
 impl PageCall {
@@ -173,7 +186,13 @@ impl PageCall {
             srtp_required: false,
             moving: false,
             change: None,
+            waiting: None,
         }
+    }
+
+    /// Whether a change of the call, of either side, waits for an answer.
+    pub(crate) const fn is_changing(&self) -> bool {
+        self.change.is_some() || !matches!(self.status, CallStatus::InCall)
     }
 }
 

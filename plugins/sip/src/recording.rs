@@ -3,13 +3,19 @@
 use portunus_call::{CallNews, LegEvent, LegSide, RecordingAction, RecordingRequest, Sides};
 use portunus_core::record::{file_safe, stamped};
 use portunus_core::{Fields, Message, Object};
+use portunus_sip::message::Method;
 use serde_json::{Value, json};
 
 use crate::call::Ending;
 use crate::media::MediaKey;
+use crate::messages::{MEDIA_CONTROL, body};
 use crate::page::PageId;
 use crate::phones::Phones;
 use crate::refusal::{NOT_IN_A_CALL, Refusal};
+
+/// RFC 5168: a keyframe is wanted.
+const PICTURE_FAST_UPDATE: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\r\n<media_control><vc_primitive>\
+    <to_encoder><picture_fast_update/></to_encoder></vc_primitive></media_control>\r\n";
 
 impl Phones {
     /// `recording`.
@@ -57,7 +63,7 @@ impl Phones {
 
     /// `keyframe`.
     pub(crate) fn keyframe(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
-        self.check_in_call(me)?;
+        let call = self.check_in_call(me)?;
         let fields = Fields(&message.body);
         let user = fields.boolean("user")?.unwrap_or(false);
         let peer = fields.boolean("peer")?.unwrap_or(false);
@@ -66,6 +72,10 @@ impl Phones {
             .and_then(|side| side.media.as_ref())
             .ok_or(NOT_IN_A_CALL)?;
         media.request_keyframe(user, peer);
+        if peer && media.wants_info_for_keyframes() {
+            let request = body(MEDIA_CONTROL, PICTURE_FAST_UPDATE)?;
+            self.in_dialog(call, Method::Info, Vec::new(), Some(request));
+        }
         self.answer(me, message, "keyframesent");
         Ok(())
     }

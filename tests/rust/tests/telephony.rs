@@ -20,6 +20,7 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 const SIPP: &str = "/usr/bin/sipp";
+const SOCAT: &str = "/usr/bin/socat";
 const PACKAGE: &str = "janus.plugin.sip";
 
 /// What a test sends: 20 ms of G.711.
@@ -53,10 +54,80 @@ struct Sipp {
     port: u16,
 }
 
+/// What stands before a telephone, and ends TLS for it: sipp of Debian knows none.
+struct Terminator {
+    _child: Child,
+    port: u16,
+}
+
+impl Terminator {
+    /// Listens for `from`, and goes on to `to`, both as socat names them.
+    async fn start(from: &str, to: &str, port: u16) -> Self {
+        let child = Command::new(SOCAT)
+            .args([from, to])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        listens_by_tcp(port).await;
+        Terminator {
+            _child: child,
+            port,
+        }
+    }
+}
+
+/// Waits until connections to a port are taken.
+async fn listens_by_tcp(port: u16) {
+    let waiting = async {
+        while tokio::net::TcpStream::connect(("127.0.0.1", port))
+            .await
+            .is_err()
+        {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(Duration::from_secs(20), waiting)
+        .await
+        .expect("a port");
+}
+
+/// A certificate for this machine with its key, in one file and in two.
+fn certificate(folder: &Path) -> [std::path::PathBuf; 3] {
+    let [key, certificate, both] =
+        ["key.pem", "certificate.pem", "both.pem"].map(|it| folder.join(it));
+    let made = std::process::Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt"])
+        .args(["ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"])
+        .args(["-subj", "/CN=localhost", "-addext"])
+        .args(["subjectAltName=IP:127.0.0.1", "-addext"])
+        .args(["basicConstraints=critical,CA:FALSE", "-keyout"])
+        .args([&key, Path::new("-out"), &certificate])
+        .stderr(Stdio::null())
+        .status();
+    assert!(made.unwrap().success());
+    let text = |path| std::fs::read_to_string(path).unwrap();
+    std::fs::write(&both, text(&key) + &text(&certificate)).unwrap();
+    [key, certificate, both]
+}
+
 impl Sipp {
     /// Plays a scenario of `tests/sip` with one call.
     fn play(scenario: &str, more: &[&str]) -> Self {
-        let (port, media) = (free_port(), free_port());
+        let port = free_port();
+        let is_tcp = more.contains(&"t1");
+        let contact = format!(
+            "127.0.0.1:{port};transport={}",
+            if is_tcp { "tcp" } else { "udp" }
+        );
+        Self::play_at(port, &contact, scenario, more)
+    }
+
+    /// The same at this port; it says that it is reached at `contact`.
+    fn play_at(port: u16, contact: &str, scenario: &str, more: &[&str]) -> Self {
+        let media = free_port();
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../sip/{scenario}.xml"));
         let child = Command::new(SIPP)
             .args(["-sf", &file.to_string_lossy(), "-i", "127.0.0.1", "-m", "1"])
@@ -68,6 +139,7 @@ impl Sipp {
                 "-mp",
                 &media.to_string(),
             ])
+            .args(["-key", "contact", contact])
             .args(["-rtp_echo", "-nostdin", "-timeout", "40", "-timeout_error"])
             .args(more)
             .stdin(Stdio::null())
@@ -108,11 +180,18 @@ async fn server() -> (Server, Watcher, u16) {
             format!("udp:{port}").parse().unwrap(),
             format!("tcp:{port}").parse().unwrap(),
         ],
-        local_ip: Some([127, 0, 0, 1].into()),
         ..SipConfig::default()
     };
-    let (server, watcher) = Server::watched::<Sip>(config, Recorder::default()).await;
+    let (server, watcher) = server_with(config).await;
     (server, watcher, port)
+}
+
+async fn server_with(config: SipConfig) -> (Server, Watcher) {
+    let config = SipConfig {
+        local_ip: Some([127, 0, 0, 1].into()),
+        ..config
+    };
+    Server::watched::<Sip>(config, Recorder::default()).await
 }
 
 /// A page that can be called as alice, without a registrar.
@@ -174,6 +253,33 @@ async fn call(page: &mut Caller, uri: &str, more: Value) -> Peer {
     peer
 }
 
+/// Presses a key, holds the call, takes it up again, and ends it.
+async fn hold_and_hang_up(server: &Server, page: &mut Caller) {
+    page.message(json!({ "request": "dtmf_info", "digit": "5" }), None)
+        .await;
+    result(page, "dtmfsent").await;
+    for (request, event) in [("hold", "holding"), ("unhold", "resuming")] {
+        page.message(json!({ "request": request }), None).await;
+        result(page, event).await;
+        let is_made = async {
+            while server.state(page).await["call_status"] != "incall" {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(Duration::from_secs(20), is_made)
+            .await
+            .expect("an answer");
+    }
+    page.message(json!({ "request": "hangup" }), None).await;
+    result(page, "hangingup").await;
+    let hangup = result(page, "hangup").await;
+    let hangup = &hangup["plugindata"]["data"]["result"];
+    assert_eq!(
+        hangup,
+        &json!({ "event": "hangup", "code": 200, "reason": "to BYE" })
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_calls_a_telephone() {
     if !has_sipp() {
@@ -181,58 +287,46 @@ async fn a_page_calls_a_telephone() {
     }
     let (server, _watcher, _) = server().await;
     let mut page = page(&server).await;
-    for transport in ["u1", "t1"] {
-        let phone = Sipp::play("held", &["-t", transport]);
-        let phone = match transport {
-            "u1" => phone.listens().await,
-            _ => phone,
+    for (transport, more) in [("u1", &[][..]), ("u1", &["-lost", "10"]), ("t1", &[])] {
+        let arguments: Vec<&str> = ["-t", transport].iter().chain(more).copied().collect();
+        let mut phone = Sipp::play("held", &arguments);
+        let more = match transport {
+            "u1" => {
+                phone = phone.listens().await;
+                ""
+            }
+            _ => {
+                listens_by_tcp(phone.port).await;
+                ";transport=tcp"
+            }
         };
-        let more = if transport == "t1" {
-            ";transport=tcp"
-        } else {
-            ""
-        };
-        if transport == "t1" {
-            let port = phone.port;
-            let waiting = async {
-                while tokio::net::TcpStream::connect(("127.0.0.1", port))
-                    .await
-                    .is_err()
-                {
-                    tokio::time::sleep(Duration::from_millis(10)).await;
-                }
-            };
-            timeout(Duration::from_secs(20), waiting)
-                .await
-                .expect("sipp");
-        }
         let uri = format!("sip:echo@127.0.0.1:{}{more}", phone.port);
-        let _peer = call(&mut page, &uri, json!({})).await;
-        page.message(json!({ "request": "dtmf_info", "digit": "5" }), None)
-            .await;
-        result(&mut page, "dtmfsent").await;
-        for (request, event) in [("hold", "holding"), ("unhold", "resuming")] {
-            page.message(json!({ "request": request }), None).await;
-            result(&mut page, event).await;
-            let is_made = async {
-                while server.state(&page).await["call_status"] != "incall" {
-                    tokio::time::sleep(Duration::from_millis(10)).await;
-                }
-            };
-            timeout(Duration::from_secs(20), is_made)
-                .await
-                .expect("an answer");
-        }
-        page.message(json!({ "request": "hangup" }), None).await;
-        result(&mut page, "hangingup").await;
-        let hangup = result(&mut page, "hangup").await;
-        let hangup = &hangup["plugindata"]["data"]["result"];
-        assert_eq!(
-            hangup,
-            &json!({ "event": "hangup", "code": 200, "reason": "to BYE" })
-        );
+        // Too large for UDP, but the telephone takes no TCP.
+        let long = "x".repeat(if transport == "u1" { 1_300 } else { 1 });
+        let more = json!({ "headers": { "X-Long": long } });
+        let _peer = call(&mut page, &uri, more).await;
+        hold_and_hang_up(&server, &mut page).await;
         phone.ends_content().await;
     }
+}
+
+/// Takes the call of a telephone, speaks with it, and waits until it hangs up.
+async fn take_call(page: &mut Caller) {
+    let incoming = result(page, "incomingcall").await;
+    let told = &incoming["plugindata"]["data"]["result"];
+    assert_eq!(told["username"], "sip:echo@elsewhere.test");
+    assert_eq!(told["displayname"], "\"Echo\"");
+    let mut peer = Peer::answering().await;
+    let answer = peer.answer(incoming["jsep"]["sdp"].as_str().unwrap());
+    page.message(json!({ "request": "accept" }), Some(("answer", &answer)))
+        .await;
+    result(page, "accepted").await;
+    peer.connect().await;
+    hear_echo(&mut peer).await;
+    let hangup = result(page, "hangup").await;
+    let hangup = &hangup["plugindata"]["data"]["result"];
+    let expected = json!({ "event": "hangup", "code": 200, "reason": "Session Terminated" });
+    assert_eq!(hangup, &expected);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -251,23 +345,51 @@ async fn a_telephone_calls_a_page() {
         let mut arguments = vec!["-s", "alice", "-d", "1500", to.as_str()];
         arguments.extend(more);
         let phone = Sipp::play("calls", &arguments);
-        let incoming = result(&mut page, "incomingcall").await;
-        let told = &incoming["plugindata"]["data"]["result"];
-        assert_eq!(told["username"], "sip:echo@elsewhere.test");
-        assert_eq!(told["displayname"], "\"Echo\"");
-        let mut peer = Peer::answering().await;
-        let answer = peer.answer(incoming["jsep"]["sdp"].as_str().unwrap());
-        page.message(json!({ "request": "accept" }), Some(("answer", &answer)))
-            .await;
-        result(&mut page, "accepted").await;
-        peer.connect().await;
-        hear_echo(&mut peer).await;
-        let hangup = result(&mut page, "hangup").await;
-        let hangup = &hangup["plugindata"]["data"]["result"];
-        let expected = json!({ "event": "hangup", "code": 200, "reason": "Session Terminated" });
-        assert_eq!(hangup, &expected);
+        take_call(&mut page).await;
         phone.ends_content().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn telephones_call_and_are_called_by_tls() {
+    if !has_sipp() || !Path::new(SOCAT).exists() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let [key, certificate, both] = certificate(folder.path());
+    let port = free_port();
+    let config = SipConfig {
+        listen: vec![format!("tls:{port}").parse().unwrap()],
+        tls_certificate: Some(certificate.clone()),
+        tls_key: Some(key),
+        tls_cacert: Some(certificate.clone()),
+        ..SipConfig::default()
+    };
+    let (server, _watcher) = server_with(config).await;
+    let mut page = page(&server).await;
+    // The page calls: all that is asked in the call goes by TLS, too.
+    let (secure, plain) = (free_port(), free_port());
+    let contact = format!("127.0.0.1:{secure};transport=tls");
+    let phone = Sipp::play_at(plain, &contact, "held", &["-t", "t1"]);
+    listens_by_tcp(plain).await;
+    let from = format!(
+        "OPENSSL-LISTEN:{secure},bind=127.0.0.1,reuseaddr,fork,verify=0,cert={}",
+        both.display()
+    );
+    let end = Terminator::start(&from, &format!("TCP:127.0.0.1:{plain}"), secure).await;
+    let uri = format!("sip:echo@127.0.0.1:{};transport=tls", end.port);
+    let _peer = call(&mut page, &uri, json!({})).await;
+    hold_and_hang_up(&server, &mut page).await;
+    phone.ends_content().await;
+    // The page is called.
+    let entrance = free_port();
+    let from = format!("TCP-LISTEN:{entrance},bind=127.0.0.1,reuseaddr,fork");
+    let to = format!("OPENSSL:127.0.0.1:{port},cafile={}", certificate.display());
+    let end = Terminator::start(&from, &to, entrance).await;
+    let to = format!("127.0.0.1:{}", end.port);
+    let phone = Sipp::play("calls", &["-s", "alice", "-d", "500", &to, "-t", "t1"]);
+    take_call(&mut page).await;
+    phone.ends_content().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -13,8 +13,11 @@ use smallvec::SmallVec;
 use super::tones::{Tone, Tones};
 use super::{LegPayload, LegRemote, SrtpKey};
 use crate::RouteOptions;
-use crate::graph::{Packet, SourceFormat, SourceKey};
+use crate::graph::{Packet, Sent, SourceFormat, SourceKey};
 use crate::outlet::{Cut, Encodings, Taken};
+
+/// The round trip to a far end that has not said how long it is.
+const ROUND_TRIP: Duration = Duration::from_millis(50);
 
 /// What became of a packet of the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +44,8 @@ pub(crate) struct Outgoing {
     epoch: u64,
     /// The highest number that was sealed with the key.
     highest: SeqNo,
+    /// What was sent before this number may have been written otherwise than it would be now: it does not leave again.
+    agreed_at: SeqNo,
     pub(crate) tones: Tones,
     /// The timestamp of the tone that sounds.
     tone_at: u32,
@@ -62,6 +67,7 @@ impl Outgoing {
             sealer: None,
             epoch: 0,
             highest: SeqNo(0),
+            agreed_at: SeqNo(0),
             tones: Tones::default(),
             tone_at: 0,
             detector: hears.then(Detector::default),
@@ -71,9 +77,14 @@ impl Outgoing {
 
     /// Takes what is agreed on now. SRTP goes on as it is if the key is the same.
     pub(crate) fn set(&mut self, remote: &LegRemote) {
+        let is_same = *self.payloads == *remote.outgoing && self.extensions == remote.extensions;
         self.payloads = SmallVec::from_slice(&remote.outgoing);
         self.extensions = remote.extensions;
         let key = remote.srtp.as_ref().map(|srtp| &srtp.outgoing);
+        if self.key.as_ref() == key && is_same {
+            return;
+        }
+        self.agreed_at = SeqNo(self.highest.0.saturating_add(1));
         if self.key.as_ref() == key {
             return;
         }
@@ -224,6 +235,34 @@ impl Outgoing {
             ids.plus(taken.sent.ids_offset).write(packet.codec, rest);
         }
         Some((header_len, len))
+    }
+
+    /// The far end has lost a packet: its number, if it is to leave again.
+    pub(crate) fn lost(&mut self, wire: u16, now: Instant) -> Option<SeqNo> {
+        let round_trip = self.stream.round_trip().unwrap_or(ROUND_TRIP);
+        let seq = self.stream.nacked(wire, round_trip, now)?;
+        (seq >= self.agreed_at).then_some(seq)
+    }
+
+    /// Makes the same datagram again of a packet that `find` remembers.
+    pub(crate) fn write_again<'a>(
+        &mut self,
+        seq: SeqNo,
+        find: impl FnOnce(&Sent) -> Option<&'a Packet>,
+        out: &mut [u8],
+    ) -> Option<usize> {
+        let sent = self.cut.sent(seq)?;
+        let packet = find(&sent)?;
+        let pt = self.payload_type(packet)?;
+        let timestamp = packet.header.timestamp.wrapping_add(sent.timestamp_offset);
+        let taken = Taken {
+            sent,
+            ssrc: self.ssrc,
+        };
+        let (header, len) = self.write_packet(packet, &taken, (pt, timestamp), out)?;
+        let sealed = self.seal(seq, header, len, out)?;
+        self.stream.sent_again();
+        Some(sealed)
     }
 
     fn seal(&mut self, seq: SeqNo, header: usize, len: usize, out: &mut [u8]) -> Option<usize> {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use portunus_rtc::streams::{NtpClock, SenderClock};
 use portunus_rtp::rtcp::{self, Compound, Packet as Rtcp, ReportBlock};
 use portunus_rtp::telephone_event::{Detector, Pressed, TelephoneEvent};
-use portunus_rtp::{Pt, Ssrc};
+use portunus_rtp::{Pt, SeqNo, Ssrc};
 use portunus_sdp::negotiated::Codec;
 use smallvec::SmallVec;
 use tokio::sync::mpsc;
@@ -30,6 +30,8 @@ const REPORTS: Duration = Duration::from_secs(5);
 const FIRST_REPORT: Duration = Duration::from_millis(500);
 /// Keyframe requests of the far end that come sooner after the one before are not passed on.
 const KEYFRAMES: Duration = Duration::from_millis(500);
+/// Packets that a datagram of RTCP may ask for again.
+const LOST: usize = 128;
 /// Errors of RTP without a packet between them after which the far end is gone.
 const ERRORS: u32 = 100;
 
@@ -92,6 +94,8 @@ pub(crate) struct LegState {
     is_heard: bool,
     report_at: Option<Instant>,
     asked: Option<Instant>,
+    /// What the far end has lost, by the numbers that it is to leave again with.
+    lost: SmallVec<[SeqNo; 16]>,
     /// In a row.
     errors: u32,
     has_failed: bool,
@@ -128,6 +132,7 @@ impl LegState {
             is_heard: false,
             report_at: None,
             asked: None,
+            lost: SmallVec::new(),
             errors: 0,
             has_failed: false,
             has_left: false,
@@ -252,6 +257,12 @@ impl LegState {
                     self.take_blocks(report.blocks(), now);
                 }
                 Ok(Rtcp::ReceiverReport(report)) => self.take_blocks(report.blocks(), now),
+                Ok(Rtcp::Nack(nack)) if nack.media == self.outgoing.ssrc() => {
+                    let left = LOST.saturating_sub(self.lost.len());
+                    for wire in nack.lost().take(left) {
+                        self.lost.extend(self.outgoing.lost(wire, now));
+                    }
+                }
                 Ok(Rtcp::Pli(_)) => is_asked = true,
                 Ok(Rtcp::Fir(fir)) => is_asked |= fir.entries().len() > 0,
                 Ok(Rtcp::Bye(bye)) => {
@@ -273,6 +284,11 @@ impl LegState {
             self.tell(LegEvent::KeyframeWanted);
         }
         Ok(told)
+    }
+
+    /// What is to be sent again, once.
+    pub(crate) fn take_lost(&mut self) -> SmallVec<[SeqNo; 16]> {
+        std::mem::take(&mut self.lost)
     }
 
     fn take_blocks(&mut self, blocks: impl Iterator<Item = ReportBlock>, now: Instant) {

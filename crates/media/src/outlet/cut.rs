@@ -83,6 +83,11 @@ impl Cut {
         self.numbering.insert(clock_rate, now)
     }
 
+    /// What was sent with this number, if that is not too long ago.
+    pub(crate) fn sent(&self, out: SeqNo) -> Option<Sent> {
+        self.numbering.sent(out)
+    }
+
     /// Takes a packet, if it is one for the outlet.
     pub(crate) fn take(
         &mut self,

@@ -7,7 +7,7 @@ use crate::codecs::CodecSpec;
 use crate::description::{Direction, Extmap, Media};
 use crate::negotiated::{Codec, Kind};
 
-use super::agree::{PlainMedia, is_event, relayed};
+use super::agree::{PlainCodec, PlainMedia, is_event, relayed};
 use super::numbers::Numbers;
 use super::remote::FarMedia;
 use super::transcode;
@@ -91,7 +91,7 @@ pub(super) fn offered_again(mid: Mid, agreed: &PlainMedia) -> Media {
 pub(super) fn answered(offered: &Media, agreed: &PlainMedia, far: &FarMedia) -> Media {
     let direct = agreed.codecs.iter().chain(&agreed.events);
     let direct = direct.map(|codec| CodecSpec {
-        fmtp: codec.far_fmtp.clone(),
+        fmtp: answered_format(codec),
         ..codec.spec.clone()
     });
     // Between the browser and this side, parameters are this side's.
@@ -118,6 +118,43 @@ pub(super) fn answered(offered: &Media, agreed: &PlainMedia, far: &FarMedia) -> 
         codecs,
         ..empty(offered.mid, offered.kind)
     })
+}
+
+/// The parameters that a browser is answered with: the far end's. Of H.264 a browser takes only what it has offered itself (RFC 6184
+/// section 8.2.2), and telephones leave that out, or name a profile next to it.
+fn answered_format(codec: &PlainCodec) -> Option<String> {
+    let far = codec.far_fmtp.clone();
+    if codec.codec != Codec::H264 {
+        return far;
+    }
+    let far_spec = CodecSpec {
+        fmtp: far.clone(),
+        ..codec.spec.clone()
+    };
+    let own = |name| codec.spec.parameter(name);
+    let level = far_spec.parameter("profile-level-id");
+    let level = level.and_then(|level| level.get(4..6));
+    let profile = own("profile-level-id").map(|own| {
+        let level = level.or(own.get(4..)).unwrap_or_default();
+        format!("{}{level}", own.get(..4).unwrap_or(own))
+    });
+    let kept = far.as_deref().unwrap_or_default().split(';').map(str::trim);
+    let is_far = |parameter: &&str| {
+        let name = parameter.split('=').next().unwrap_or_default();
+        ["profile-level-id", "packetization-mode"]
+            .iter()
+            .all(|own| !name.eq_ignore_ascii_case(own))
+    };
+    let mut all: Vec<String> = kept
+        .filter(|parameter| !parameter.is_empty())
+        .filter(is_far)
+        .map(str::to_owned)
+        .collect();
+    let mode = own("packetization-mode").map(str::to_owned);
+    for (name, value) in [("packetization-mode", mode), ("profile-level-id", profile)] {
+        all.extend(value.map(|value| format!("{name}={value}")));
+    }
+    (!all.is_empty()).then(|| all.join(";"))
 }
 
 fn answered_extension(offered: &Extmap) -> Extmap {

@@ -21,6 +21,7 @@ mod publication;
 mod refer;
 mod registration;
 mod subscription;
+mod udp_only;
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::RandomState;
@@ -47,6 +48,7 @@ use self::incoming::Usage;
 use self::publication::Publication;
 use self::refer::Refer;
 use self::subscription::Subscription;
+use self::udp_only::UdpOnly;
 use crate::deadlines::Deadlines;
 use crate::flow::{Flow, Route, Target, Transport};
 use crate::message::Message;
@@ -136,6 +138,7 @@ pub struct Agent {
     resolving: HashMap<ResolveId, ExchangeId>,
     /// Exchanges that failed before they began.
     stillborn: VecDeque<(ExchangeId, &'static str)>,
+    udp_only: UdpOnly,
     /// Calls that ring.
     ringing: usize,
     /// INVITEs of peers, in which calls.
@@ -173,6 +176,7 @@ impl Agent {
             clients: HashMap::new(),
             resolving: HashMap::new(),
             stillborn: VecDeque::new(),
+            udp_only: UdpOnly::default(),
             ringing: 0,
             servers: HashMap::new(),
             deadlines: Deadlines::new(),

@@ -7,7 +7,7 @@ use rand::Rng;
 use super::compose::{Speaker, add_headers, set_request_body};
 use super::exchange::{Answer, Owner, Sending};
 use super::{AccountId, Agent, AgentEvent, Publish, SubscriptionId, Timer};
-use crate::message::{Method, NameAddr, StatusCode};
+use crate::message::{Method, NameAddr};
 
 /// A state that we publish.
 #[derive(Debug)]
@@ -50,19 +50,9 @@ impl Agent {
             self.send_publish(now, id);
             return;
         }
-        let Some(speaker) = self.speaker(account) else {
-            self.subscription_never(id, 500, "No such account");
+        let Some(speaker) = self.subscriber(account, id, &publish.uri) else {
             return;
         };
-        if self.load().subscriptions >= self.options.limits.subscriptions {
-            self.counters.full = self.counters.full.saturating_add(1);
-            self.subscription_never(id, 503, "Too many publications");
-            return;
-        }
-        if publish.uri.as_sip().is_none() {
-            self.subscription_never(id, 416, StatusCode::UNSUPPORTED_URI_SCHEME.reason());
-            return;
-        }
         let publication = Publication {
             speaker,
             expires: publish.expires,
@@ -136,21 +126,8 @@ impl Agent {
             return;
         };
         publication.busy = false;
-        let number = answer
-            .request
-            .headers
-            .cseq()
-            .ok()
-            .flatten()
-            .map_or(0, |cseq| cseq.number);
-        publication.cseq = publication.cseq.max(number);
-        let asked = answer
-            .request
-            .headers
-            .expires()
-            .ok()
-            .flatten()
-            .unwrap_or_default();
+        publication.cseq = publication.cseq.max(answer.number());
+        let asked = answer.asked();
         match answer.response.clone() {
             Some(response) if answer.is_success() => {
                 publication.corrections = 0;
@@ -162,10 +139,7 @@ impl Agent {
                 let expires = response.headers.expires().ok().flatten().unwrap_or(asked);
                 if publication.leaving && asked.is_zero() {
                     self.drop_publication(id);
-                    self.tell(AgentEvent::SubscriptionEnded {
-                        subscription: id,
-                        reason: None,
-                    });
+                    self.subscription_over(id, None);
                     return;
                 }
                 let wait = expires.max(Duration::from_secs(1)).mul_f64(part);
@@ -193,23 +167,13 @@ impl Agent {
                 }
                 self.send_publish(now, id);
             }
-            response if publication.leaving => {
-                drop(response);
+            _ if publication.leaving => {
                 self.drop_publication(id);
-                self.tell(AgentEvent::SubscriptionEnded {
-                    subscription: id,
-                    reason: None,
-                });
+                self.subscription_over(id, None);
             }
-            response => {
-                let Answer { code, reason, .. } = answer;
+            _ => {
                 self.drop_publication(id);
-                self.tell(AgentEvent::SubscriptionFailed {
-                    subscription: id,
-                    code,
-                    reason,
-                    response,
-                });
+                self.subscription_refused(id, answer);
             }
         }
     }

@@ -215,13 +215,9 @@ impl Agent {
                 .0
                 .saturating_mul(1 << account.failures.saturating_sub(1).min(10))
                 .min(RETRY.1);
-            let asked = answer
-                .response
-                .as_ref()
-                .and_then(|response| response.headers.retry_after().ok().flatten());
             longest
                 .mul_f64(self.random.random_range(0.5..1.0))
-                .max(asked.unwrap_or_default().min(RETRY.1))
+                .max(answer.later().unwrap_or_default().min(RETRY.1))
         });
         self.deadlines
             .set(Timer::Register(id), retry.map(|wait| now + wait));

@@ -49,19 +49,9 @@ impl Agent {
             self.send_subscribe(now, id);
             return;
         }
-        let Some(speaker) = self.speaker(account) else {
-            self.subscription_never(id, 500, "No such account");
+        let Some(speaker) = self.subscriber(account, id, &subscribe.uri) else {
             return;
         };
-        if self.load().subscriptions >= self.options.limits.subscriptions {
-            self.counters.full = self.counters.full.saturating_add(1);
-            self.subscription_never(id, 503, "Too many subscriptions");
-            return;
-        }
-        if subscribe.uri.as_sip().is_none() {
-            self.subscription_never(id, 416, StatusCode::UNSUPPORTED_URI_SCHEME.reason());
-            return;
-        }
         let call_id = match &subscribe.call_id {
             Some(call_id) => call_id.clone(),
             None => self.new_call_id(),
@@ -85,12 +75,30 @@ impl Agent {
         self.send_subscribe(now, id);
     }
 
-    pub(super) fn subscription_never(
+    /// Who subscribes or publishes, if there is room for that; else it is told why not.
+    pub(super) fn subscriber(
         &mut self,
-        subscription: SubscriptionId,
-        code: u16,
-        reason: &str,
-    ) {
+        account: AccountId,
+        id: SubscriptionId,
+        uri: &Uri,
+    ) -> Option<Speaker> {
+        let Some(speaker) = self.speaker(account) else {
+            self.subscription_never(id, 500, "No such account");
+            return None;
+        };
+        if self.load().subscriptions >= self.options.limits.subscriptions {
+            self.counters.full = self.counters.full.saturating_add(1);
+            self.subscription_never(id, 503, "Too many subscriptions");
+            return None;
+        }
+        if uri.as_sip().is_none() {
+            self.subscription_never(id, 416, StatusCode::UNSUPPORTED_URI_SCHEME.reason());
+            return None;
+        }
+        Some(speaker)
+    }
+
+    fn subscription_never(&mut self, subscription: SubscriptionId, code: u16, reason: &str) {
         let reason = reason.to_owned();
         self.tell(AgentEvent::SubscriptionFailed {
             subscription,
@@ -173,21 +181,9 @@ impl Agent {
             return;
         };
         known.exchange = None;
-        let number = answer
-            .request
-            .headers
-            .cseq()
-            .ok()
-            .flatten()
-            .map_or(0, |cseq| cseq.number);
+        let number = answer.number();
         known.cseq = known.cseq.max(number);
-        let asked = answer
-            .request
-            .headers
-            .expires()
-            .ok()
-            .flatten()
-            .unwrap_or_default();
+        let asked = answer.asked();
         let Some(response) = answer.response.clone().filter(|_| answer.is_success()) else {
             let least = answer
                 .response
@@ -201,19 +197,8 @@ impl Agent {
                 self.send_subscribe(now, id);
                 return;
             }
-            let Answer {
-                code,
-                reason,
-                response,
-                ..
-            } = answer;
             self.drop_subscription(id);
-            self.tell(AgentEvent::SubscriptionFailed {
-                subscription: id,
-                code,
-                reason,
-                response,
-            });
+            self.subscription_refused(id, answer);
             return;
         };
         let tag = to_tag(response.headers.to().ok().flatten());
@@ -357,8 +342,33 @@ impl Agent {
         }
     }
 
-    fn end_subscription(&mut self, subscription: SubscriptionId, reason: Option<String>) {
-        self.drop_subscription(subscription);
+    /// A subscription or publication was refused, and is gone.
+    pub(super) fn subscription_refused(&mut self, subscription: SubscriptionId, answer: Answer) {
+        let Answer {
+            code,
+            reason,
+            response,
+            ..
+        } = answer;
+        self.tell(AgentEvent::SubscriptionFailed {
+            subscription,
+            code,
+            reason,
+            response,
+        });
+    }
+
+    fn end_subscription(&mut self, id: SubscriptionId, reason: Option<String>) {
+        self.drop_subscription(id);
+        self.subscription_over(id, reason);
+    }
+
+    /// A subscription or publication is over, as both sides know.
+    pub(super) fn subscription_over(
+        &mut self,
+        subscription: SubscriptionId,
+        reason: Option<String>,
+    ) {
         self.tell(AgentEvent::SubscriptionEnded {
             subscription,
             reason,

@@ -98,7 +98,7 @@ impl Default for Limits {
         Self {
             connections: 4096,
             connections_per_address: 512,
-            connect: Duration::from_secs(10),
+            connect: Duration::from_secs(5),
             idle: Duration::from_secs(900),
             keep_alive: Duration::from_secs(95),
         }

@@ -7,6 +7,8 @@
 )]
 
 mod calls;
+mod held;
+mod large;
 mod races;
 mod random;
 mod refused;

@@ -79,6 +79,12 @@ pub struct World {
     random: StdRng,
     /// Addresses where nobody answers, not even by ICMP.
     pub silent: Vec<SocketAddr>,
+    /// Messages that are lost, by their numbers from now on, which are counted down.
+    pub doomed: Vec<u64>,
+    /// What is sent by TCP to these is refused.
+    pub without_tcp: Vec<SocketAddr>,
+    /// How often that was.
+    pub refused: u64,
     /// How many messages are changed on their way.
     pub mangled: f64,
     /// Names in DNS.
@@ -102,6 +108,9 @@ impl World {
             count: 0,
             random: StdRng::seed_from_u64(seed),
             silent: Vec::new(),
+            doomed: Vec::new(),
+            without_tcp: Vec::new(),
+            refused: 0,
             mangled: 0.0,
             names: BTreeMap::new(),
         }
@@ -266,6 +275,12 @@ impl World {
     fn transmit(&mut self, node: usize, to: SocketAddr, transport: Transport, bytes: Vec<u8>) {
         let from = self.nodes[node].address;
         let lossy = transport == Transport::Udp;
+        let is_lost = self.doomed.contains(&0);
+        self.doomed.retain(|&number| number > 0);
+        self.doomed.iter_mut().for_each(|number| *number -= 1);
+        if is_lost {
+            return;
+        }
         let copies = 1 + usize::from(lossy && self.random.random_bool(self.weather.doubled));
         for _ in 0..copies {
             if lossy && self.random.random_bool(self.weather.loss) {
@@ -304,7 +319,11 @@ impl World {
     }
 
     fn deliver(&mut self, packet: Packet) {
-        let Some(node) = self.nodes.iter().position(|node| node.address == packet.to) else {
+        let is_refused =
+            packet.transport == Transport::Tcp && self.without_tcp.contains(&packet.to);
+        self.refused += u64::from(is_refused);
+        let node = self.nodes.iter().position(|node| node.address == packet.to);
+        let Some(node) = node.filter(|_| !is_refused) else {
             if !self.silent.contains(&packet.to)
                 && let Some(node) = self
                     .nodes

@@ -206,7 +206,7 @@ async fn a_call_is_held_and_goes_on() {
         };
         let sdp = String::from_utf8(body.unwrap().content).unwrap();
         assert!(sdp.contains(direction), "{sdp}");
-        // While it is under way, nothing is told.
+        // While it is under way, the same again changes nothing, and nothing is told.
         page.message(json!({ "request": request }), None).await;
         page.expect_silence().await;
         world
@@ -221,6 +221,70 @@ async fn a_call_is_held_and_goes_on() {
         assert_eq!(data["result"], json!({ "event": event }));
         world.expect_no_command().await;
     }
+}
+
+/// The direction that the peer is offered next.
+async fn offered_direction(world: &mut World) -> &'static str {
+    let Command::Reinvite { body, .. } = world.command().await else {
+        panic!()
+    };
+    let sdp = String::from_utf8(body.unwrap().content).unwrap();
+    let directions = ["a=sendrecv", "a=sendonly", "a=inactive"];
+    directions.into_iter().find(|it| sdp.contains(it)).unwrap()
+}
+
+#[tokio::test]
+async fn a_call_that_is_taken_up_again_before_the_peer_has_answered_goes_on() {
+    let mut world = World::new();
+    let (mut page, _) = world.page("a", json!({})).await;
+    let (call, call_id) = world.talk(&mut page).await;
+    let accepted = || AgentEvent::ReinviteAccepted {
+        call,
+        response: Arc::new(response("200 OK", "", PHONE)),
+    };
+    let rejected = |code| AgentEvent::ReinviteRejected {
+        call,
+        code,
+        reason: String::new(),
+        response: None,
+    };
+    let (holding, resuming) = (json!("holding"), json!("resuming"));
+    ask(&mut page, json!({ "request": "hold" }), None).await;
+    assert_eq!(offered_direction(&mut world).await, "a=sendonly");
+    // The peer has not answered: of what is wanted then, the last counts.
+    for request in ["unhold", "hold", "unhold"] {
+        page.message(json!({ "request": request }), None).await;
+    }
+    page.expect_silence().await;
+    world.happen(accepted()).await;
+    let told = page.next().await;
+    assert_eq!(told["plugindata"]["data"]["result"]["event"], resuming);
+    assert_eq!(told["plugindata"]["data"]["call_id"], call_id);
+    assert_eq!(told["transaction"], "m");
+    assert_eq!(offered_direction(&mut world).await, "a=sendrecv");
+    // The peer refuses: it is asked again when the page asks again.
+    world.happen(rejected(500)).await;
+    let (data, _) = ask(&mut page, json!({ "request": "unhold" }), None).await;
+    assert_eq!(data["result"]["event"], resuming);
+    assert_eq!(offered_direction(&mut world).await, "a=sendrecv");
+    // What comes to nothing is not told: to hold, and not to.
+    for request in ["hold", "unhold"] {
+        page.message(json!({ "request": request }), None).await;
+    }
+    page.expect_silence().await;
+    world.happen(accepted()).await;
+    page.expect_silence().await;
+    world.expect_no_command().await;
+    // One that is refused is followed by what waits, too.
+    let inactive = json!({ "request": "hold", "direction": "inactive" });
+    let (data, _) = ask(&mut page, inactive, None).await;
+    assert_eq!(data["result"]["event"], holding);
+    assert_eq!(offered_direction(&mut world).await, "a=inactive");
+    page.message(json!({ "request": "unhold" }), None).await;
+    page.expect_silence().await;
+    world.happen(rejected(488)).await;
+    assert_eq!(page.event().await["result"]["event"], resuming);
+    assert_eq!(offered_direction(&mut world).await, "a=sendrecv");
 }
 
 #[tokio::test]
@@ -384,4 +448,56 @@ async fn recordings_and_forwarders_are_checked() {
         ask(&mut page, keyframe, None).await.0["result"],
         json!({ "event": "keyframesent" })
     );
+}
+
+#[tokio::test]
+async fn keyframes_are_asked_for_by_info_both_ways() {
+    let mut world = World::new();
+    let (mut page, account) = world.page("a", json!({})).await;
+    let video = "m=video 4002 RTP/AVP 96\r\na=rtpmap:96 VP8/90000\r\n";
+    for (feedback, by_info) in [("", true), ("a=rtcp-fb:96 nack pli\r\n", false)] {
+        let body = json!({ "request": "call", "uri": "sip:bob@example.org" });
+        let offer = jsep("offer", "abcd", &[Line::Audio, Line::Video]);
+        let (calling, _) = ask(&mut page, body, Some(offer)).await;
+        let call_id = calling["result"]["call_id"].as_str().unwrap().to_owned();
+        let Command::Invite { call, .. } = world.command().await else {
+            panic!()
+        };
+        let sdp = format!("{PHONE}{video}{feedback}");
+        world.accept(call, &call_id, &sdp).await;
+        page.event().await;
+        let keyframe = json!({ "request": "keyframe", "peer": true });
+        ask(&mut page, keyframe, None).await;
+        if by_info {
+            let Command::InDialog { method, body, .. } = world.command().await else {
+                panic!()
+            };
+            let body = body.unwrap();
+            assert_eq!(method, Method::Info);
+            assert_eq!(body.content_type, "application/media_control+xml");
+            let text = String::from_utf8(body.content).unwrap();
+            assert!(text.contains("<picture_fast_update/>"), "{text}");
+        }
+        world.expect_no_command().await;
+        // The peer asks the page.
+        let before = world.server.requested().keyframes.len();
+        let headers = "Content-Type: application/media_control+xml\r\n";
+        let text = "<media_control><vc_primitive><to_encoder><picture_fast_update/>";
+        world
+            .happen(AgentEvent::Request {
+                account: Some(account),
+                call: Some(call),
+                flow: super::world::flow(),
+                request: Arc::new(request("INFO", headers, text)),
+            })
+            .await;
+        assert_eq!(page.event().await["result"]["event"], "info");
+        assert!(world.server.requested().keyframes.len() > before);
+        page.message(json!({ "request": "hangup" }), None).await;
+        page.event().await;
+        world.command().await;
+        let cause = portunus_sip::agent::Cause::Hangup;
+        world.end(call, cause, 200, "to BYE").await;
+        while page.next().await["janus"] != "hangup" {}
+    }
 }

@@ -1,6 +1,7 @@
 //! Calls of a trunk to audio rooms.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use portunus_call::ServerCall;
 use portunus_core::Entrance;
@@ -44,6 +45,13 @@ pub(super) async fn attend(
         tracing::info!(%call, room, "a call to a room that is not there");
         return reject(404);
     };
+    let waits = || office.pins.waits(&entrance.room(), Instant::now());
+    if let Some(wait) = entrance.wants_pin().then(waits).flatten() {
+        tracing::info!(%call, room, "a call is refused: too many wrong pins");
+        let seconds = wait.as_secs().saturating_add(1).to_string();
+        let later = vec![("Retry-After".to_owned(), seconds)];
+        return office.reject_with(call, 480, later);
+    }
     let (media, legs) = match ServerCall::new(office.call.clone()) {
         Ok(opened) => opened,
         Err(error) => {

@@ -3,6 +3,7 @@
 mod config;
 mod incoming;
 mod outgoing;
+mod pins;
 mod prompts;
 mod talk;
 #[cfg(test)]
@@ -34,6 +35,7 @@ use crate::seen::Seen;
 use config::NotCalled;
 use incoming::Incoming;
 use outgoing::Outgoing;
+use pins::WrongPins;
 use prompts::Prompts;
 use talk::Talk;
 
@@ -61,6 +63,7 @@ pub(crate) struct Office {
     audio: AudioThreads,
     doors: Doors,
     prompts: Arc<Prompts>,
+    pins: WrongPins,
 }
 
 impl Office {
@@ -121,6 +124,7 @@ impl Trunks {
             audio,
             doors,
             prompts: Arc::new(Prompts::new(config.prompts.as_deref())?),
+            pins: WrongPins::new(config.pin_attempts, config.pin_wait),
         };
         let trunks = config.trunks.iter().zip(FIRST..).map(|(trunk, number)| {
             let account = AccountId::new(number);

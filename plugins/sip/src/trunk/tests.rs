@@ -3,13 +3,13 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use portunus_core::audio::{AudioConfig, AudioThreads};
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
 use portunus_core::{
-    Caller, DialError, DialNews, Dialled, Doors, Entrance, EntranceError, Stay, Staying,
+    AudioRooms, Caller, DialError, DialNews, Dialled, Doors, Entrance, EntranceError, Stay, Staying,
 };
 use portunus_sip::agent::{AgentEvent, CallId, Cause, Command};
 use portunus_sip::dialog::DialogId;
@@ -30,6 +30,37 @@ struct World {
     trunks: Trunks,
     commands: mpsc::UnboundedReceiver<Command>,
     calls: u64,
+}
+
+/// There is room 9, with a pin.
+#[derive(Debug)]
+struct Rooms;
+
+impl AudioRooms for Rooms {
+    fn entrance(&self, room: &str) -> Option<Arc<dyn Entrance>> {
+        (room == "9").then(|| Arc::new(PinRoom) as _)
+    }
+}
+
+#[derive(Debug)]
+struct PinRoom;
+
+impl Entrance for PinRoom {
+    fn room(&self) -> String {
+        "9".to_owned()
+    }
+
+    fn wants_pin(&self) -> bool {
+        true
+    }
+
+    fn takes_pin(&self, pin: &str) -> bool {
+        pin == "1234"
+    }
+
+    fn enter(&self, _: Caller) -> Result<Stay, EntranceError> {
+        Ok(Stay::new(OpenStay))
+    }
 }
 
 /// A room that lets everybody in.
@@ -84,7 +115,9 @@ impl World {
         let audio = AudioThreads::new(AudioConfig::default(), media.clone(), Recorder::default());
         let (context, _) = MediaContext::new(&config, (media, None), None);
         let (told, commands) = mpsc::unbounded_channel();
-        let means = (context.settings(), audio, Doors::default());
+        let doors = Doors::default();
+        doors.offer_audio_rooms(Arc::new(Rooms));
+        let means = (context.settings(), audio, doors);
         let trunks = Trunks::new(
             &config,
             means,
@@ -204,6 +237,19 @@ async fn callers_show_the_password_of_the_trunk() {
         assert!(world.call("192.0.2.1", &Arc::new(request)).is_none());
         assert_eq!(world.refused().await.0, expected, "{password}");
     }
+}
+
+#[tokio::test]
+async fn a_room_whose_pin_was_wrong_too_often_takes_no_calls_for_a_while() {
+    let mut world = World::new(TrunkConfig::default());
+    for _ in 0..10 {
+        world.trunks.office.pins.note("9", Instant::now());
+    }
+    assert!(world.call("192.0.2.1", &invite("9")).is_none());
+    let (code, headers) = world.refused().await;
+    let (name, seconds) = headers.first().unwrap();
+    assert_eq!((code, name.as_str()), (480, "Retry-After"));
+    assert!((1..=61).contains(&seconds.parse::<u32>().unwrap()));
 }
 
 fn dialled(to: &str, trunk: Option<&str>) -> (Dialled, mpsc::Receiver<DialNews>) {

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::prompts::{Lobby, Prompt};
 use super::talk::{Deed, Talk};
 
-/// How often a pin may be wrong.
+/// How often a pin may be wrong in a call.
 const ATTEMPTS: usize = 3;
 /// Digits of a pin that are listened to.
 const MAX_PIN: usize = 32;
@@ -55,6 +55,7 @@ impl Talk {
             tracing::warn!("a caller cannot be asked for a pin: {error}");
             Farewell::HangUp
         })?;
+        let (room, now) = (entrance.room(), std::time::Instant::now);
         for attempt in 0..ATTEMPTS {
             let prompt = if attempt == 0 {
                 Prompt::Pin
@@ -63,8 +64,17 @@ impl Talk {
             };
             lobby.say(prompt).await;
             let pin = self.digits().await?;
+            // Others may have tried meanwhile.
+            let waits = || office.pins.waits(&room, now()).is_some();
+            if waits() {
+                break;
+            }
             if entrance.takes_pin(&pin) {
                 return Ok(Some(pin));
+            }
+            office.pins.note(&room, now());
+            if waits() {
+                break;
             }
         }
         lobby.say(Prompt::Goodbye).await;

@@ -9,7 +9,9 @@
 mod administrators;
 mod audiobridge;
 mod echotest;
+mod nosip;
 mod participants;
+mod sip;
 mod streaming;
 mod subscribers;
 mod videocall;

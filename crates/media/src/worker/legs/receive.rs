@@ -141,6 +141,7 @@ impl Legs {
         if told.keyframe {
             self.want_keyframe(slot, into.graph);
         }
+        self.send_again(slot, into.graph);
         if let Some(clock) = told.clock
             && let Some(leg) = self.slots.get(slot)
         {

@@ -6,11 +6,33 @@ use portunus_sdp::negotiated::Codec;
 use smallvec::SmallVec;
 
 use super::{Legs, count};
-use crate::graph::SourceKey;
+use crate::graph::{Sent, SourceKey};
 use crate::leg::Wrote;
 use crate::worker::graph::Graph;
 
 impl Legs {
+    /// Sends the packets again that the far end of a leg has lost, as far as their sources remember them.
+    pub(super) fn send_again(&mut self, slot: usize, graph: &Graph) {
+        let Some(leg) = self.slots.get_mut(slot) else {
+            return;
+        };
+        for seq in leg.state.take_lost() {
+            let find = |sent: &Sent| {
+                let source = graph.source(sent.source)?;
+                Some(&**source.remembered(sent.encoding, sent.seq)?)
+            };
+            let written = leg
+                .state
+                .outgoing
+                .write_again(seq, find, &mut self.room[..]);
+            if let Some(len) = written {
+                let datagram = self.room.get(..len).unwrap_or_default();
+                let left = leg.send(datagram);
+                count(&mut self.sent, len, left);
+            }
+        }
+    }
+
     /// Sends the packets of this turn to the far ends that get what a source brings.
     pub(in crate::worker) fn feed(&mut self, key: SourceKey, graph: &mut Graph, now: Instant) {
         let Some(source) = graph.source(key) else {

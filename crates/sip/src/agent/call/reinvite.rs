@@ -16,6 +16,8 @@ use crate::transaction::{NewRequest, ServerId};
 
 /// Glares in a row, after which a re-INVITE is given up.
 const MOST_GLARES: u8 = 20;
+/// A re-INVITE waits no longer for Retry-After: more than RFC 3261 section 14.2 lets a peer ask for.
+const MOST_LATER: Duration = Duration::from_secs(10);
 
 /// A re-INVITE of ours.
 #[derive(Debug)]
@@ -27,6 +29,8 @@ pub(super) struct Reinvite {
     glares: u8,
     /// Whether it is to refresh the session only: its answer is told to nobody.
     refresh: bool,
+    /// The owner's, which waits for the end of this refresh.
+    next: Option<Box<Reinvite>>,
 }
 
 impl Reinvite {
@@ -37,6 +41,7 @@ impl Reinvite {
             body,
             glares: 0,
             refresh,
+            next: None,
         }
     }
 
@@ -57,30 +62,28 @@ impl Agent {
         let Some(call) = self.up(id).filter(|call| call.leaving.is_none()) else {
             return;
         };
-        let busy = call.theirs.is_some() || call.owed.is_some();
+        let new = Reinvite::new(headers, body, false);
         match &mut call.reinvite {
-            // A refresh that has not been sent gives way.
-            Some(Reinvite {
-                exchange: None,
-                refresh: true,
-                ..
-            })
-            | None
-                if !busy =>
-            {
-                call.reinvite = Some(Reinvite::new(headers, body, false));
-                self.send_reinvite(now, id);
+            // One that refreshes the session gives way, or comes first if it was sent.
+            Some(refresh) if refresh.refresh && refresh.exchange.is_some() => {
+                if refresh.next.is_none() {
+                    refresh.next = Some(Box::new(new));
+                    return;
+                }
             }
+            Some(own) if !own.refresh => {}
             _ => {
-                let reason = StatusCode::REQUEST_PENDING.reason().to_owned();
-                self.tell(AgentEvent::ReinviteRejected {
-                    call: id,
-                    code: 491,
-                    reason,
-                    response: None,
-                });
+                call.reinvite = Some(new);
+                return self.send_reinvite(now, id);
             }
         }
+        let reason = StatusCode::REQUEST_PENDING.reason().to_owned();
+        self.tell(AgentEvent::ReinviteRejected {
+            call: id,
+            code: 491,
+            reason,
+            response: None,
+        });
     }
 
     /// Sends the re-INVITE that waits, unless another INVITE is under way: then later.
@@ -168,10 +171,20 @@ impl Agent {
         if !reinvite.refresh {
             self.tell(AgentEvent::ReinviteAccepted { call: id, response });
         }
+        self.send_next(now, id, reinvite.next);
+    }
+
+    /// Sends what has waited for the end of a refresh.
+    fn send_next(&mut self, now: Instant, id: CallId, next: Option<Box<Reinvite>>) {
+        if let (Some(next), Some(call)) = (next, self.up(id)) {
+            call.reinvite = Some(*next);
+            self.send_reinvite(now, id);
+        }
     }
 
     /// Takes another final answer to our re-INVITE, or the lack of one.
     pub(in crate::agent) fn reinvite_refused(&mut self, now: Instant, id: CallId, answer: Answer) {
+        let drawn: u64 = self.random.random_range(0..=200);
         let Some(call) = self.up(id) else {
             return;
         };
@@ -180,20 +193,21 @@ impl Agent {
             return;
         };
         reinvite.exchange = None;
-        if answer.code == 491 && reinvite.glares < MOST_GLARES {
-            reinvite.glares = reinvite.glares.saturating_add(1);
+        // RFC 3261 sections 14.1 and 14.2.
+        let wait = match answer.code {
+            491 if outgoing => Some(Duration::from_millis(2_100 + drawn.min(190) * 10)),
+            491 => Some(Duration::from_millis(drawn * 10)),
+            500 => answer.later().map(|later| later.min(MOST_LATER)),
+            _ => None,
+        };
+        if let Some(wait) = wait.filter(|_| reinvite.glares < MOST_GLARES) {
+            let glares = reinvite.glares.saturating_add(1);
+            if let Some(next) = reinvite.next.take() {
+                reinvite = *next;
+            }
+            reinvite.glares = glares;
             call.reinvite = Some(reinvite);
-            // RFC 3261 section 14.1.
-            let wait = if outgoing {
-                self.random.random_range(210..=400)
-            } else {
-                self.random.random_range(0..=200)
-            };
-            self.set_timer(
-                id,
-                CallTimer::Glare,
-                now + Duration::from_millis(10).saturating_mul(wait),
-            );
+            self.set_timer(id, CallTimer::Glare, now + wait);
             return;
         }
         let least = answer
@@ -206,7 +220,7 @@ impl Agent {
             self.send_reinvite(now, id);
             return;
         }
-        let is_refresh = reinvite.refresh;
+        let (is_refresh, next) = (reinvite.refresh, reinvite.next);
         let Answer {
             code,
             reason,
@@ -234,6 +248,7 @@ impl Agent {
                 Vec::new(),
             );
         }
+        self.send_next(now, id, next);
     }
 
     /// Takes a re-INVITE, or an UPDATE with an offer.

@@ -43,6 +43,7 @@ impl Agent {
         let Some(exchange) = self.exchanges.get_mut(&id) else {
             return;
         };
+        exchange.fallback = None;
         let first = !std::mem::replace(&mut exchange.proceeding, true);
         if let (true, Some(client), Some(headers)) = (first, exchange.client, &exchange.cancel) {
             self.transactions.cancel(now, client, headers);
@@ -192,7 +193,12 @@ impl Agent {
         else {
             return;
         };
-        if exchange.cancel.is_none() && !exchange.targets.is_empty() {
+        let is_wanted = exchange.cancel.is_none();
+        let has_more = !exchange.targets.is_empty();
+        if code == 503 && is_wanted && self.fall_back(now, id) {
+            return;
+        }
+        if is_wanted && has_more {
             self.attempt(now, id, None);
         } else {
             self.failed(now, id, code, reason);

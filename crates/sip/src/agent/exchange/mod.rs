@@ -6,7 +6,7 @@ mod send;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::command::ExtraHeaders;
 use super::compose::{Contact, Speaker};
@@ -78,6 +78,8 @@ pub(super) struct Exchange {
     accepted: bool,
     /// INVITE: is to be cancelled as soon as that is allowed.
     cancel: Option<ExtraHeaders>,
+    /// The way by UDP that is taken where TCP, which the size of the request asks for, is not.
+    fallback: Option<Target>,
     /// INVITE: the ACKs that were sent, by the tag of the answer.
     acks: Vec<(String, Route, Arc<[u8]>)>,
 }
@@ -97,6 +99,24 @@ pub(super) struct Answer {
 impl Answer {
     pub(super) fn is_success(&self) -> bool {
         (200..300).contains(&self.code)
+    }
+
+    /// The number of the request as it was sent last.
+    pub(super) fn number(&self) -> u32 {
+        let cseq = self.request.headers.cseq().ok().flatten();
+        cseq.map_or(0, |cseq| cseq.number)
+    }
+
+    /// For how long the request has asked.
+    pub(super) fn asked(&self) -> Duration {
+        let asked = self.request.headers.expires().ok().flatten();
+        asked.unwrap_or_default()
+    }
+
+    /// When the peer wants to be asked again.
+    pub(super) fn later(&self) -> Option<Duration> {
+        let response = self.response.as_ref()?;
+        response.headers.retry_after().ok().flatten()
     }
 }
 

@@ -14,6 +14,11 @@ use crate::flow::{Route, Target, Transport};
 use crate::locate::{Destination, MAX_TARGETS};
 use crate::message::{Host, Via};
 
+/// Larger requests go by TCP (RFC 3261 section 18.1.1): the MTU of the path is not known.
+const MOST_BY_UDP: usize = 1_300;
+/// What each hop adds to a request: Via and Contact.
+const HOP: usize = 160;
+
 impl Agent {
     /// Begins an exchange. Its owner hears of it later, even of a failure.
     pub(in crate::agent) fn send(&mut self, now: Instant, mut sending: Sending) -> ExchangeId {
@@ -37,6 +42,7 @@ impl Agent {
             proceeding: false,
             accepted: false,
             cancel: None,
+            fallback: None,
             acks: Vec::new(),
         };
         self.exchanges.insert(id, exchange);
@@ -101,10 +107,64 @@ impl Agent {
                 self.stillborn.push_back((id, "Service Unavailable"));
                 return;
             };
-            if self.transmit(now, id, next) {
-                return;
+            match self.by_size(now, id, next) {
+                (tcp, Some(udp)) => {
+                    if let Some(exchange) = self.exchanges.get_mut(&id) {
+                        exchange.fallback = Some(udp);
+                    }
+                    route = Some(tcp);
+                }
+                (next, None) => {
+                    if self.transmit(now, id, next) {
+                        return;
+                    }
+                }
             }
         }
+    }
+
+    /// Large requests go by TCP (RFC 3261 section 18.1.1), unless the account wants UDP or the far end does not take TCP: then
+    /// the second is the way that was meant.
+    fn by_size(&self, now: Instant, id: ExchangeId, route: Route) -> (Route, Option<Target>) {
+        let Route::Target(target) = &route else {
+            return (route, None);
+        };
+        let is_wanted = self.exchanges.get(&id).is_some_and(|exchange| {
+            let Sending {
+                speaker,
+                request,
+                owner,
+                ..
+            } = &exchange.sending;
+            !matches!(owner, Owner::Ack(_))
+                && speaker.profile.transport != Some(Transport::Udp)
+                && request.to_bytes().len().saturating_add(HOP) > MOST_BY_UDP
+        });
+        let has_tcp = || self.local(Transport::Tcp, target.remote.ip()).is_some();
+        if target.transport != Transport::Udp
+            || !is_wanted
+            || !has_tcp()
+            || self.udp_only.has(now, target.remote)
+        {
+            return (route, None);
+        }
+        let tcp = Target {
+            transport: Transport::Tcp,
+            ..target.clone()
+        };
+        let udp = target.clone();
+        (Route::Target(tcp), Some(udp))
+    }
+
+    /// The far end takes no connection: the request goes by UDP, if it was only its size that asked for TCP. Whether it was.
+    pub(super) fn fall_back(&mut self, now: Instant, id: ExchangeId) -> bool {
+        let exchange = self.exchanges.get_mut(&id);
+        let Some(udp) = exchange.and_then(|exchange| exchange.fallback.take()) else {
+            return false;
+        };
+        self.udp_only.add(now, udp.remote);
+        self.attempt(now, id, Some(Route::Target(udp)));
+        true
     }
 
     /// Whether the request could be sent on `route`.
