@@ -18,13 +18,11 @@ fn offer(call: CallId, body: &str) -> Command {
 /// The last offer that an agent was told of.
 fn last_offer(world: &mut World, node: usize) -> Option<String> {
     let told = world.told(node);
-    let offers = told
+    let mut offers = told
         .iter()
         .filter_map(|told| told.strip_prefix("reinvite "));
-    offers
-        .filter(|it| !it.starts_with("accepted"))
-        .next_back()
-        .map(str::to_owned)
+    let last = offers.rfind(|it| !it.starts_with("accepted"));
+    last.map(str::to_owned)
 }
 
 #[test]
