@@ -1,7 +1,11 @@
 // The text room by other clients than our page: janus.js in two tabs, and Janode whose browsers bring the data channels.
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
 import type { Page } from '@playwright/test';
 import Janode from 'janode';
 import TextRoom from 'janode/plugins/textroom';
+import { isReference, startServer } from '../server/index.mjs';
 import type { Server } from '../server/portunus.mjs';
 import { expect, FIREFOX, test } from './fixtures';
 import { blankPage } from './in-page';
@@ -121,4 +125,70 @@ test('Janode: an application sets up the connections of two tabs, announces and 
   await expect.poll(async () => (await last(al))?.[1]).toEqual({ textroom: 'destroyed', room });
   await session.destroy();
   await connection.close();
+});
+
+/** The memory that a process has, in MiB. */
+const memory = (pid: number | undefined): number => Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
+
+test('a member and a client of the API who flood cost little memory and hold up nobody', async ({ context, clientScript }) => {
+  test.skip(isReference, 'it is about our memory');
+  // What is flooded with is more than the server may grow by.
+  const [flood, growth] = [32 << 20, 20];
+  // A back-end that takes messages and never answers.
+  const backEnd = createServer().listen(0, '127.0.0.1');
+  await once(backEnd, 'listening');
+  const server = await startServer({ workers: 1 });
+  try {
+    const pages: Record<string, Page> = {};
+    for (const name of ['al', 'bo', 'eve']) await janusJs((pages[name] = await context.newPage()), server, clientScript);
+    const { al, bo, eve } = pages as Record<'al' | 'bo' | 'eve', Page>;
+    const room = 77;
+    await write(al, { textroom: 'create', room, history: 1000, post: `http://127.0.0.1:${(backEnd.address() as AddressInfo).port}/` });
+    await expect.poll(() => kinds(al)).toEqual(['success']);
+    for (const [username, page] of Object.entries(pages)) {
+      await write(page, { textroom: 'join', room, username });
+      await expect.poll(async () => (await kinds(page)).at(-1)).toBe('success');
+    }
+    const before = memory(server.pid);
+    let most = before;
+    const floods = Promise.all([
+      // On the data channel as fast as it goes,
+      eve.evaluate(
+        async ([room, flood]) => {
+          const channel: RTCDataChannel = Object.values((window as any).client.handle.webrtcStuff.dataChannel as object)[0];
+          const text = JSON.stringify({ textroom: 'message', transaction: 'flood', room, ack: false, text: 'x'.repeat(60_000) });
+          for (let sent = 0; sent < flood; sent += text.length) {
+            while (channel.bufferedAmount > 1 << 20) await new Promise((done) => setTimeout(done, 1));
+            channel.send(text);
+          }
+          while (channel.bufferedAmount > 0) await new Promise((done) => setTimeout(done, 10));
+        },
+        [room, flood] as const,
+      ),
+      // and by the API.
+      eve.evaluate(async (room) => {
+        const { handle } = (window as any).client;
+        const message = { request: 'announcement', room, text: 'y'.repeat(4_000) };
+        for (let sent = 0; sent < 1_500; sent += 1) await new Promise((success, error) => handle.send({ message, success, error }));
+      }, room),
+    ]);
+    let isOver = false;
+    void floods.finally(() => (isOver = true)).catch(() => {});
+    let said = 0;
+    do {
+      await write(al, { textroom: 'message', room, text: `calm ${(said += 1)}` });
+      const heardIt = () => bo.evaluate((text) => (window as any).client.received.some((it: string) => it.includes(`"${text}"`)), `calm ${said}`);
+      await expect.poll(heardIt, { intervals: [20, 100] }).toBe(true);
+      most = Math.max(most, memory(server.pid));
+    } while (!isOver);
+    await floods;
+    most = Math.max(most, memory(server.pid));
+    const refused = await eve.evaluate(() => (window as any).client.received.filter((it: string) => /"error_code": ?499/.test(it)).length);
+    expect(refused).toBeGreaterThan(300);
+    console.log(`    ${before.toFixed(1)} MiB before, ${most.toFixed(1)} MiB at most; ${said} messages of others meanwhile`);
+    expect(most - before).toBeLessThan(growth);
+  } finally {
+    await server.stop();
+    backEnd.close();
+  }
 });

@@ -21,6 +21,7 @@ process.on('exit', () => running.forEach((child) => child.kill('SIGKILL')));
  * @property {string | null} unix path of the Unix socket
  * @property {() => Promise<number | null>} stop ends it by SIGTERM and gives the exit status
  * @property {() => Promise<void>} kill ends it by SIGKILL
+ * @property {number | undefined} pid its process; none of a reference
  * @property {() => string} log what it wrote so far
  */
 
@@ -74,6 +75,7 @@ async function start({ workers = 2, unix, config = '', basePath = '/janus' }) {
     admin: `http://127.0.0.1:${admin}/admin`,
     unix: socket,
     log: () => output,
+    pid: child.pid,
     kill: async () => {
       child.kill('SIGKILL');
       await exited;

@@ -24,6 +24,7 @@ export async function startReference(http, ws) {
     ws,
     unix: null,
     log: () => '',
+    pid: undefined,
     kill: () => Promise.reject(new Error('the reference is not ours to kill')),
     stop: async () => {
       server.closeAllConnections();

@@ -33,6 +33,14 @@ struct Guest {
     peer: Peer,
     /// The channel that it writes on.
     label: &'static str,
+    /// All messages that have come, as far as they were read.
+    heard: Vec<Value>,
+}
+
+/// Reads what has come since.
+fn read(peer: &Peer, heard: &mut Vec<Value>) {
+    let texts = peer.texts(LABEL).into_iter().skip(heard.len());
+    heard.extend(texts.map(|text| serde_json::from_str::<Value>(text).unwrap()));
 }
 
 impl Guest {
@@ -43,6 +51,7 @@ impl Guest {
             caller,
             peer: Peer::answering().await,
             label,
+            heard: Vec::new(),
         };
         guest.answer().await;
         guest.peer.connect().await;
@@ -76,40 +85,50 @@ impl Guest {
     }
 
     async fn ask(&mut self, name: &str, members: Value) -> Value {
-        let transaction = format!("{name}-{}", self.heard().len());
+        read(&self.peer, &mut self.heard);
+        let transaction = format!("{name}-{}", self.heard.len());
         self.write(name, &transaction, members);
         self.until(|message| message["transaction"] == transaction.as_str())
             .await
     }
 
-    /// All messages that have come.
-    fn heard(&self) -> Vec<Value> {
-        let texts = self.peer.texts(LABEL).into_iter();
-        texts
-            .map(|text| serde_json::from_str(text).unwrap())
-            .collect()
-    }
-
     /// What was said, by whom it may be.
-    fn said(&self) -> Vec<String> {
-        let heard = self.heard().into_iter();
-        let said = heard.filter(|message| message["textroom"] == "message");
-        said.map(|message| message["text"].as_str().unwrap().to_owned())
+    fn said(&mut self) -> Vec<&str> {
+        read(&self.peer, &mut self.heard);
+        let said = self.heard.iter();
+        let said = said.filter(|message| message["textroom"] == "message");
+        said.map(|message| message["text"].as_str().unwrap())
             .collect()
     }
 
-    /// The first message that is this one, once it has come.
+    /// The last message that is this one, once it has come.
     async fn until(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
-        let mut found = None;
+        let heard = &mut self.heard;
+        let mut found = heard.iter().rposition(&is_it);
         self.peer
             .run_until(|peer| {
-                let texts = peer.texts(LABEL).into_iter().rev();
-                let mut messages = texts.map(|text| serde_json::from_str(text).unwrap());
-                found = messages.find(|message| is_it(message));
+                let known = heard.len();
+                read(peer, heard);
+                let new = heard.iter().skip(known).position(&is_it);
+                found = found.or(new.map(|place| known + place));
                 found.is_some()
             })
             .await;
-        found.unwrap()
+        self.heard[found.unwrap()].clone()
+    }
+
+    /// Waits until so many messages that are this one have come.
+    async fn count(&mut self, is_it: impl Fn(&Value) -> bool, expected: usize) {
+        let heard = &mut self.heard;
+        let mut count = heard.iter().filter(|message| is_it(message)).count();
+        self.peer
+            .run_until(|peer| {
+                let known = heard.len();
+                read(peer, heard);
+                count += heard.iter().skip(known).filter(|it| is_it(it)).count();
+                count >= expected
+            })
+            .await;
     }
 
     async fn hears(&mut self, text: &str) -> Value {
@@ -138,7 +157,7 @@ async fn members_on_two_workers_write_to_each_other() {
     let long = "ä".repeat(25_000);
     bo.ask("message", json!({ "text": long })).await;
     al.hears(&long).await;
-    let cy = Guest::member(&server, "cy", LABEL).await;
+    let mut cy = Guest::member(&server, "cy", LABEL).await;
     assert_eq!(cy.said(), ["hi", "hello", long.as_str()]);
     drop(bo.caller);
 }
@@ -169,15 +188,7 @@ async fn a_flood_of_one_member_gets_errors_and_disturbs_nobody() {
     for n in 0..FLOOD {
         flooder.write("message", "flood", json!({ "text": format!("flood {n}") }));
     }
-    let flood = async {
-        flooder
-            .peer
-            .run_until(|peer| {
-                let answered = |text: &&str| text.contains("\"transaction\":\"flood\"");
-                peer.texts(LABEL).into_iter().filter(answered).count() == FLOOD
-            })
-            .await;
-    };
+    let flood = flooder.count(|message| message["transaction"] == "flood", FLOOD);
     let talk = async {
         for n in 0..20 {
             let text = format!("calm {n}");
@@ -186,25 +197,19 @@ async fn a_flood_of_one_member_gets_errors_and_disturbs_nobody() {
         }
     };
     tokio::join!(flood, talk);
-    let refused = flooder.heard();
-    let refused = refused
-        .iter()
-        .filter(|message| message["error_code"] == 499);
-    let refused = refused.count();
+    let heard = flooder.heard.iter();
+    let refused = heard.filter(|message| message["error_code"] == 499).count();
     assert!(refused > FLOOD / 2, "{refused} were refused");
     // What was let through came to all.
-    bo.peer
-        .run_until(|peer| {
-            let floods = |text: &&str| text.contains("\"from\":\"flooder\"");
-            peer.texts(LABEL).into_iter().filter(floods).count() == FLOOD - refused
-        })
+    bo.count(|message| message["from"] == "flooder", FLOOD - refused)
         .await;
     assert_eq!(server.gateway.media_totals().messages_dropped, 0);
 }
 
 #[tokio::test]
 async fn who_reads_nothing_misses_messages_and_holds_nobody_up() {
-    const MESSAGES: usize = 60;
+    // Somewhat more than waits for a member.
+    const MESSAGES: usize = 24;
     let config = TextRoomConfig {
         byte_rate: 0,
         ..TextRoomConfig::default()
@@ -214,7 +219,7 @@ async fn who_reads_nothing_misses_messages_and_holds_nobody_up() {
     let mut slow = Guest::member(&server, "slow", LABEL).await;
     let mut quick = Guest::member(&server, "quick", LABEL).await;
     for n in 0..MESSAGES {
-        let text = format!("{n:>32000}");
+        let text = format!("{n:>60000}");
         al.ask("message", json!({ "text": text })).await;
         quick.hears(&text).await;
     }
@@ -224,11 +229,7 @@ async fn who_reads_nothing_misses_messages_and_holds_nobody_up() {
         "all of {MESSAGES} wait for a member who is asleep"
     );
     let expected = MESSAGES - usize::try_from(dropped).unwrap();
-    slow.peer
-        .run_until(|peer| {
-            let said = |text: &&str| text.contains("\"from\":\"al\"");
-            peer.texts(LABEL).into_iter().filter(said).count() >= expected
-        })
+    slow.count(|message| message["from"] == "al", expected)
         .await;
     // It is a member still.
     slow.ask("message", json!({ "text": "awake" })).await;
