@@ -1,5 +1,6 @@
 //! Calls that a page makes.
 
+use portunus_core::configuration::PortRange;
 use portunus_sip::message::Method;
 use portunus_tests::Peer;
 use portunus_tests::shape::{Shape, is, object};
@@ -150,4 +151,21 @@ async fn calls_that_come_to_nothing_are_told() {
             .starts_with(refused),
         "{told}"
     );
+}
+
+#[tokio::test]
+async fn who_finds_no_ports_is_told() {
+    // A pair of ports, the second of which is taken.
+    let taken = std::iter::repeat_with(|| std::net::UdpSocket::bind("0.0.0.0:0").unwrap());
+    let is_odd = |socket: &std::net::UdpSocket| socket.local_addr().unwrap().port() % 2 == 1;
+    let taken = taken.take(1_000).find(is_odd).unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let config = portunus_sip_plugin::SipConfig {
+        rtp_port_range: PortRange::new(port - 1, port),
+        ..portunus_sip_plugin::SipConfig::default()
+    };
+    let mut world = World::with(config).await;
+    let (mut page, _) = world.registered("ann", json!({})).await;
+    let call = json!({ "request": "call", "uri": world.phone.uri("bob") });
+    error(450, None).check(&offer(&mut page, &mut Peer::offering().await, call).await);
 }
