@@ -5,7 +5,6 @@ mod requests;
 mod statistics;
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -28,8 +27,8 @@ use crate::request::Request;
 use crate::session::{Attached, Session};
 use crate::tokens::{Tokens, watch_keys};
 use crate::{
-    ApiError, Client, CoreConfig, Counters, HandleId, Plugin, PluginCounter, PluginInfo, Requester,
-    Rights, ServerFacts, SessionId, TokenScope, TokenTotals, info,
+    ApiError, Client, CoreConfig, Counters, HandleId, Plugin, PluginCounter, PluginInfo,
+    PublicFile, Requester, Rights, ServerFacts, SessionId, TokenScope, TokenTotals, info,
 };
 use requests::Answer;
 pub(crate) use requests::Unanswered;
@@ -266,7 +265,7 @@ impl Gateway {
     }
 
     /// The file of a plugin that HTTP serves at `path`; none if no plugin has such a one.
-    pub fn public_file(&self, path: &str) -> Option<PathBuf> {
+    pub fn public_file(&self, path: &str) -> Option<PublicFile> {
         let mut plugins = self.inner.plugins.iter();
         plugins.find_map(|plugin| plugin.files()?.find(path))
     }

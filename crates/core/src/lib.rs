@@ -65,7 +65,7 @@ pub use object::Object;
 pub use outbox::{OUTBOX, OUTBOX_OF_HANDLE, Outbox, Posted};
 pub use plugin::{
     Count, HandleEvent, Jsep, JsepKind, Later, Message, Plugin, PluginCounter, PluginHandle,
-    PluginInfo, PublicFiles, Reply, Svc,
+    PluginInfo, PublicFile, PublicFiles, Reply, Svc,
 };
 pub use portunus_rtp::{ExtensionKind, ExtensionMap, Mid, Pt, Ssrc};
 pub use reach::{Reach, Requests, Untrusted, recording};

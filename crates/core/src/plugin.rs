@@ -60,9 +60,35 @@ pub trait Plugin: Send + Sync + 'static {
 
 /// Files of a plugin that HTTP serves.
 pub trait PublicFiles: Send + Sync {
-    /// The file at a path, which begins with a slash and is as it came; none if there is none to be served. It does not look
-    /// whether the file exists, and leads to no file that is not for everybody.
-    fn find(&self, path: &str) -> Option<PathBuf>;
+    /// The file at a path, which begins with a slash and is as it came; none if there is none to be served. It looks at no disk,
+    /// and leads to no file that is not for everybody.
+    fn find(&self, path: &str) -> Option<PublicFile>;
+}
+
+/// A file that is for everybody. Where it is may have to be looked for on the disk, which may hang: that is left to whoever can wait.
+pub struct PublicFile(Box<dyn FnOnce() -> Option<PathBuf> + Send>);
+
+impl PublicFile {
+    /// The file at a path, if there is one.
+    pub fn at(path: PathBuf) -> Self {
+        Self::sought(move || Some(path))
+    }
+
+    /// The file that this finds, which may block.
+    pub fn sought(find: impl FnOnce() -> Option<PathBuf> + Send + 'static) -> Self {
+        PublicFile(Box::new(find))
+    }
+
+    /// Where it is; none if it is not there. It may block.
+    pub fn locate(self) -> Option<PathBuf> {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for PublicFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PublicFile")
+    }
 }
 
 /// A number that a plugin counts, for metrics.

@@ -12,6 +12,7 @@ mod config;
 mod content;
 mod control;
 mod disk;
+mod ending;
 mod error;
 mod file;
 mod format;

@@ -9,11 +9,11 @@ use portunus_media::Tap;
 use tokio::sync::watch;
 
 use crate::control::Control;
-use crate::disk::{Job, Round, Turn, guarded};
+use crate::disk::{Job, Round, Turn, ended, guarded};
+use crate::ending::Ending;
 use crate::output::{Output, Written};
 use crate::recording::{End, State, why};
 use crate::session::Entry;
-use crate::shared::Unfinished;
 use crate::{RecordError, RecordingSpec};
 
 /// Packets written at a time.
@@ -135,47 +135,32 @@ impl Single {
     }
 
     fn end(&mut self, ended: Result<End, RecordError>) {
-        let finished = match (&mut self.output, ended) {
-            (Some(output), Ok(end)) => output.finish().map(|()| end),
+        let finished = match (&mut self.output, &ended) {
+            (Some(output), Ok(_)) => output.finish(),
             (Some(output), Err(error)) if error.leaves_room() => {
                 // It plays without its end, too.
                 let _ = output.finish();
-                Err(error)
+                Ok(())
             }
-            (_, ended) => ended,
+            _ => Ok(()),
         };
         self.count();
         let Some(output) = self.output.take() else {
             return;
         };
-        let written = output.written();
-        let shared = Arc::clone(output.target.shared());
-        let (path, bytes) = (output.target.path().to_owned(), output.target.len());
-        // Whoever waits for all to be complete waits for those who are told of it, too.
-        let _unfinished = Unfinished::new(&shared);
-        // What was written is kept under its name.
-        let left = output.target.leave();
-        let outcome = finished.and_then(|end| left.map(|()| end));
-        let end = why(&outcome);
-        match &outcome {
-            Ok(_) => tracing::info!(
-                file = %path.display(),
-                bytes,
-                frames = written.frames,
-                left_out = written.left_out,
-                dropped = self.tap.dropped(),
-                "recorded"
-            ),
-            Err(error) => {
-                shared.counters.failed.fetch_add(1, Relaxed);
-                tracing::error!(file = self.spec.name, "recording ended: {error}");
-            }
+        let ending = Ending {
+            entry: self.entry.take(),
+            of: self.spec.of.as_ref(),
+            control: &self.control,
+            end: why(&ended),
+            error: ended.as_ref().err(),
+            duration: output.written().duration(),
+        };
+        let left = ending.conclude(output.target, finished);
+        let outcome = ended.and_then(|end| left.map(|()| end));
+        if let Err(error) = &outcome {
+            tracing::error!(file = self.spec.name, "recording ended: {error}");
         }
-        let error = outcome.as_ref().err().map(ToString::to_string);
-        let done = (end, error, written.duration(), bytes);
-        let of = self.spec.of.as_ref();
-        let completed = Entry::complete(self.entry.take(), of, &shared, path, done);
-        self.control.tell(&completed);
         let _ = self.state.send(State::Ended(outcome.map_err(Arc::new)));
     }
 }
@@ -190,23 +175,12 @@ fn note(track: &mut Track, written: &Written, dropped: u64) {
 impl Job for Single {
     fn turn(&mut self, round: &mut Round) -> Turn {
         let worked = guarded(|| self.write(round));
-        let fault = || RecordError::Fault {
-            name: self.spec.name.clone(),
+        let Some(ended) = ended(worked, &self.spec.name) else {
+            self.count();
+            return Turn::GoesOn;
         };
-        match worked.unwrap_or_else(|| Err(fault())) {
-            Ok(None) => {
-                self.count();
-                Turn::GoesOn
-            }
-            Ok(Some(end)) => {
-                self.end(Ok(end));
-                Turn::Ended
-            }
-            Err(error) => {
-                self.end(Err(error));
-                Turn::Ended
-            }
-        }
+        self.end(ended);
+        Turn::Ended
     }
 
     fn is_ending(&self) -> bool {

@@ -9,7 +9,7 @@ use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
 use portunus_core::{
     ConfiguredPlugin, FieldError, Fields, Handle, Later, Plugin, PluginContext, PluginCounter,
-    PluginHandle, PluginInfo, PublicFiles, Reply, Rights,
+    PluginHandle, PluginInfo, PublicFile, PublicFiles, Reply, Rights,
 };
 use serde_json::{Map, Value, json};
 
@@ -120,7 +120,7 @@ impl Plugin for RecordPlay {
 
 /// Whoever knows the key of a recording, which nobody can guess, gets its files.
 impl PublicFiles for RecordPlay {
-    fn find(&self, path: &str) -> Option<PathBuf> {
+    fn find(&self, path: &str) -> Option<PublicFile> {
         let (key, name) = path.strip_prefix(BASE)?.split_once('/')?;
         let name = percent_decode_str(name).decode_utf8().ok()?;
         self.shared.shelf.file(key, &name)

@@ -89,12 +89,6 @@ impl Recorded {
             )
             .into()
     }
-
-    /// The file of this name, if it is one of its own.
-    pub(crate) fn file(&self, folder: &Path, name: &str) -> Option<PathBuf> {
-        let is_own = self.nfo.files.all().any(|file| file == name);
-        is_own.then(|| find(folder, name).ok()).flatten()
-    }
 }
 
 impl Facts {

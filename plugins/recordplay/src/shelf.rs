@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use portunus_core::replace_file;
+use portunus_core::{PublicFile, replace_file};
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -122,13 +122,13 @@ impl Shelf {
     }
 
     /// The file of this name that belongs to the recording with this key.
-    pub(crate) fn file(&self, key: &str, name: &str) -> Option<PathBuf> {
-        let recorded = {
-            let entries = self.entries();
-            let mut complete = entries.complete.values();
-            complete.find(|it| it.key == key).cloned()
-        };
-        recorded?.file(&self.folder, name)
+    pub(crate) fn file(&self, key: &str, name: &str) -> Option<PublicFile> {
+        let entries = self.entries();
+        let mut complete = entries.complete.values();
+        let recorded = complete.find(|it| it.key == key)?;
+        let is_own = recorded.nfo.files.all().any(|file| file == name);
+        let (folder, name) = (self.folder.clone(), name.to_owned());
+        is_own.then(|| PublicFile::sought(move || find(&folder, &name).ok()))
     }
 
     /// Waits for recordings that are just ending, but not for a disk that hangs.

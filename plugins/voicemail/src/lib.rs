@@ -10,14 +10,13 @@ mod mailbox;
 mod request;
 
 use std::convert::Infallible;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
 use portunus_core::{
     ConfiguredPlugin, Fields, Handle, Plugin, PluginContext, PluginCounter, PluginHandle,
-    PluginInfo, PublicFiles, Reply,
+    PluginInfo, PublicFile, PublicFiles, Reply,
 };
 use serde_json::{Value, json};
 
@@ -116,10 +115,10 @@ impl Plugin for VoiceMail {
 
 /// Whoever knows the name of a message, which nobody can guess, can listen to it.
 impl PublicFiles for VoiceMail {
-    fn find(&self, path: &str) -> Option<PathBuf> {
+    fn find(&self, path: &str) -> Option<PublicFile> {
         let rest = path.strip_prefix(self.shared.config.base.as_str())?;
         let name = rest.trim_start_matches('/');
-        file::is_name(name).then(|| self.shared.recorder.folder().join(name))
+        file::is_name(name).then(|| PublicFile::at(self.shared.recorder.folder().join(name)))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The HTTP server: the Janus API by long polling, WHIP and WHEP, the web pages, health and counters.
 
 pub(crate) mod cors;
+mod disk;
 pub(crate) mod exchange;
 mod files;
 mod janus;

@@ -4,19 +4,13 @@
 
 use std::collections::VecDeque;
 
-use mp4_atom::{Trex, TrunSamples};
+use mp4_atom::Trex;
 
 use super::boxes::{self, Traf};
+use super::runs::{MAX_HEAD, Runs, defaults_of};
 use super::{Demux, Frame, Input, Nanos, nanos_of_ticks};
 use crate::track::{Kind, TrackSource};
 use crate::{FileError, MAX_FRAME};
-
-/// The longest head of a fragment, in bytes.
-const MAX_HEAD: u64 = 4 << 20;
-/// The most frames of a fragment.
-const MAX_FRAMES: usize = 200_000;
-/// The flag of a frame that is no place to begin.
-const NOT_SYNC: u32 = 0x0001_0000;
 
 /// Opens the fragments behind the index. `tracks` have their number, their timescale, and where their edit list begins.
 pub(super) fn open(
@@ -30,11 +24,7 @@ pub(super) fn open(
         id,
         timescale,
         start,
-        defaults: defaults
-            .iter()
-            .find(|it| it.track_id == id)
-            .cloned()
-            .unwrap_or_default(),
+        defaults: defaults_of(defaults, id),
         next: 0,
     });
     let tracks: Vec<_> = tracks.collect();
@@ -187,9 +177,11 @@ impl Fragmented {
             let mut moof = Vec::new();
             self.input
                 .read_into(&mut moof, size, MAX_HEAD, "the head of a fragment")?;
+            let mut runs = Runs::new(at);
             let mut end = at;
             for traf in boxes::trafs(&moof)? {
-                end = self.take(&traf, at, end)?;
+                self.take(&traf, &mut runs)?;
+                end = end.max(runs.end());
             }
             if end > self.input.len() {
                 self.queue.clear();
@@ -200,67 +192,35 @@ impl Fragmented {
         }
     }
 
-    /// Takes the frames of a track, and says where its bytes end. `before`: where those of the track before end.
-    fn take(&mut self, traf: &Traf, moof: u64, before: u64) -> Result<u64, FileError> {
+    /// Takes the frames of the next track.
+    fn take(&mut self, traf: &Traf, runs: &mut Runs) -> Result<(), FileError> {
         let corrupt = || FileError::corrupt("a fragment");
-        let head = &traf.head;
         let found = self.tracks.iter_mut().enumerate();
-        let Some((number, track)) = found.into_iter().find(|(_, it)| it.id == head.track_id) else {
-            return Ok(before);
+        let Some((number, track)) = found
+            .into_iter()
+            .find(|(_, it)| it.id == traf.head.track_id)
+        else {
+            return Ok(());
         };
         if let Some(begins) = &traf.begins {
             track.next = i64::try_from(begins.base_media_decode_time).map_err(|_| corrupt())?;
         }
-        let relative = if head.default_base_is_moof {
-            moof
-        } else {
-            before
-        };
-        let base = head.base_data_offset.unwrap_or(relative);
-        let defaults = &track.defaults;
-        let duration = head
-            .default_sample_duration
-            .unwrap_or(defaults.default_sample_duration);
-        let size = head
-            .default_sample_size
-            .unwrap_or(defaults.default_sample_size);
-        let flags = head
-            .default_sample_flags
-            .unwrap_or(defaults.default_sample_flags);
         let shift = self.shift.saturating_sub(track.start);
-        let mut offset = base;
-        for run in &traf.runs {
-            if let TrunSamples::Inherited { .. } = run.samples
-                && size == 0
-            {
-                return Err(corrupt());
-            }
-            if self.queue.len().saturating_add(run.samples.len()) > MAX_FRAMES {
-                return Err(FileError::corrupt(format!(
-                    "a fragment of more than {MAX_FRAMES} frames"
-                )));
-            }
-            if let Some(by) = run.data_offset {
-                offset = base.checked_add_signed(i64::from(by)).ok_or_else(corrupt)?;
-            }
-            for entry in &run.samples {
-                let nanos = |ticks: i64| nanos_of_ticks(ticks, track.timescale).ok_or_else(corrupt);
-                let size = entry.size.unwrap_or(size);
-                let duration = i64::from(entry.duration.unwrap_or(duration));
-                let later = entry.cts.unwrap_or(0);
-                self.queue.push_back(Queued {
-                    track: number,
-                    offset,
-                    size,
-                    at: nanos(track.next)?.saturating_add(shift),
-                    presented: nanos(track.next.saturating_add(later))?.saturating_add(shift),
-                    duration: nanos(duration)?,
-                    keyframe: entry.flags.unwrap_or(flags) & NOT_SYNC == 0,
-                });
-                track.next = track.next.saturating_add(duration);
-                offset = offset.saturating_add(u64::from(size));
-            }
-        }
-        Ok(offset.max(before))
+        let timescale = track.timescale;
+        let nanos = |ticks: i64| nanos_of_ticks(ticks, timescale).ok_or_else(corrupt);
+        let (next, queue) = (&mut track.next, &mut self.queue);
+        runs.track(traf, &track.defaults, |told| {
+            queue.push_back(Queued {
+                track: number,
+                offset: told.offset,
+                size: told.size,
+                at: nanos(*next)?.saturating_add(shift),
+                presented: nanos(next.saturating_add(told.later))?.saturating_add(shift),
+                duration: nanos(told.duration.into())?,
+                keyframe: told.is_sync,
+            });
+            *next = next.saturating_add(told.duration.into());
+            Ok(())
+        })
     }
 }

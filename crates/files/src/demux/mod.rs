@@ -7,6 +7,7 @@ mod mp4;
 mod ogg;
 mod parts;
 mod pcm;
+pub(crate) mod runs;
 mod sample_table;
 mod webm;
 

@@ -4,20 +4,15 @@ use std::io::Write;
 use std::ops::Range;
 use std::time::Duration;
 
-use mp4_atom::{Buf, DecodeMaybe, FourCC, Header as BoxHeader, Trex, TrunSamples};
+use mp4_atom::{Buf, DecodeMaybe, FourCC, Header as BoxHeader, Trex};
 
 use super::header::in_movie;
 use super::index::{self, Place, Places};
 use super::time;
 use crate::container::Repaired;
+use crate::demux::runs::{MAX_HEAD, Runs, defaults_of};
 use crate::demux::{Input, boxes};
 use crate::{FileError, MAX_INDEX};
-
-/// The longest head of a fragment, in bytes, and the most frames in one.
-const MAX_HEAD: u64 = 4 << 20;
-const MAX_FRAMES: usize = 200_000;
-/// The flag of a frame that is no place to begin.
-const NOT_SYNC: u32 = 0x0001_0000;
 
 /// Reads a file as far as it is whole, and writes it anew.
 pub(crate) fn repair(mut input: Input, out: &mut dyn Write) -> Result<Repaired, FileError> {
@@ -142,11 +137,7 @@ impl Scan {
             id: trak.id,
             is_video: trak.handler == FourCC::new(b"vide"),
             rate: trak.timescale,
-            defaults: defaults
-                .iter()
-                .find(|it| it.track_id == trak.id)
-                .cloned()
-                .unwrap_or_default(),
+            defaults: defaults_of(&defaults, trak.id),
             next: 0,
             end: 0,
             places: Places::default(),
@@ -235,8 +226,8 @@ impl Scan {
 
     /// What a fragment at `at` says of its tracks. Nothing: it contradicts itself, or its frames are not in its `data`.
     fn runs(&self, moof: &[u8], at: u64, data: &Range<u64>) -> Option<Vec<FoundRun>> {
-        let mut runs: Vec<FoundRun> = Vec::new();
-        let mut before = at;
+        let mut found: Vec<FoundRun> = Vec::new();
+        let mut runs = Runs::new(at);
         for traf in boxes::trafs(moof).ok()? {
             let head = &traf.head;
             let (number, track) = {
@@ -247,19 +238,10 @@ impl Scan {
             if head.base_data_offset.is_some() && self.len != at {
                 return None;
             }
-            let relative = if head.default_base_is_moof {
-                at
-            } else {
-                before
-            };
-            let base = head.base_data_offset.unwrap_or(relative);
-            let earlier = runs.iter().rev().find(|run| run.track == number);
+            let earlier = found.iter().rev().find(|run| run.track == number);
             let next = earlier.map_or(track.next, |run| run.ends);
-            let begins = traf
-                .begins
-                .as_ref()
-                .map_or(next, |it| it.base_media_decode_time);
-            let defaults = &track.defaults;
+            let begins = traf.begins.as_ref();
+            let begins = begins.map_or(next, |it| it.base_media_decode_time);
             let mut run = FoundRun {
                 track: number,
                 begins,
@@ -267,45 +249,27 @@ impl Scan {
                 keyframe: None,
                 frames: 0,
             };
-            let mut offset = base;
-            for trun in &traf.runs {
-                let count = trun.samples.len();
-                let size = head
-                    .default_sample_size
-                    .unwrap_or(defaults.default_sample_size);
-                let is_bare = matches!(trun.samples, TrunSamples::Inherited { .. }) && size == 0;
-                if is_bare || run.frames.saturating_add(count) > MAX_FRAMES {
-                    return None;
+            let taken = runs.track(&traf, &track.defaults, |told| {
+                run.frames += 1;
+                if run.keyframe.is_none() && (told.is_sync || !track.is_video) {
+                    run.keyframe = Some((run.frames as u32, run.ends));
                 }
-                if let Some(by) = trun.data_offset {
-                    offset = base.checked_add_signed(i64::from(by))?;
+                run.ends = run.ends.saturating_add(told.duration.into());
+                let end = told.offset.saturating_add(told.size.into());
+                match told.offset >= data.start && end <= data.end {
+                    true => Ok(()),
+                    false => Err(FileError::corrupt("a frame outside of its fragment")),
                 }
-                let begin = offset;
-                for entry in &trun.samples {
-                    run.frames += 1;
-                    let flags = entry.flags.or(head.default_sample_flags);
-                    let is_sync = flags.unwrap_or(defaults.default_sample_flags) & NOT_SYNC == 0;
-                    if run.keyframe.is_none() && (is_sync || !track.is_video) {
-                        run.keyframe = Some((run.frames as u32, run.ends));
-                    }
-                    let duration = entry.duration.or(head.default_sample_duration);
-                    let duration = duration.unwrap_or(defaults.default_sample_duration);
-                    run.ends = run.ends.checked_add(u64::from(duration))?;
-                    offset = offset.checked_add(u64::from(entry.size.unwrap_or(size)))?;
-                }
-                if count > 0 && (begin < data.start || offset > data.end) {
-                    return None;
-                }
-            }
-            before = offset;
-            runs.push(run);
+            });
+            taken.ok()?;
+            found.push(run);
         }
         let is_new = |run: &FoundRun| {
             self.tracks
                 .get(run.track)
                 .is_some_and(|track| run.begins >= track.next.saturating_sub(u64::from(track.rate)))
         };
-        runs.iter().all(is_new).then_some(runs)
+        found.iter().all(is_new).then_some(found)
     }
 
     /// Whether behind the fragments there is an index up to the file's end, and nothing else.

@@ -18,6 +18,9 @@ use std::time::{Duration, Instant};
 
 use portunus_media::Tapped;
 
+use crate::RecordError;
+use crate::recording::End;
+
 pub(crate) use errand::NotDone;
 use errand::Waiters;
 #[cfg(feature = "testing")]
@@ -48,6 +51,17 @@ pub(crate) trait Job: Debug + Send {
 /// None: there was a fault.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> T) -> Option<T> {
     std::panic::catch_unwind(AssertUnwindSafe(work)).ok()
+}
+
+/// Whether what a turn did ended the recording that is called `name`, and how.
+pub(crate) fn ended(
+    worked: Option<Result<Option<End>, RecordError>>,
+    name: &str,
+) -> Option<Result<End, RecordError>> {
+    let fault = || RecordError::Fault {
+        name: name.to_owned(),
+    };
+    worked.unwrap_or_else(|| Err(fault())).transpose()
 }
 
 /// What comes of a turn.

@@ -1,8 +1,6 @@
 //! A file of a recording that tracks share.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::path::Path;
 use std::time::Duration;
 
 use portunus_files::assemble::{Assembler, TrackStats};
@@ -15,9 +13,10 @@ use super::JointSpec;
 use super::note::clock;
 use super::writer::Track;
 use crate::control::Control;
+use crate::ending::Ending;
 use crate::manifest_file::{NAMES, numbered};
 use crate::session::Entry;
-use crate::shared::{Claim, Unfinished};
+use crate::shared::Claim;
 use crate::target::Target;
 use crate::{Format, Participant, RecordError, Recorder};
 
@@ -269,7 +268,6 @@ impl Part {
         end: FileEnd,
         error: Option<&RecordError>,
     ) -> Result<(), RecordError> {
-        let shared = Arc::clone(self.target.shared());
         let Some(writer) = self.writer.take() else {
             self.target.discard();
             return Ok(());
@@ -279,26 +277,15 @@ impl Part {
             true => self.finish(writer),
             false => Ok(()),
         };
-        let error = error.map(ToString::to_string);
-        let (path, bytes) = (PathBuf::from(self.target.path()), self.target.len());
-        // Whoever waits for all to be complete waits for those who are told of it, too.
-        let _unfinished = Unfinished::new(&shared);
-        let left = self.target.leave();
-        let outcome = finished.and(left);
-        let (end, error) = match &outcome {
-            Ok(()) => (end, error),
-            Err(error) => (error.end(), Some(error.to_string())),
+        let ending = Ending {
+            entry: self.entry.take(),
+            of,
+            control,
+            end,
+            error,
+            duration: self.duration,
         };
-        if outcome.is_ok() {
-            tracing::info!(file = %path.display(), bytes, end = end.name(), "recorded");
-        }
-        if error.is_some() {
-            shared.counters.failed.fetch_add(1, Relaxed);
-        }
-        let done = (end, error, self.duration, bytes);
-        let completed = Entry::complete(self.entry.take(), of, &shared, path, done);
-        control.tell(&completed);
-        outcome
+        ending.conclude(self.target, finished)
     }
 
     fn finish(&mut self, writer: Box<dyn ContainerWriter>) -> Result<(), RecordError> {

@@ -20,7 +20,7 @@ use super::container::{Change, Link, NewTrack};
 use super::part::{NewPart, Part, track_of};
 use super::{JointSpec, note};
 use crate::clock::Clock;
-use crate::disk::{Job, Round, Turn, guarded};
+use crate::disk::{Job, Round, Turn, ended, guarded};
 use crate::recording::{End, State, why};
 use crate::single::LAST_WAIT;
 use crate::{RecordError, RecordedMedia, Recorder};
@@ -485,26 +485,15 @@ fn take_from(
 impl Job for Writer {
     fn turn(&mut self, round: &mut Round) -> Turn {
         let worked = guarded(|| self.work(round));
-        let fault = || RecordError::Fault {
-            name: self.spec.name.clone(),
+        let Some(ended) = ended(worked, &self.spec.name) else {
+            if round.now >= self.told + PROGRESS {
+                self.told = round.now;
+                self.tell_progress();
+            }
+            return Turn::GoesOn;
         };
-        match worked.unwrap_or_else(|| Err(fault())) {
-            Ok(None) => {
-                if round.now >= self.told + PROGRESS {
-                    self.told = round.now;
-                    self.tell_progress();
-                }
-                Turn::GoesOn
-            }
-            Ok(Some(end)) => {
-                self.end(Ok(end));
-                Turn::Ended
-            }
-            Err(error) => {
-                self.end(Err(error));
-                Turn::Ended
-            }
-        }
+        self.end(ended);
+        Turn::Ended
     }
 
     fn is_ending(&self) -> bool {

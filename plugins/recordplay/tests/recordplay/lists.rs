@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use portunus_core::{Plugin, PublicFiles, Reply};
+use portunus_core::{Plugin, PublicFile, PublicFiles, Reply};
 use portunus_recordplay::MediaFiles;
 use serde_json::{Value, json};
 
@@ -138,12 +138,13 @@ async fn files_are_served_to_those_who_know_the_key() {
         "/recordplay/0123456789abcdef0123456789abcdef/a%20b%23.mjr"
     );
     let files = world.plugin.files().unwrap();
+    let found = |path: &str| files.find(path).and_then(PublicFile::locate);
     assert_eq!(
-        files.find(urls[0]),
+        found(urls[0]),
         Some(world.path("rec-1-audio.mjr").canonicalize().unwrap())
     );
     assert_eq!(
-        files.find(urls[1]),
+        found(urls[1]),
         Some(world.path("a b#.mjr").canonicalize().unwrap())
     );
     let key = urls[0].rsplit_once('/').unwrap().0;
@@ -157,7 +158,7 @@ async fn files_are_served_to_those_who_know_the_key() {
         "/recordplay//rec-1-audio.mjr".to_owned(),
         "/janus".to_owned(),
     ] {
-        assert_eq!(files.find(&path), None, "{path}");
+        assert_eq!(found(&path), None, "{path}");
     }
     // The key stays as long as nothing changes.
     client.request(json!({ "request": "update" })).await;
