@@ -54,6 +54,7 @@ fn portunus(ip: &str, workers: usize) -> String {
         "\
 [server]
 api_secret = \"{API_SECRET}\"
+outgoing_networks = [\"10.0.0.0/8\"]
 [media]
 workers = {workers}
 bind = [\"{ip}\"]
@@ -63,6 +64,9 @@ bind = [\"{ip}\"]
 bind = [\"{ip}\"]
 [recording]
 folders = [\"/\"]
+[sip]
+max_accounts = 0
+max_calls = 0
 [log]
 filter = \"warn\"
 "
@@ -71,7 +75,7 @@ filter = \"warn\"
 
 /// The secret is [`API_SECRET`]. Janus takes what is not configured as its default; transports and plugins without a file of their own
 /// keep off or run with their defaults.
-const JANUS: [(&str, &str); 6] = [
+const JANUS: [(&str, &str); 7] = [
     (
         "janus.jcfg",
         "\
@@ -105,4 +109,13 @@ general: {
     ("janus.plugin.streaming.jcfg", "general: {\n}\n"),
     ("janus.plugin.videoroom.jcfg", "general: {\n}\n"),
     ("janus.plugin.audiobridge.jcfg", "general: {\n}\n"),
+    // What it would find out by itself is an address of another network.
+    (
+        "janus.plugin.sip.jcfg",
+        "\
+general: {
+  local_ip = \"10.99.0.1\"
+}
+",
+    ),
 ];

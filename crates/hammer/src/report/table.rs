@@ -149,6 +149,16 @@ fn columns(section: &Section<'_>) -> Vec<Column> {
         most(&format!("{delay} p50"), time_us, |m| Some(m.delay?.p50_us)),
         most(&format!("{delay} p90"), time_us, |m| Some(m.delay?.p90_us)),
         most(&format!("{delay} p99"), time_us, |m| Some(m.delay?.p99_us)),
+        column("set-up p50", time_us, |s| Some(s.set_up?.server?.p50_us)),
+        column("set-up p99", time_us, |s| Some(s.set_up?.server?.p99_us)),
+        column("to far end", percent, |s| Some(s.far?.delivered_share)),
+        column("far p50", time_us, |s| Some(s.far?.delay?.p50_us)),
+        column("far p90", time_us, |s| Some(s.far?.delay?.p90_us)),
+        column("far p99", time_us, |s| Some(s.far?.delay?.p99_us)),
+        column("refreshes/s", digits, |s| {
+            Some(s.registered?.refreshes_per_s)
+        }),
+        column("CPU/refresh", time_us, |s| s.registered?.cpu_us_per_refresh),
         column("mouth to ear p50", time_us, |s| {
             Some(s.sound.as_ref()?.mouth_to_ear?.p50_us)
         }),
