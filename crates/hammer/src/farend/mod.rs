@@ -42,6 +42,8 @@ pub(crate) struct FarConfig {
     pub(crate) codec: CodecName,
     /// Registrations are granted for no longer than this.
     pub(crate) expires: Duration,
+    /// An answer to a digest challenge serves for so long.
+    pub(crate) nonce: Duration,
 }
 
 /// It answers until this is dropped.

@@ -62,7 +62,7 @@ impl Phone {
     pub(super) fn new(config: &FarConfig, sip: SocketAddr, rtp: u16) -> Self {
         let rules = Rules {
             algorithms: vec![Algorithm::Md5],
-            lifetime: Duration::from_secs(86_400),
+            lifetime: config.nonce,
             max_nonces: MAX_CALLS,
             ..Rules::new(REALM)
         };
@@ -237,6 +237,7 @@ mod tests {
             local: sip.ip(),
             codec: CodecName::Pcmu,
             expires: Duration::from_secs(60),
+            nonce: Duration::from_secs(300),
         };
         Phone::new(&config, sip, 5_004)
     }

@@ -28,6 +28,9 @@ pub(super) fn write(dir: &Path, ip: &str, cores: usize) -> io::Result<()> {
         let text = portunus(ip, cores).replacen("[media]\n", &media, 1);
         fs::write(dir.join(format!("portunus-{name}.toml")), text)?;
     }
+    // Audio of calls is transcoded where both sides have no codec in common.
+    let text = portunus(ip, cores).replacen("[sip]\n", "[sip]\ntranscoding = true\n", 1);
+    fs::write(dir.join("portunus-transcoding.toml"), text)?;
     for (name, port) in [
         ("webhook", sink::PORT),
         ("hanging-webhook", sink::HANGING_PORT),

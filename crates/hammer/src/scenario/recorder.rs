@@ -240,7 +240,8 @@ impl<'a> Recorder<'a> {
             };
             step.in_time &= in_time(missing, Some(arrived), self.in_time_us);
             step.far = Some(far);
-            if open.far.strange > 0 {
+            let transcodes = self.flow.options.contains_key("far-codec");
+            if open.far.strange > 0 && !transcodes {
                 let strange = figures::count(open.far.strange as f64);
                 self.warnings.push(format!(
                     "{strange} packets were changed on their way to the far end"

@@ -13,15 +13,25 @@ use super::load::{Flow, given};
 use super::registering::{self, Accounts};
 use super::run::{self, Acts};
 use super::target::Facts;
-use super::telephone::Line;
+use super::telephone::{Line, Sound};
 use super::{ScenarioError, block_on, load, raise_descriptor_limit};
 use crate::ceiling::Topology;
 use crate::farend::{FarConfig, FarEnd};
 use crate::progress::Progress;
 use crate::record::RunRecord;
 use crate::source::SourceConfig;
+use crate::speech::{Encoding, Script, Talker};
 use crate::traffic::{AUDIO_PERIOD, Sizes, Traffic};
 use crate::usage::Sampler;
+
+/// What is said where it is transcoded.
+const SPOKEN: Encoding = Encoding {
+    codec: AudioCodec::Opus,
+    bitrate: 32_000,
+    dtx: false,
+    expected_loss: 0,
+    rate: 16_000,
+};
 
 /// Participants who register at a far end and call it.
 #[derive(Debug, Clone, Args)]
@@ -33,12 +43,18 @@ pub struct Options {
     /// The codec of both sides, 50 packets a second each way
     #[arg(long, value_enum, default_value_t)]
     pub codec: Codec,
+    /// The far end has this codec and participants have Opus: for servers that transcode
+    #[arg(long, value_enum, conflicts_with = "codec")]
+    pub far_codec: Option<Codec>,
     /// Instead of calls: so many accounts that are registered and refreshed
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), conflicts_with_all = ["ramp", "storm", "churn", "leave"])]
     pub registrations: Option<u32>,
     /// How long the registrar grants a registration, in seconds; servers refresh it somewhat earlier
     #[arg(long, value_name = "SECONDS", default_value_t = 3_600, value_parser = clap::value_parser!(u64).range(5..=86_400))]
     pub expires: u64,
+    /// For how long the registrar takes the answer to a digest challenge, in seconds; then it asks anew
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(0..=86_400))]
+    pub nonce: u64,
 }
 
 /// What is said and sent back.
@@ -71,8 +87,9 @@ pub async fn measure(options: &Options, progress: &Progress) -> Result<RunRecord
     let (local, _) = load.target.way()?;
     let far = FarEnd::start(&FarConfig {
         local,
-        codec: options.codec.name(),
+        codec: options.far_codec.unwrap_or(options.codec).name(),
         expires: Duration::from_secs(options.expires),
+        nonce: Duration::from_secs(options.nonce),
     });
     let far = Arc::new(far.map_err(ScenarioError::Source)?);
     let connections = load.target.connect().await?;
@@ -80,7 +97,12 @@ pub async fn measure(options: &Options, progress: &Progress) -> Result<RunRecord
         .first()
         .ok_or_else(ScenarioError::no_connection)?;
     let facts = Facts::of(first).await;
-    let line = Line::new(Arc::clone(&far), options.codec.name(), options.source());
+    let codec = options.near_codec();
+    let sound = match options.far_codec {
+        None => Sound::Stamped(options.source()),
+        Some(_) => Sound::Spoken(Arc::new(Script::of(Talker::Voice(0), SPOKEN)?)),
+    };
+    let line = Line::new(Arc::clone(&far), codec.name(), sound);
     let flow = options.flow(far);
     if let Some(count) = options.registrations {
         let accounts = Accounts {
@@ -112,8 +134,12 @@ impl Options {
             fps: 50,
             packets_per_frame: None,
             sizes: Sizes::Equal,
-            audio_bps: self.codec.rtp_bps(),
+            audio_bps: self.near_codec().rtp_bps(),
         }
+    }
+
+    fn near_codec(&self) -> Codec {
+        self.far_codec.map_or(self.codec, |_| Codec::Opus)
     }
 
     fn source(&self) -> SourceConfig {
@@ -124,18 +150,20 @@ impl Options {
     }
 
     fn flow(&self, far: Arc<FarEnd>) -> Flow {
-        let codec = self.codec.to_possible_value();
+        let name = |codec: Codec| {
+            let value = codec.to_possible_value()?;
+            Some(value.get_name().to_owned())
+        };
         Flow {
             name: "sip",
             interval: AUDIO_PERIOD,
             period: AUDIO_PERIOD,
             options: given([
-                (
-                    "codec",
-                    json!(codec.map(|codec| codec.get_name().to_owned())),
-                ),
+                ("codec", json!(name(self.near_codec()))),
+                ("far-codec", json!(self.far_codec.and_then(name))),
                 ("registrations", json!(self.registrations)),
-                ("expires", json!(self.expires)),
+                ("expires", json!(self.registrations.map(|_| self.expires))),
+                ("nonce", json!(self.registrations.map(|_| self.nonce))),
             ]),
             hall: None,
             far: Some(far),

@@ -12,6 +12,7 @@ use super::videoroom::description;
 use crate::client::{ClientError, Handle, plugin_data};
 use crate::farend::{FarEnd, PASSWORD};
 use crate::source::SourceConfig;
+use crate::speech::Script;
 
 /// The plugin.
 pub(super) const SIP: &str = "janus.plugin.sip";
@@ -21,10 +22,18 @@ pub(super) const SIP: &str = "janus.plugin.sip";
 pub(super) struct Line {
     pub(super) far: Arc<FarEnd>,
     pub(super) codec: CodecName,
-    /// What is said.
-    pub(super) config: SourceConfig,
+    pub(super) sound: Sound,
     /// Accounts so far.
     accounts: AtomicU64,
+}
+
+/// What is said.
+#[derive(Debug)]
+pub(super) enum Sound {
+    /// What comes back as it was sent.
+    Stamped(SourceConfig),
+    /// Speech, which comes back as something else.
+    Spoken(Arc<Script>),
 }
 
 /// A call that was accepted.
@@ -35,11 +44,11 @@ pub(super) struct Called {
 
 impl Line {
     /// Nobody has an account yet.
-    pub(super) fn new(far: Arc<FarEnd>, codec: CodecName, config: SourceConfig) -> Self {
+    pub(super) fn new(far: Arc<FarEnd>, codec: CodecName, sound: Sound) -> Self {
         Self {
             far,
             codec,
-            config,
+            sound,
             accounts: AtomicU64::new(0),
         }
     }

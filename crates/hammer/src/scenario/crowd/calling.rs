@@ -1,12 +1,14 @@
 //! A participant who calls the far end.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{JoinError, Seat, Shared};
 use crate::client::{Handle, Session};
-use crate::scenario::telephone::{Line, SIP};
+use crate::scenario::hall::STAGGER;
+use crate::scenario::telephone::{Line, SIP, Sound};
 use crate::source::spread;
-use crate::viewer::PeerId;
+use crate::viewer::{Hearing, PeerId, Speaking};
 
 /// How long the server took to set a call up.
 #[derive(Debug, Clone, Copy)]
@@ -27,9 +29,18 @@ impl Shared {
         let mut handle = session.attach(SIP).await?;
         line.register(&mut handle).await?;
         let id = self.next_id();
-        let (offered, offer) = self
-            .factory
-            .offer_voice(self.address(id), line.codec, false)?;
+        let hearing = match &line.sound {
+            Sound::Stamped(_) => None,
+            Sound::Spoken(script) => Some(Hearing {
+                clock_rate: script.codec.clock_rate(),
+                keeps: false,
+            }),
+        };
+        let address = match hearing {
+            None => self.address(id),
+            Some(hearing) => self.load.address(id, hearing.keeps),
+        };
+        let (offered, offer) = self.factory.offer_voice(address, line.codec, false)?;
         let asked = Instant::now();
         let called = line.call(&mut handle, offer).await?;
         let accepted = Instant::now();
@@ -40,8 +51,21 @@ impl Shared {
             });
         }
         let mut prepared = offered.accept(&called.answer)?;
-        prepared.send(&line.config, spread(id));
-        let arrival = self.run(id, prepared, Seat::of(Vec::new()));
+        let phase = spread(id);
+        match &line.sound {
+            Sound::Stamped(config) => prepared.send(config, phase),
+            Sound::Spoken(script) => prepared.speak(Speaking {
+                script: Arc::clone(script),
+                from: (id as usize).wrapping_mul(STAGGER),
+                weather: None,
+                phase,
+            }),
+        }
+        let seat = Seat {
+            hearing,
+            ..Seat::of(Vec::new())
+        };
+        let arrival = self.run(id, prepared, seat);
         let outcome = self.wait(id, arrival, Some(&mut handle)).await;
         self.kept(id, outcome).map(|id| (id, handle))
     }
