@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 use crate::ceiling::Topology;
 use crate::progress::Progress;
 use crate::record::RunRecord;
-use crate::scenario::{ScenarioError, bridge, echo, load, recording, room, streaming};
+use crate::scenario::{ScenarioError, bridge, echo, load, recording, room, sip, streaming};
 use crate::traffic::Traffic;
 use crate::{ceiling, inside, lab, report};
 
@@ -39,6 +39,8 @@ enum Command {
     Record(Box<recording::Options>),
     /// Participants of audio rooms, who hear what the server mixes of those who talk
     Bridge(Box<bridge::Options>),
+    /// Calls by SIP to a far end that answers and sends back what it hears; or accounts that are registered
+    Sip(Box<sip::Options>),
     /// Run a scenario against one or several servers in turn, between two network namespaces
     Lab(lab::Options),
     /// Start a program in a network namespace and on given cores
@@ -67,6 +69,15 @@ impl Cli {
             Command::Rooms(options) => (&options.load, &options.media, options.topology()),
             Command::Record(options) => (&options.load, &options.media, options.topology()),
             Command::Bridge(options) => {
+                let load = &options.load;
+                return Some(ScenarioFacts {
+                    traffic: options.traffic(),
+                    profile: load.target.profile,
+                    check_share: load.check_share,
+                    topology: options.topology(),
+                });
+            }
+            Command::Sip(options) => {
                 let load = &options.load;
                 return Some(ScenarioFacts {
                     traffic: options.traffic(),
@@ -113,6 +124,9 @@ impl Cli {
             }
             Command::Bridge(options) => {
                 show(&options.load, |progress| bridge::run(&options, progress))?;
+            }
+            Command::Sip(options) => {
+                show(&options.load, |progress| sip::run(&options, progress))?;
             }
             Command::Lab(options) => lab::run(&options)?,
             Command::Inside(options) => return Err(inside::run(options).into()),

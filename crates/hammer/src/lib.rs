@@ -8,6 +8,7 @@ pub mod ceiling;
 pub mod cli;
 pub mod client;
 pub mod doubts;
+mod farend;
 pub mod figures;
 pub mod inside;
 pub mod lab;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use portunus_hammer::progress::Progress;
 use portunus_hammer::record::{Criterion, RunRecord, Sample};
-use portunus_hammer::scenario::{bridge, echo, room, streaming};
+use portunus_hammer::scenario::{bridge, echo, room, sip, streaming};
 use tempfile::TempDir;
 
 /// Longer than anything should take on a busy machine.
@@ -56,6 +56,12 @@ struct Bridge {
     options: bridge::Options,
 }
 
+#[derive(Debug, Parser)]
+struct Sip {
+    #[command(flatten)]
+    options: sip::Options,
+}
+
 /// A running server, which ends with the test.
 struct Server {
     child: Child,
@@ -87,7 +93,8 @@ fn portunus() -> Server {
     let path = folder.path().join("portunus.toml");
     let listen = "bind = [\"127.0.0.1\"]\nport = 0\n";
     let text = format!(
-        "[http]\n{listen}[websocket]\n{listen}[media]\n{listen}workers = 1\n[admin]\nport = 0\n{STAGE}"
+        "[http]\n{listen}[websocket]\n{listen}[media]\n{listen}workers = 1\n[admin]\nport = 0\n\
+         [server]\noutgoing_networks = [\"127.0.0.0/8\"]\n{STAGE}"
     );
     fs::write(&path, text).unwrap();
     let mut child = Command::new(env!("CARGO_BIN_EXE_portunus"))
@@ -145,6 +152,8 @@ fn debian_janus() -> Option<Server> {
     write("janus.plugin.echotest.jcfg", "general: { }\n");
     write("janus.plugin.videoroom.jcfg", "general: { }\n");
     write("janus.plugin.audiobridge.jcfg", "general: { }\n");
+    let sip = format!("general: {{ local_ip = \"{ip}\" }}\n");
+    write("janus.plugin.sip.jcfg", &sip);
     let child = Command::new(program)
         .arg("--configs-folder")
         .arg(folder.path())
@@ -499,6 +508,64 @@ fn sentences_over_a_bad_way_are_scored() {
     assert!(quality.worst >= 1.0 && quality.best <= 4.65, "{quality:?}");
 }
 
+fn calls(server: &Server, more: &[&str]) -> RunRecord {
+    let mut line = vec!["hammer", "--janus", &server.url];
+    line.extend(["--settle", "0.5", "--check-share", "1"]);
+    line.extend(more);
+    let options = Sip::parse_from(line).options;
+    sip::run(&options, &Progress::start("test")).unwrap()
+}
+
+/// All calls are up, and what is said is heard at the far end and comes back.
+fn is_called(record: &RunRecord, calls: u32) {
+    is_sound(record, calls);
+    let far = record.summary.far.expect("a far end");
+    // As many as come back, and those on their way.
+    assert!(
+        far.received_packets > 0 && far.delivered_share > 0.99,
+        "{far:?}"
+    );
+    let delay = far.delay.expect("packets with stamps");
+    assert!(delay.min_us > 0.0 && delay.min_us < 1e6, "{delay:?}");
+    let set_up = record.summary.set_up.expect("calls were set up");
+    let [server, asking, answering] = [set_up.server, set_up.asking, set_up.answering]
+        .map(|delays| delays.expect("each has been"));
+    assert_eq!(server.count, u64::from(calls));
+    assert!(server.p50_us > 0.0 && server.max_us < asking.max_us + answering.max_us + 1.0);
+    let changed = |warning: &&String| warning.contains("were changed");
+    assert_eq!(record.summary.warnings.iter().find(changed), None);
+}
+
+#[test]
+fn calls_by_sip_are_heard_at_the_far_end_and_come_back() {
+    let server = portunus();
+    is_called(&calls(&server, &["--viewers", "5", "--duration", "2"]), 5);
+    let opus = ["--viewers", "3", "--codec", "opus", "--duration", "1"];
+    is_called(&calls(&server, &opus), 3);
+}
+
+#[test]
+fn accounts_are_registered_and_refreshed() {
+    let server = portunus();
+    let pid = server.child.id().to_string();
+    let accounts = [
+        "--registrations",
+        "8",
+        "--expires",
+        "5",
+        "--server-pid",
+        &pid,
+    ];
+    let record = calls(&server, &[&accounts[..], &["--duration", "6"]].concat());
+    let registered = record.summary.registered.expect("it was asked for");
+    assert_eq!((registered.accounts, registered.granted_s), (8, 5));
+    // Each of them is refreshed once at the least.
+    assert!(registered.refreshes_per_s * 6.0 >= 7.0, "{registered:?}");
+    assert!(registered.refreshes_per_s < 8.0, "{registered:?}");
+    let step = record.steps.first().expect("a step");
+    assert!(step.in_time && step.server_cpu_cores.is_some(), "{step:?}");
+}
+
 #[test]
 fn debians_janus_is_measured_as_well() {
     let Some(server) = debian_janus() else {
@@ -510,4 +577,5 @@ fn debians_janus_is_measured_as_well() {
     assert_eq!(record.server.name, "Janus WebRTC Server");
     is_sound(&room(&server, &["--multistream"]), 4);
     is_heard(&audio_rooms(&server, &["--participants", "5"]), 5);
+    is_called(&calls(&server, &["--viewers", "3", "--duration", "2"]), 3);
 }

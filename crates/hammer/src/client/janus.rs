@@ -295,12 +295,16 @@ impl Shared {
     }
 
     fn deliver(&self, message: Value) {
-        let state = self.state();
+        let mut state = self.state();
         let transaction = message.get("transaction").and_then(Value::as_str);
-        let waiting = transaction.and_then(|transaction| state.waiting.get(transaction));
+        let waiting = transaction.and_then(|transaction| match verb_of(&message) {
+            "ack" => state.waiting.get(transaction).cloned(),
+            // What has the same transaction from now on is news of the handle: plugins go on with that of a request.
+            _ => state.waiting.remove(transaction),
+        });
         let listening = || {
             let sender = message.get("sender")?;
-            state.handles.get(&sender.to_string())
+            state.handles.get(&sender.to_string()).cloned()
         };
         if let Some(receiver) = waiting.or_else(listening) {
             // One that has gone does not want it.

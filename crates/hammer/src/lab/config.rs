@@ -28,6 +28,9 @@ pub(super) fn write(dir: &Path, ip: &str, cores: usize) -> io::Result<()> {
         let text = portunus(ip, cores).replacen("[media]\n", &media, 1);
         fs::write(dir.join(format!("portunus-{name}.toml")), text)?;
     }
+    // Audio of calls is transcoded where both sides have no codec in common.
+    let text = portunus(ip, cores).replacen("[sip]\n", "[sip]\ntranscoding = true\n", 1);
+    fs::write(dir.join("portunus-transcoding.toml"), text)?;
     for (name, port) in [
         ("webhook", sink::PORT),
         ("hanging-webhook", sink::HANGING_PORT),
@@ -54,6 +57,7 @@ fn portunus(ip: &str, workers: usize) -> String {
         "\
 [server]
 api_secret = \"{API_SECRET}\"
+outgoing_networks = [\"10.0.0.0/8\"]
 [media]
 workers = {workers}
 bind = [\"{ip}\"]
@@ -63,6 +67,9 @@ bind = [\"{ip}\"]
 bind = [\"{ip}\"]
 [recording]
 folders = [\"/\"]
+[sip]
+max_accounts = 0
+max_calls = 0
 [log]
 filter = \"warn\"
 "
@@ -71,7 +78,7 @@ filter = \"warn\"
 
 /// The secret is [`API_SECRET`]. Janus takes what is not configured as its default; transports and plugins without a file of their own
 /// keep off or run with their defaults.
-const JANUS: [(&str, &str); 6] = [
+const JANUS: [(&str, &str); 7] = [
     (
         "janus.jcfg",
         "\
@@ -105,4 +112,13 @@ general: {
     ("janus.plugin.streaming.jcfg", "general: {\n}\n"),
     ("janus.plugin.videoroom.jcfg", "general: {\n}\n"),
     ("janus.plugin.audiobridge.jcfg", "general: {\n}\n"),
+    // What it would find out by itself is an address of another network.
+    (
+        "janus.plugin.sip.jcfg",
+        "\
+general: {
+  local_ip = \"10.99.0.1\"
+}
+",
+    ),
 ];

@@ -5,6 +5,7 @@
 //! counted as UDP payload: RTP with its SRTP tag, without IP and UDP headers. What was not measured is
 //! `None`, never 0.
 
+mod calls;
 mod carried;
 mod ceiling;
 mod file;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::stalls::Stalls;
+pub use calls::{Far, Registered, SetUp};
 pub use carried::{Carried, Criterion, DELIVERED_AT_LEAST, IN_TIME_AT_LEAST, LOST_AT_MOST, best};
 pub use ceiling::{BareLoad, BareLoop, Ceiling};
 pub use file::ReadError;
@@ -186,6 +188,9 @@ pub struct Sample {
     /// load's side has it for a participant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Delays>,
+    /// What came at the far end of calls; `delay` is that of what it sends back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub far: Option<Far>,
     /// How much later than they were due frames left hammer; not a part of `delay`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_late: Option<Delays>,
@@ -342,6 +347,9 @@ pub struct Step {
     /// on the clock of 20 ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sound: Option<Sound>,
+    /// What came at the far end of calls; `delay` is that of what it sends back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub far: Option<Far>,
     /// How much later than they were due frames left hammer; not a part of `delay`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_late: Option<Delays>,
@@ -438,6 +446,15 @@ pub struct Summary {
     /// What was heard in audio rooms, in the best step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sound: Option<Sound>,
+    /// What came at the far end of calls, in the best step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub far: Option<Far>,
+    /// How long calls took to be set up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set_up: Option<SetUp>,
+    /// Accounts that were registered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registered: Option<Registered>,
     /// How well sentences were heard that came over a bad way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quality: Option<Quality>,

@@ -8,7 +8,7 @@ use crate::stalls::Stalls;
 /// A column: its name and what stands in it; nothing where nothing was measured.
 type Column = (&'static str, fn(&RunRecord, &Sample) -> Option<String>);
 
-const COLUMNS: [Column; 42] = [
+const COLUMNS: [Column; 46] = [
     ("scenario", |run, _| text(&run.scenario.name)),
     ("server", |run, _| text(&run.server.name)),
     ("round", |run, _| Some(run.round.to_string())),
@@ -37,6 +37,18 @@ const COLUMNS: [Column; 42] = [
     ("delay_p90_us", |_, s| number(s.delay.map(|d| d.p90_us))),
     ("delay_p99_us", |_, s| number(s.delay.map(|d| d.p99_us))),
     ("delay_max_us", |_, s| number(s.delay.map(|d| d.max_us))),
+    ("far_received_packets", |_, s| {
+        Some(s.far?.received_packets.to_string())
+    }),
+    ("far_delivered_share", |_, s| {
+        number(s.far.map(|far| far.delivered_share))
+    }),
+    ("far_delay_p50_us", |_, s| {
+        number(s.far?.delay.map(|d| d.p50_us))
+    }),
+    ("far_delay_p99_us", |_, s| {
+        number(s.far?.delay.map(|d| d.p99_us))
+    }),
     ("send_late_p99_us", |_, s| {
         number(s.send_late.map(|d| d.p99_us))
     }),

@@ -99,6 +99,7 @@ fn run(name: &str, round: u32, participants: &[u32], most: f64) -> RunRecord {
             delay: Some(delay),
             calm: None,
             sound: None,
+            far: None,
             send_late: None,
             longest_gap_ms: Some(34.0),
         });
@@ -184,6 +185,9 @@ fn run(name: &str, round: u32, participants: &[u32], most: f64) -> RunRecord {
             leaving: None,
             held: None,
             sound: None,
+            far: None,
+            set_up: None,
+            registered: None,
             quality: None,
             recorded: None,
             longest_gap_frames: Some(1.02),

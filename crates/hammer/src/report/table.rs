@@ -94,8 +94,9 @@ const PER_CORE: &str = "per core";
 const DELIVERED: &str = "delivered";
 
 fn columns(section: &Section<'_>) -> Vec<Column> {
-    // In an audio room nothing that arrives is what a source sent: what is told is how late it is on the clock of 20 ms.
-    let is_mixed = section.scenario.name == "bridge";
+    // In an audio room, and in a call that is transcoded, nothing that arrives is what a source sent: what is told is how late it is on the clock of 20 ms.
+    let is_transcoded = section.scenario.options.contains_key("far-codec");
+    let is_mixed = section.scenario.name == "bridge" || is_transcoded;
     let delay = if is_mixed { "late" } else { "delay" };
     let mut columns = vec![
         most(PARTICIPANTS, count, |m| Some(m.participants.into())),
@@ -104,7 +105,11 @@ fn columns(section: &Section<'_>) -> Vec<Column> {
             let several = m.peer_connections > m.participants;
             several.then_some(m.peer_connections.into())
         }),
-        most(THROUGHPUT, bits_per_s, |m| Some(m.received_bps)),
+        most(THROUGHPUT, bits_per_s, |m| {
+            // Accounts get no media.
+            let has_media = m.received_bps > 0.0 || m.participants == 0;
+            has_media.then_some(m.received_bps)
+        }),
         of_bare(OF_CEILING, |m| m.ceiling_share),
     ];
     if let Some(peer) = section.peer() {
@@ -138,7 +143,8 @@ fn columns(section: &Section<'_>) -> Vec<Column> {
             }),
         },
         most(PER_CORE, bits_per_s, |m| {
-            Some(m.received_bps / m.server_cpu_cores?)
+            let bps = Some(m.received_bps).filter(|bps| *bps > 0.0)?;
+            Some(bps / m.server_cpu_cores?)
         }),
         most(
             "CPU/packet",
@@ -149,6 +155,16 @@ fn columns(section: &Section<'_>) -> Vec<Column> {
         most(&format!("{delay} p50"), time_us, |m| Some(m.delay?.p50_us)),
         most(&format!("{delay} p90"), time_us, |m| Some(m.delay?.p90_us)),
         most(&format!("{delay} p99"), time_us, |m| Some(m.delay?.p99_us)),
+        column("set-up p50", time_us, |s| Some(s.set_up?.server?.p50_us)),
+        column("set-up p99", time_us, |s| Some(s.set_up?.server?.p99_us)),
+        column("to far end", percent, |s| Some(s.far?.delivered_share)),
+        column("far p50", time_us, |s| Some(s.far?.delay?.p50_us)),
+        column("far p90", time_us, |s| Some(s.far?.delay?.p90_us)),
+        column("far p99", time_us, |s| Some(s.far?.delay?.p99_us)),
+        column("refreshes/s", digits, |s| {
+            Some(s.registered?.refreshes_per_s)
+        }),
+        column("CPU/refresh", time_us, |s| s.registered?.cpu_us_per_refresh),
         column("mouth to ear p50", time_us, |s| {
             Some(s.sound.as_ref()?.mouth_to_ear?.p50_us)
         }),

@@ -226,6 +226,7 @@ impl Options {
                 ("jitter", json!(self.quality.map(|_| self.jitter))),
             ]),
             hall: Some(Arc::clone(hall)),
+            far: None,
         }
     }
 }

@@ -18,7 +18,7 @@ const VOICES: usize = 16;
 const LISTENERS: usize = 4;
 
 /// From one participant to the next, what is said begins so many packets later.
-const STAGGER: usize = 37;
+pub(super) const STAGGER: usize = 37;
 
 /// What those send who do not talk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]

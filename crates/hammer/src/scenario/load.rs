@@ -13,6 +13,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::crowd::Manners;
 use super::hall::Hall;
 use super::{ScenarioError, Target, seconds};
+use crate::farend::FarEnd;
 use crate::source::{SourceConfig, VideoCodec};
 use crate::traffic::{AUDIO_PERIOD, Traffic};
 use crate::usage;
@@ -49,6 +50,8 @@ pub(super) struct Flow {
     pub(super) options: BTreeMap<String, Value>,
     /// The audio rooms that participants are in.
     pub(super) hall: Option<Arc<Hall>>,
+    /// Whom participants call.
+    pub(super) far: Option<Arc<FarEnd>>,
 }
 
 /// How many participants there are, how they come, how long they are measured.
@@ -230,6 +233,7 @@ impl Media {
                 ("align-sources", json!(self.align_sources)),
             ]),
             hall: None,
+            far: None,
         }
     }
 }

@@ -12,10 +12,13 @@ mod mountpoint;
 mod quality;
 mod recorder;
 pub mod recording;
+mod registering;
 pub mod room;
 mod run;
+pub mod sip;
 pub mod streaming;
 mod target;
+mod telephone;
 mod videoroom;
 
 use std::future::Future;

@@ -1,18 +1,19 @@
 //! Taking the figures: a sample each second, steps over the times of constant load, a summary.
 
 use std::future::Future;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::time::sleep_until;
 
 use super::ScenarioError;
+use super::crowd::CallSetUp;
 use super::crowd::Crowd;
-use super::hall::Hall;
+use super::load::Flow;
+use crate::farend::FarWindow;
 use crate::figures;
 use crate::progress::Progress;
 use crate::record::{
-    Calm, Criterion, DELIVERED_AT_LEAST, Delays, LOST_AT_MOST, Sample, Step, Summary, best,
+    Calm, Criterion, DELIVERED_AT_LEAST, Delays, LOST_AT_MOST, Sample, SetUp, Step, Summary, best,
 };
 use crate::speech;
 use crate::stalls::{Disturbance, Stalls};
@@ -49,8 +50,9 @@ pub(super) struct Recorder<'a> {
     in_time_us: f64,
     /// The server's memory before anybody came.
     empty_bytes: Option<u64>,
-    /// The audio rooms that participants are in.
-    hall: Option<Arc<Hall>>,
+    /// What participants do.
+    flow: &'a Flow,
+    set_ups: Vec<CallSetUp>,
 }
 
 /// What a step is made of.
@@ -64,6 +66,8 @@ struct Gathered {
     calm_us: Vec<f64>,
     /// What was heard in audio rooms.
     heard: Heard,
+    /// What came at the far end of calls.
+    far: FarWindow,
 }
 
 impl<'a> Recorder<'a> {
@@ -72,7 +76,7 @@ impl<'a> Recorder<'a> {
         sampler: Sampler,
         progress: &'a Progress,
         in_time: Duration,
-        hall: Option<Arc<Hall>>,
+        flow: &'a Flow,
     ) -> Self {
         let now = Instant::now();
         Self {
@@ -91,7 +95,8 @@ impl<'a> Recorder<'a> {
             last_disturbances: 0,
             warnings: Vec::new(),
             in_time_us: in_time.as_secs_f64() * 1e6,
-            hall,
+            flow,
+            set_ups: Vec::new(),
         }
     }
 
@@ -124,7 +129,9 @@ impl<'a> Recorder<'a> {
         let usage = self.sampler.sample()?;
         let now = Instant::now();
         let length_s = (now - std::mem::replace(&mut self.last, now)).as_secs_f64();
+        let mut far = self.flow.far.as_ref().map(|far| far.take_window());
         let mut joins = self.crowd.take_joins();
+        self.set_ups.append(&mut joins.set_ups);
         self.join_delays.extend_from_slice(&joins.delays_us);
         self.ended += joins.ended;
         let stalls = self.note_disturbances(usage.disturbances);
@@ -136,6 +143,10 @@ impl<'a> Recorder<'a> {
             open.delays_us.extend_from_slice(&delays);
             open.late_us.extend_from_slice(&window.late_us);
             open.heard.merge(std::mem::take(&mut window.heard));
+        }
+        let told = far.as_mut().map(FarWindow::told);
+        if let Some((open, far)) = self.open.as_mut().zip(far) {
+            open.far.merge(far);
         }
         let mut load = usage.load;
         load.thread_busy_share = window.busy_share;
@@ -159,6 +170,7 @@ impl<'a> Recorder<'a> {
             longest_gap_ms: (findings.packets > 0)
                 .then_some(window.longest_gap.as_secs_f64() * 1e3),
             delay: Delays::of(&mut delays),
+            far: told,
             send_late: Delays::of(&mut window.late_us),
             join_delay: Delays::of(&mut joins.delays_us),
             server: usage.server,
@@ -212,13 +224,30 @@ impl<'a> Recorder<'a> {
                 delay: Delays::of(&mut open.calm_us),
             });
         }
-        if let Some(hall) = &self.hall {
+        if let Some(hall) = &self.flow.hall {
             let sound = speech::findings(&hall.roster(), hall.layout.codec, &open.heard)?;
             self.warnings.extend(sound.doubts(step.participants));
             step.sound = Some(sound);
         }
         let lost = samples.iter().map(|sample| sample.lost_packets).sum();
         step.in_time = step.carried && in_time(lost, step.delay, self.in_time_us);
+        if self.flow.far.is_some() {
+            let missing = u64::try_from(open.far.missing).unwrap_or(0);
+            let far = open.far.told();
+            let arrived = Delays {
+                count: far.received_packets,
+                ..far.delay.unwrap_or_default()
+            };
+            step.in_time &= in_time(missing, Some(arrived), self.in_time_us);
+            step.far = Some(far);
+            let transcodes = self.flow.options.contains_key("far-codec");
+            if open.far.strange > 0 && !transcodes {
+                let strange = figures::count(open.far.strange as f64);
+                self.warnings.push(format!(
+                    "{strange} packets were changed on their way to the far end"
+                ));
+            }
+        }
         self.progress.step(&step);
         self.steps.push(step.clone());
         Ok(step)
@@ -274,6 +303,7 @@ impl<'a> Recorder<'a> {
         let mut summary = summary(&self.samples, &self.steps, self.empty_bytes);
         summary.joins = self.join_delays.len() as u64;
         summary.join_delay = Delays::of(&mut self.join_delays);
+        summary.set_up = set_up(&self.set_ups);
         summary.failed_joins = self.samples.iter().map(|s| u64::from(s.failed)).sum();
         if summary.failed_joins > 0 || self.ended > 0 {
             let last = self.crowd.last_failure().unwrap_or_default();
@@ -327,6 +357,7 @@ fn step(start_s: f64, samples: &[Sample]) -> Step {
         delay: None,
         calm: None,
         sound: None,
+        far: None,
         send_late: None,
         longest_gap_ms: samples
             .iter()
@@ -357,8 +388,21 @@ fn in_time(lost: u64, delay: Option<Delays>, allowed_us: f64) -> bool {
     })
 }
 
+/// None without calls.
+fn set_up(calls: &[CallSetUp]) -> Option<SetUp> {
+    let delays = |of: fn(&CallSetUp) -> Duration| {
+        let us = calls.iter().map(|call| of(call).as_secs_f64() * 1e6);
+        Delays::of(&mut us.collect::<Vec<_>>())
+    };
+    (!calls.is_empty()).then(|| SetUp {
+        server: delays(|call| call.asking + call.answering),
+        asking: delays(|call| call.asking),
+        answering: delays(|call| call.answering),
+    })
+}
+
 /// The mean over time; none if a sample has none.
-fn cpu_cores(samples: &[Sample], of: impl Fn(&Sample) -> Option<f64>) -> Option<f64> {
+pub(super) fn cpu_cores(samples: &[Sample], of: impl Fn(&Sample) -> Option<f64>) -> Option<f64> {
     let length: f64 = samples.iter().map(|s| s.length_s).sum();
     let used = samples.iter().map(|s| Some(of(s)? * s.length_s));
     let used: Option<f64> = used.sum();
@@ -397,6 +441,7 @@ fn summary(samples: &[Sample], steps: &[Step], empty_bytes: Option<u64>) -> Summ
         delay: best.and_then(|step| step.delay),
         calm: best.and_then(|step| step.calm),
         sound: best.or(most).and_then(|step| step.sound.clone()),
+        far: best.or(most).and_then(|step| step.far),
         longest_gap_ms: samples
             .iter()
             .filter_map(|s| s.longest_gap_ms)

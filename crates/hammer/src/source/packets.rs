@@ -1,5 +1,6 @@
 //! The RTP packets of one source.
 
+use portunus_dsp::AudioCodec;
 use portunus_rtp::header::{Fields, write_header};
 use portunus_rtp::{Pt, Ssrc};
 
@@ -22,6 +23,7 @@ const LOWER_SHARES: [u64; LOWER.len()] = [4, 12];
 pub struct Packets {
     traffic: Traffic,
     codec: VideoCodec,
+    audio_codec: AudioCodec,
     temporal_layers: u8,
     /// Frames between two keyframes.
     keyframe_period: u64,
@@ -63,6 +65,7 @@ impl Packets {
         let frames = config.keyframes.as_secs_f64() * f64::from(traffic.fps);
         Self {
             codec: config.codec,
+            audio_codec: config.audio_codec,
             temporal_layers: config.temporal_layers,
             keyframe_period: (frames.round() as u64).max(1),
             keyframe_wanted: false,
@@ -144,14 +147,10 @@ impl Packets {
     pub fn audio(&mut self, mut send: impl FnMut(&Made, &mut [u8])) {
         let size = self.traffic.audio_packet_bytes();
         let stream = &mut self.audio;
-        stream.packet(
-            &mut self.buffer,
-            size,
-            false,
-            payload::write_opus,
-            &mut send,
-        );
-        let ticks = (AUDIO_PERIOD.as_millis() as u32) * 48;
+        let codec = self.audio_codec;
+        let write = |payload: &mut [u8]| payload::write_audio(codec, payload);
+        stream.packet(&mut self.buffer, size, false, write, &mut send);
+        let ticks = (AUDIO_PERIOD.as_millis() as u32) * (codec.clock_rate() / 1_000);
         stream.timestamp = stream.timestamp.wrapping_add(ticks);
     }
 }

@@ -1,5 +1,7 @@
 //! Payload beginnings that servers recognise: descriptors, starts of frames, keyframes.
 
+use portunus_dsp::AudioCodec;
+
 use super::VideoCodec;
 
 /// A packet's place in its frame.
@@ -43,9 +45,11 @@ pub(super) fn write_video(codec: VideoCodec, place: Place, payload: &mut [u8]) {
     }
 }
 
-/// Writes the beginning of an Opus payload: 20 ms of CELT, full band, one frame.
-pub(super) fn write_opus(payload: &mut [u8]) {
-    put(payload, 0, &[0xF8]);
+/// Writes the beginning of an audio payload: of Opus 20 ms of CELT, full band, one frame. Others have none.
+pub(super) fn write_audio(codec: AudioCodec, payload: &mut [u8]) {
+    if codec == AudioCodec::Opus {
+        put(payload, 0, &[0xF8]);
+    }
 }
 
 /// RFC 7741: a descriptor with a picture id of 15 bits and the temporal layer if there are several, then
@@ -158,7 +162,7 @@ mod tests {
             let mut payload = vec![0; len];
             write_video(VideoCodec::Vp8, place, &mut payload);
             write_video(VideoCodec::H264, place, &mut payload);
-            write_opus(&mut payload);
+            write_audio(AudioCodec::Opus, &mut payload);
         }
     }
 }

@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
+use portunus_dsp::AudioCodec;
 use portunus_udp::{DATAGRAM_BYTES, SendBatch, run_first};
 
 use super::pace::{Due, Lateness, Spacing};
@@ -25,6 +26,8 @@ pub struct SourceConfig {
     pub traffic: Traffic,
     /// What the video looks like.
     pub codec: VideoCodec,
+    /// What the audio looks like.
+    pub audio_codec: AudioCodec,
     /// Time between two keyframes.
     pub keyframes: Duration,
     /// All sources send their frames at the same moments; else these are spread over the time of a frame.
@@ -43,6 +46,7 @@ impl SourceConfig {
         Self {
             traffic,
             codec: VideoCodec::default(),
+            audio_codec: AudioCodec::Opus,
             keyframes: Duration::from_secs(2),
             aligned: false,
             gso: false,

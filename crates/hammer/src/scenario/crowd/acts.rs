@@ -15,6 +15,7 @@ use crate::client::{Broadcast, Connection, Handle, Session};
 use crate::scenario::audiobridge::{self, AUDIOBRIDGE};
 use crate::scenario::hall::{Hall, Place};
 use crate::scenario::mountpoint::STREAMING;
+use crate::scenario::telephone::Line;
 use crate::scenario::videoroom::{self, Room, VIDEOROOM};
 use crate::source::{Sent, SourceConfig, spread};
 use crate::viewer::{NewPeer, Offered, PUBLISHERS, PeerId, PrepareError, Prepared};
@@ -45,6 +46,8 @@ pub(in crate::scenario) enum Act {
     Confer(Arc<Conference>),
     /// Takes a place in an audio room.
     Meet(Arc<Hall>),
+    /// Registers at the far end and calls it.
+    Call(Arc<Line>),
 }
 
 /// How many PeerConnections one who watches several feeds has.
@@ -145,6 +148,13 @@ impl Shared {
                 let mut endpoint = Endpoint::new(connection).await?;
                 let place = member.place.insert(hall.take_place());
                 let outcome = self.meet(&endpoint.session, hall, place).await;
+                let outcome = outcome.map(|peer| endpoint.add(peer));
+                member.endpoints.push(endpoint);
+                outcome
+            }
+            Act::Call(line) => {
+                let mut endpoint = Endpoint::new(connection).await?;
+                let outcome = self.call(&endpoint.session, line).await;
                 let outcome = outcome.map(|peer| endpoint.add(peer));
                 member.endpoints.push(endpoint);
                 outcome
@@ -422,7 +432,7 @@ impl Shared {
     }
 
     /// The address of the participant that will have this id, if it has no socket of its own.
-    fn address(&self, id: PeerId) -> Option<SocketAddr> {
+    pub(super) fn address(&self, id: PeerId) -> Option<SocketAddr> {
         let reads_all = self.may_check(id) || self.factory.transport_feedback();
         self.load.address(id, reads_all)
     }
@@ -432,7 +442,7 @@ impl Shared {
     }
 
     /// Hands one who watches to the load threads; the channel tells of its first packet or its end.
-    fn run(&self, id: PeerId, prepared: Prepared, seat: Seat) -> Arrival {
+    pub(super) fn run(&self, id: PeerId, prepared: Prepared, seat: Seat) -> Arrival {
         let (sender, arrival) = oneshot::channel();
         self.state().arriving.insert(id, sender);
         let counts = seat.limit_bps.is_some() || seat.hearing.is_some();
@@ -476,7 +486,7 @@ impl Shared {
     }
 
     /// Waits for the first packet, and hands on the candidates that come in the meantime.
-    async fn wait(
+    pub(super) async fn wait(
         &self,
         id: PeerId,
         mut arrival: Arrival,
@@ -513,7 +523,11 @@ impl Shared {
     }
 
     /// The PeerConnection, or its end if it came to nothing.
-    fn kept(&self, id: PeerId, outcome: Result<(), JoinError>) -> Result<PeerId, JoinError> {
+    pub(super) fn kept(
+        &self,
+        id: PeerId,
+        outcome: Result<(), JoinError>,
+    ) -> Result<PeerId, JoinError> {
         if outcome.is_err() {
             let mut state = self.state();
             state.arriving.remove(&id);

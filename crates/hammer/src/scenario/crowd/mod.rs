@@ -1,6 +1,7 @@
 //! The participants of a run: how they join and leave.
 
 mod acts;
+mod calling;
 mod member;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -12,9 +13,10 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 
 pub(super) use acts::{Act, Audience, Conference, Feed, Form};
+pub(super) use calling::CallSetUp;
 pub(super) use member::Member;
 
 use crate::client::{Broadcast, ClientError, Connection, Trust};
@@ -24,7 +26,7 @@ use crate::viewer::{
 };
 
 /// How long a participant may take until its first packet.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The participants. Clones share them.
 #[derive(Debug, Clone)]
@@ -54,6 +56,17 @@ pub(super) struct Pace {
     pub(super) at_most: Option<Duration>,
 }
 
+impl Pace {
+    /// Ticks when the next one may begin; none if there is nothing to wait for.
+    pub(super) fn clock(&self) -> Option<Interval> {
+        (self.per_s > 0.0).then(|| {
+            let mut clock = interval(Duration::from_secs_f64(1.0 / self.per_s));
+            clock.set_missed_tick_behavior(MissedTickBehavior::Burst);
+            clock
+        })
+    }
+}
+
 /// What has been counted since the last time.
 #[derive(Debug, Default)]
 pub(super) struct Joins {
@@ -62,6 +75,8 @@ pub(super) struct Joins {
     pub(super) failed: u32,
     /// Participants that the server or the network ended.
     pub(super) ended: u32,
+    /// How calls were set up.
+    pub(super) set_ups: Vec<CallSetUp>,
 }
 
 #[derive(Debug)]
@@ -141,6 +156,9 @@ pub enum JoinError {
     /// Nothing came.
     #[error("no media in {} s", PATIENCE.as_secs())]
     NoMedia,
+    /// The server hung up.
+    #[error("the call ended: {0}")]
+    HungUp(String),
     /// ICE or DTLS came to nothing.
     #[error("no connection in {} s", PATIENCE.as_secs())]
     NotConnected,
@@ -205,11 +223,7 @@ impl Crowd {
     /// Lets `count` more join, taking turns at `acts`; returns when each has media or has failed.
     pub(super) async fn join(&self, acts: &Arc<[Act]>, count: usize, pace: Pace) {
         let mut under_way = JoinSet::new();
-        let mut clock = (pace.per_s > 0.0).then(|| {
-            let mut clock = interval(Duration::from_secs_f64(1.0 / pace.per_s));
-            clock.set_missed_tick_behavior(MissedTickBehavior::Burst);
-            clock
-        });
+        let mut clock = pace.clock();
         let start = Instant::now();
         for _ in 0..count {
             if pace.at_most.is_some_and(|most| start.elapsed() > most) {

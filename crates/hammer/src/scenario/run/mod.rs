@@ -3,7 +3,7 @@
 mod search;
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use tokio::time::{interval, sleep};
 
@@ -16,8 +16,10 @@ use super::target::Facts;
 use crate::figures;
 use crate::progress::Progress;
 use crate::record::{
-    Carried, Criterion, Held, Leaving, Report, RunRecord, Sample, Scenario, Server, Step, best,
+    Carried, Criterion, Held, Leaving, Report, RunRecord, Sample, Scenario, Server, Step, Summary,
+    best,
 };
+use crate::source::wall_clock;
 use crate::usage::{self, Sampler};
 
 /// How long joins are started for a step of a ramp: a server that needs longer for so many is
@@ -43,9 +45,7 @@ pub(super) async fn run(
     acts: Acts,
     progress: &Progress,
 ) -> Result<RunRecord, ScenarioError> {
-    let started = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
+    let started = wall_clock();
     let cores = sampler.server_cores().to_vec();
     let mut run = Run {
         options,
@@ -57,7 +57,7 @@ pub(super) async fn run(
             sampler,
             progress,
             options.in_time(flow),
-            flow.hall.clone(),
+            flow,
         ),
         crowd: crowd.clone(),
         joining: None,
@@ -87,11 +87,24 @@ pub(super) async fn run(
     let looked_for = options.at_all || options.ramp.is_none() && most(Criterion::InTime).is_none();
     let at_all = most(Criterion::AtAll).filter(|_| looked_for);
     summary.at_all = at_all.map(Carried::of);
+    let mut record = record(options, flow, facts, started);
+    record.server.cores = cores;
+    record.server.srtp_profile = crowd.profile().map(|profile| profile.name().to_owned());
+    Ok(RunRecord {
+        samples,
+        steps,
+        summary,
+        ..record
+    })
+}
+
+/// The record of a run that started at that time since 1970, without any figures.
+pub(super) fn record(options: &Options, flow: &Flow, facts: Facts, started: Duration) -> RunRecord {
     let mut named = options.by_name();
     named.extend(flow.options.clone());
     let target = &options.target;
     let server = target.name.clone().or(facts.name);
-    Ok(RunRecord {
+    RunRecord {
         scenario: Scenario {
             name: flow.name.to_owned(),
             options: named,
@@ -100,10 +113,7 @@ pub(super) async fn run(
             name: server.unwrap_or_else(|| "server".to_owned()),
             version: facts.version,
             url: Some(target.janus.clone()),
-            command: None,
-            cores,
-            srtp_profile: crowd.profile().map(|profile| profile.name().to_owned()),
-            webhook: None,
+            ..Server::default()
         },
         version: env!("CARGO_PKG_VERSION").to_owned(),
         machine: usage::machine(),
@@ -111,10 +121,10 @@ pub(super) async fn run(
         round: 1,
         ceiling: None,
         lateness: Vec::new(),
-        samples,
-        steps,
-        summary,
-    })
+        samples: Vec::new(),
+        steps: Vec::new(),
+        summary: Summary::default(),
+    }
 }
 
 /// Writes the record to the file that the options name, if they do.

@@ -1,0 +1,205 @@
+//! What servers call: a SIP registrar and telephone that answers at once and sends back what it hears.
+//!
+//! All calls share one port for SIP and a pair for RTP. Who sends gets the answer: a server has a port of its own for each call.
+
+mod answer;
+mod echo;
+mod phone;
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use portunus_sdp::CodecName;
+use portunus_udp::{Socket, ask_receive_buffer, enable_timestamps, run_first};
+
+use echo::Echo;
+pub(crate) use echo::FarWindow;
+pub(crate) use phone::PASSWORD;
+use phone::Phone;
+
+/// Tries to find two ports for RTP and RTCP, one after the other.
+const TRIES: u32 = 1_000;
+/// Asked of the kernel for what comes from all calls.
+const BUFFER_BYTES: usize = 64 << 20;
+/// RTP is looked for so often: what has come meanwhile is taken at once.
+const PASS: Duration = Duration::from_micros(500);
+/// SIP is waited for so long before answers without an ACK are sent again.
+const TICK: Duration = Duration::from_millis(100);
+/// The longest SIP message.
+const MAX_MESSAGE: usize = 65_536;
+
+/// How it answers.
+#[derive(Debug, Clone)]
+pub(crate) struct FarConfig {
+    /// Its address.
+    pub(crate) local: IpAddr,
+    /// The codec that it takes of those that are offered.
+    pub(crate) codec: CodecName,
+    /// Registrations are granted for no longer than this.
+    pub(crate) expires: Duration,
+    /// An answer to a digest challenge serves for so long.
+    pub(crate) nonce: Duration,
+}
+
+/// It answers until this is dropped.
+#[derive(Debug)]
+pub(crate) struct FarEnd {
+    sip: SocketAddr,
+    book: Arc<Mutex<Book>>,
+    window: Arc<Mutex<FarWindow>>,
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// What has come by SIP.
+#[derive(Debug, Default)]
+pub(crate) struct Book {
+    /// Calls that have been answered, by their Call-IDs.
+    calls: HashMap<String, Answered>,
+    /// Since the last time.
+    counts: SipCounts,
+}
+
+/// When a call came, and when the answer left.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Answered {
+    pub(crate) came: Instant,
+    pub(crate) left: Instant,
+}
+
+/// Requests since the last time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct SipCounts {
+    /// REGISTERs that were granted.
+    pub(crate) granted: u64,
+    /// REGISTERs that were asked for a digest.
+    pub(crate) challenged: u64,
+    /// Requests that came again.
+    pub(crate) repeated: u64,
+}
+
+impl FarEnd {
+    /// Starts to answer.
+    pub(crate) fn start(config: &FarConfig) -> io::Result<Self> {
+        let sip = UdpSocket::bind((config.local, 0))?;
+        ask_receive_buffer(&sip, BUFFER_BYTES);
+        sip.set_read_timeout(Some(TICK))?;
+        let (rtp, rtcp) = pair(config.local)?;
+        for socket in [&rtp, &rtcp] {
+            ask_receive_buffer(socket, BUFFER_BYTES);
+        }
+        enable_timestamps(&rtp);
+        let mut this = Self {
+            sip: sip.local_addr()?,
+            book: Arc::default(),
+            window: Arc::default(),
+            stop: Arc::default(),
+            threads: Vec::new(),
+        };
+        let phone = Phone::new(config, this.sip, rtp.local().port());
+        let (book, stop) = (Arc::clone(&this.book), Arc::clone(&this.stop));
+        this.spawn("far-sip", move || converse(&sip, phone, &book, &stop))?;
+        let (window, stop) = (Arc::clone(&this.window), Arc::clone(&this.stop));
+        this.spawn("far-rtp", move || send_back(&rtp, &rtcp, &window, &stop))?;
+        Ok(this)
+    }
+
+    /// Where SIP is taken.
+    pub(crate) fn sip(&self) -> SocketAddr {
+        self.sip
+    }
+
+    /// What is known of the call with this Call-ID; it is forgotten then.
+    pub(crate) fn take_call(&self, call_id: &str) -> Option<Answered> {
+        lock(&self.book).calls.remove(call_id)
+    }
+
+    /// Requests since the last call.
+    pub(crate) fn take_counts(&self) -> SipCounts {
+        std::mem::take(&mut lock(&self.book).counts)
+    }
+
+    /// RTP since the last call.
+    pub(crate) fn take_window(&self) -> FarWindow {
+        std::mem::take(&mut lock(&self.window))
+    }
+
+    fn spawn(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(move || {
+            // Without the right, others of this core go first, and delays are longer.
+            let _ = run_first(1);
+            work();
+        });
+        self.threads.push(thread?);
+        Ok(())
+    }
+}
+
+impl Drop for FarEnd {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Two ports, the first of them even.
+fn pair(local: IpAddr) -> io::Result<(Socket, Socket)> {
+    let mut last = io::Error::from(io::ErrorKind::AddrInUse);
+    for _ in 0..TRIES {
+        let rtp = Socket::bind((local, 0).into())?;
+        let port = rtp.local().port();
+        if !port.is_multiple_of(2) {
+            continue;
+        }
+        match Socket::bind((local, port + 1).into()) {
+            Ok(rtcp) => return Ok((rtp, rtcp)),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// Answers SIP.
+fn converse(socket: &UdpSocket, mut phone: Phone, book: &Mutex<Book>, stop: &AtomicBool) {
+    let mut buffer = vec![0; MAX_MESSAGE];
+    let mut answers = Vec::new();
+    while !stop.load(Ordering::Relaxed) {
+        // An error is the end of the tick, or what an earlier answer met.
+        let came = socket.recv_from(&mut buffer);
+        let now = Instant::now();
+        if let Ok((length, from)) = came {
+            let bytes = buffer.get(..length).unwrap_or_default();
+            phone.take(now, from, bytes, &mut lock(book), &mut answers);
+        }
+        phone.handle_timeout(now, &mut answers);
+        for (to, bytes) in answers.drain(..) {
+            // What is lost is asked for again.
+            let _ = socket.send_to(&bytes, to);
+        }
+    }
+}
+
+/// Sends back RTP.
+fn send_back(rtp: &Socket, rtcp: &Socket, window: &Mutex<FarWindow>, stop: &AtomicBool) {
+    let mut echo = Echo::default();
+    while !stop.load(Ordering::Relaxed) {
+        let start = Instant::now();
+        echo.pass(rtp, rtcp, window);
+        let next = start + PASS;
+        let now = Instant::now();
+        if now < next {
+            thread::sleep(next - now);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
