@@ -46,11 +46,7 @@ fn fill(bytes: &mut [u8]) {
     bytes.fill(9);
 }
 
-fn offered(
-    plain: &mut PlainSession,
-    browser: &Description,
-    srtp: Option<SrtpPolicy>,
-) -> String {
+fn offered(plain: &mut PlainSession, browser: &Description, srtp: Option<SrtpPolicy>) -> String {
     plain.offer(browser, &local(), srtp, &mut fill).unwrap()
 }
 
