@@ -91,7 +91,7 @@ for (const codec of ['PCMU', 'G722', 'opus'] as const) {
   });
 }
 
-for (const video of ['VP8'] as const) {
+for (const video of ['H264', 'VP8'] as const) {
   test(`a page and a phone see each other in ${video}, called and calling`, async ({ context, kamailio }) => {
     const [ann, bare] = [newUser('ann'), newUser('bare')];
     const phone = await Baresip.start(kamailio, { user: bare, tone: 'ben', video });

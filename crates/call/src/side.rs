@@ -2,9 +2,9 @@
 
 use portunus_core::audio::{AudioCodec, AudioError, TranscodedSide, Transcoder};
 use portunus_core::media::{RouteId, RouteOptions, SourceRef, TrackRef};
-use portunus_core::sdp::Kind;
 use portunus_core::sdp::negotiated::Codec;
 use portunus_core::sdp::plain::{LocalPorts, PlainCodec, PlainMedia, SdesKey, Suite, Transcoding};
+use portunus_core::sdp::{CodecSpec, Kind};
 use portunus_core::{ExtensionMap, Handle, Mid};
 use portunus_leg::{
     KeyframeAsking, Leg, LegGates, LegPayload, LegRemote, LegRtcp, LegSrtp, Profile, SrtpKey,
@@ -186,6 +186,13 @@ pub(crate) fn remote(agreed: &PlainMedia, latching: bool) -> LegRemote {
         codec: codec.codec,
         clock_rate: codec.spec.clock_rate,
     };
+    let unanswered = |spec: &CodecSpec| {
+        Some(LegPayload {
+            pt: spec.pt,
+            codec: spec.codec()?,
+            clock_rate: spec.clock_rate,
+        })
+    };
     let mut extensions = ExtensionMap::default();
     for extmap in &agreed.extensions {
         if let Some(kind) = extmap.kind() {
@@ -202,6 +209,7 @@ pub(crate) fn remote(agreed: &PlainMedia, latching: bool) -> LegRemote {
         incoming: codecs
             .iter()
             .map(|codec| payload(codec, codec.recv))
+            .chain(agreed.unanswered.iter().filter_map(unanswered))
             .collect(),
         outgoing: codecs
             .iter()

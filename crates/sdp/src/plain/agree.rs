@@ -32,6 +32,9 @@ pub struct PlainMedia {
     pub codecs: Vec<PlainCodec>,
     /// Telephone events, the ones with the clock of the first codec first.
     pub events: Vec<PlainCodec>,
+    /// Codecs that this side has offered with other formats, too, which the far end's answer leaves out: it may send these numbers all the
+    /// same, as baresip does with H.264.
+    pub unanswered: Vec<CodecSpec>,
     /// The two sides have no codec in common: audio is to be transcoded.
     pub transcoding: Option<Transcoding>,
     /// Header extensions that both sides know, with their numbers towards the far end.
@@ -99,6 +102,15 @@ pub(super) fn matched<'a>(
         }
     }
     pairs
+}
+
+/// Those of `ours` that are the same as one of `taken` but for their format, and are not among them.
+pub(super) fn unanswered(ours: &[CodecSpec], taken: &[PlainCodec]) -> Vec<CodecSpec> {
+    let is_left_out = |our: &&CodecSpec| {
+        let is_known = taken.iter().any(|codec| is_same(&codec.spec, our));
+        is_known && taken.iter().all(|codec| codec.recv != our.pt)
+    };
+    ours.iter().filter(is_left_out).cloned().collect()
 }
 
 /// One of each codec: the first, and of telephone events those with the clock of the first codec.

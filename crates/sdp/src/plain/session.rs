@@ -495,6 +495,10 @@ impl PlainSession {
                 false => far.rtcp,
             },
             rtcp_mux,
+            unanswered: match is_offerer {
+                true => agree::unanswered(ours.codecs, &codecs),
+                false => Vec::new(),
+            },
             codecs,
             events,
             transcoding,

@@ -328,7 +328,7 @@ fn a_browser_is_answered_with_the_format_of_h264_that_it_has_offered() {
     let video = &browser.media[1];
     let formats: Vec<_> = video.codecs.iter().filter(of_video).collect();
     assert!(formats.len() > 1, "{video:?}");
-    for own in formats {
+    for own in &formats {
         for (said, level) in [
             ("", None),
             (
@@ -359,6 +359,11 @@ fn a_browser_is_answered_with_the_format_of_h264_that_it_has_offered() {
                 (&told.0, told.1.as_str()),
                 (&own.0, level.unwrap_or(&own.1))
             );
+            // It may send the other formats all the same.
+            let video = plain.agreed_on(Kind::Video).unwrap();
+            let others = video.unanswered.iter().filter(of_video).count();
+            assert_eq!(others + 1, formats.len());
+            assert_eq!(video.unanswered.len(), others);
             let passes = answered.parameter("max-mbps") == Some("40500");
             assert_eq!(passes, level.is_some());
         }
