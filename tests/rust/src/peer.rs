@@ -50,6 +50,8 @@ pub struct Peer {
     pub events: Vec<TransportEvent>,
     /// What sender reports have said, with the index of the m-line.
     pub clocks: Vec<(usize, SenderClock)>,
+    /// The packets that were asked for again: index of the m-line, and number.
+    pub asked: Vec<(usize, u64)>,
 }
 
 /// An RTP packet that has come.
@@ -136,6 +138,7 @@ impl Peer {
             packets: Vec::new(),
             events: Vec::new(),
             clocks: Vec::new(),
+            asked: Vec::new(),
         }
     }
 
@@ -247,6 +250,18 @@ impl Peer {
     /// Leaves out the numbers of so many packets on m-line `media`, as if they were lost.
     pub fn skip(&mut self, media: usize, packets: u64) {
         self.sent[media] += packets;
+    }
+
+    /// Sends the packet with this number on m-line `media`, whatever was sent since.
+    pub async fn send_late(&mut self, media: usize, seq: u64, timestamp: u32, payload: &[u8]) {
+        let ssrc = self.negotiated().media[media].local_ssrc;
+        self.send_numbered(media, (ssrc, seq), timestamp, &[], payload)
+            .await;
+    }
+
+    /// The number of the next packet on m-line `media`.
+    pub fn next_number(&self, media: usize) -> u64 {
+        self.sent[media]
     }
 
     /// As [`Peer::send_with`], of the encoding that is called `rid`.
@@ -376,8 +391,10 @@ impl Peer {
                 .await;
         }
         while let Some(feedback) = self.connection.poll_feedback() {
-            if let Feedback::SenderReport { media, clock, .. } = feedback {
-                self.clocks.push((media, clock));
+            match feedback {
+                Feedback::SenderReport { media, clock, .. } => self.clocks.push((media, clock)),
+                Feedback::Nack { media, seq } => self.asked.push((media, seq.0)),
+                _ => {}
             }
         }
         while let Some(event) = self.connection.transport.poll_event() {

@@ -8,6 +8,7 @@
     clippy::panic
 )]
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -348,5 +349,91 @@ async fn an_echo_is_one_file_that_plays() {
         }
         let difference = duration.abs_diff(LENGTH);
         assert!(difference < Duration::from_millis(400), "{duration:?}");
+    }
+}
+
+/// What the packets of a file of Opus carry, in its order: the numbers that [`numbered`] gives, none of what was filled.
+fn numbers(path: &Path) -> Vec<u32> {
+    let options = OpenOptions {
+        looping: false,
+        ..OpenOptions::default()
+    };
+    let mut file = MediaFile::open(path, &options).unwrap();
+    let mut numbers = Vec::new();
+    while let Some(packet) = file.next() {
+        let packet = packet.unwrap();
+        let header = Header::parse(packet.bytes).unwrap();
+        let number = header.payload(packet.bytes).get(1..5);
+        numbers.extend(number.map(|it| u32::from_be_bytes(it.try_into().unwrap())));
+    }
+    numbers
+}
+
+/// 20 ms of Opus that have a number in them.
+fn numbered(number: u32) -> Vec<u8> {
+    let mut payload = vec![0xfc];
+    payload.extend(number.to_be_bytes());
+    payload.extend([0; 40]);
+    payload
+}
+
+#[tokio::test]
+async fn lost_sound_is_asked_for_again_and_is_in_the_file_in_its_place() {
+    const PACKETS: u32 = 75;
+    for format in ["webm", "opus"] {
+        let (folder, recorder) = recorder();
+        let server = Server::recording(1, recorder.clone(), Arc::new(EchoTest));
+        let mut caller = server.attach("janus.plugin.echotest").await;
+        let mut peer = Peer::offering().await;
+        let mut sound = MediaOffer::new(Kind::Audio, Direction::SendOnly);
+        sound.add_codec(CodecName::Opus, None, None);
+        let mut description = Description::offer(OfferOptions {
+            media: vec![sound],
+            ..Default::default()
+        });
+        // As applications have browsers offer it.
+        let codec = &mut description.media[0].codecs[0];
+        codec.feedback.push("nack".to_owned());
+        let offer = peer.offer(description);
+        let body = json!({ "record": true, "filename": "lossy", "record_format": format });
+        caller.message(body, Some(("offer", &offer))).await;
+        let answered = caller.until("/jsep/type", "answer").await;
+        peer.accept(answered["jsep"]["sdp"].as_str().unwrap());
+        peer.connect().await;
+        caller.until("/janus", "webrtcup").await;
+
+        // Every fifth is lost on the way, and two at a time now and then.
+        let is_lost = |number: u32| number % 5 == 3 || number % 25 == 4;
+        let first = peer.next_number(0);
+        let begun = Instant::now();
+        let due = |number: u32| begun + Duration::from_millis(20) * number;
+        let mut expected: BTreeSet<u32> = (0..PACKETS).filter(|it| !is_lost(*it)).collect();
+        // What is still missing at the end is asked for then.
+        for number in 0..PACKETS + 10 {
+            match is_lost(number) {
+                _ if number >= PACKETS => {}
+                true => peer.skip(0, 1),
+                false => peer.send(0, number * 960, &numbered(number)).await,
+            }
+            let left = due(number + 1).saturating_duration_since(Instant::now());
+            peer.run_for(left).await;
+            for (_, seq) in std::mem::take(&mut peer.asked) {
+                let number = u32::try_from(seq - first).unwrap();
+                assert!(is_lost(number), "{number} was there");
+                peer.send_late(0, seq, number * 960, &numbered(number))
+                    .await;
+                // It is waited for for a second.
+                if Instant::now() < due(number) + Duration::from_millis(500) {
+                    expected.insert(number);
+                }
+            }
+        }
+        assert!(expected.iter().any(|number| is_lost(*number)));
+        caller.message(json!({ "record": false }), None).await;
+        recorder.finished().await;
+        let found = numbers(&folder.path().join(format!("lossy.{format}")));
+        assert!(found.is_sorted(), "{format}: {found:?}");
+        let found = BTreeSet::from_iter(found);
+        assert!(expected.is_subset(&found), "{format}: {found:?}");
     }
 }

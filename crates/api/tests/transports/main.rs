@@ -9,6 +9,7 @@
 
 mod admin;
 mod events;
+mod files;
 mod http;
 mod polling;
 mod secure;
