@@ -233,7 +233,7 @@ impl Samples<'_> {
 
 impl Registered {
     /// In one line.
-    fn to_text(&self, cores: Option<f64>) -> String {
+    fn to_text(self, cores: Option<f64>) -> String {
         let Self {
             accounts,
             granted_s,
@@ -242,14 +242,14 @@ impl Registered {
             cpu_us_per_refresh,
         } = self;
         let (accounts, refreshes) = (
-            figures::count(f64::from(*accounts)),
-            figures::digits(*refreshes_per_s),
+            figures::count(f64::from(accounts)),
+            figures::digits(refreshes_per_s),
         );
-        let challenges = figures::digits(*challenges_per_s);
+        let challenges = figures::digits(challenges_per_s);
         let mut text = format!(
             "{accounts} accounts registered for {granted_s} s: {refreshes} refreshes and {challenges} challenges a second"
         );
-        if let Some((cores, us)) = cores.zip(*cpu_us_per_refresh) {
+        if let Some((cores, us)) = cores.zip(cpu_us_per_refresh) {
             let (cores, each) = (figures::percent(cores), figures::time_us(us));
             text += &format!(", {cores} of a core, {each} for each");
         }
