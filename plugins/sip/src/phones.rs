@@ -37,6 +37,8 @@ pub(crate) struct Phones {
     pub(crate) media_keys: HashMap<MediaKey, CallId>,
     /// The pages that helpers name by these numbers.
     masters: HashMap<u32, PageId>,
+    /// The helpers of pages that have some.
+    helpers: HashMap<PageId, Vec<PageId>>,
     /// MESSAGEs that were sent: by whom, and their Call-IDs.
     pub(crate) messages: HashMap<RequestId, (PageId, Option<String>)>,
     pub(crate) subscriptions: HashMap<SubscriptionId, Subscription>,
@@ -76,6 +78,7 @@ impl Phones {
             calls: HashMap::new(),
             media_keys: HashMap::new(),
             masters: HashMap::new(),
+            helpers: HashMap::new(),
             messages: HashMap::new(),
             subscriptions: HashMap::new(),
             leaving: Vec::new(),
@@ -114,7 +117,33 @@ impl Phones {
     pub(crate) fn forget_page(&mut self, id: PageId) -> Option<Page> {
         let page = self.pages.remove(&id)?;
         self.masters.remove(&page.master_id);
+        self.end_help(id, page.role);
         Some(page)
+    }
+
+    /// From now on a page is this.
+    pub(crate) fn set_role(&mut self, id: PageId, role: Role) {
+        let Some(page) = self.page_mut(id) else {
+            return;
+        };
+        let before = std::mem::replace(&mut page.role, role);
+        self.end_help(id, before);
+        if let Role::Helper(master) = role {
+            self.helpers.entry(master).or_default().push(id);
+        }
+    }
+
+    /// A page is no longer what it was.
+    fn end_help(&mut self, id: PageId, role: Role) {
+        let Role::Helper(master) = role else {
+            return;
+        };
+        if let Some(helpers) = self.helpers.get_mut(&master) {
+            helpers.retain(|helper| *helper != id);
+            if helpers.is_empty() {
+                self.helpers.remove(&master);
+            }
+        }
     }
 
     /// The page that has this number as a master.
@@ -148,19 +177,16 @@ impl Phones {
 
     /// The helpers of a page, oldest first.
     pub(crate) fn helpers(&self, master: PageId) -> Vec<PageId> {
-        let pages = self.pages.iter();
-        let mut helpers: Vec<PageId> = pages
-            .filter(|(_, page)| page.role == Role::Helper(master))
-            .map(|(id, _)| *id)
-            .collect();
+        let mut helpers = self.helpers.get(&master).cloned().unwrap_or_default();
         helpers.sort_unstable();
         helpers
     }
 
     /// All pages of an account with their helpers, oldest first.
     pub(crate) fn pages_of(&self, account: AccountId) -> Vec<PageId> {
-        let is_of = |id: &&PageId| self.account_of(**id).map(|it| it.id) == Some(account);
-        let mut pages: Vec<PageId> = self.pages.keys().filter(is_of).copied().collect();
+        let mut pages = self.masters_of(account);
+        let helpers: Vec<PageId> = pages.iter().flat_map(|id| self.helpers(*id)).collect();
+        pages.extend(helpers);
         pages.sort_unstable();
         pages
     }

@@ -63,10 +63,10 @@ impl Phones {
         }
         let (prefixes, user) = (page.prefixes.clone(), account.spec.user.clone());
         self.leave_account(me);
+        self.set_role(me, Role::Helper(master));
         let Some(page) = self.page_mut(me) else {
             return Ok(());
         };
-        page.role = Role::Helper(master);
         page.registration = RegistrationStatus::Disabled;
         page.prefixes = prefixes;
         page.prefixes.add(&request.prefixes);
@@ -283,9 +283,9 @@ impl Phones {
         };
         let unregistering = || Object::new().with("event", "unregistering");
         if page.role != Role::Master {
-            page.role = Role::Master;
             page.registration = RegistrationStatus::Unregistered;
             page.reply(&message.transaction, unregistering(), None);
+            self.set_role(me, Role::Master);
             return Ok(());
         }
         match page.registration {
