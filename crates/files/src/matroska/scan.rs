@@ -245,10 +245,13 @@ impl Scan {
             }
             input.seek(span.from)?;
             input.read_into(body, span.len(), room, "a part of the header")?;
-            match header.id == Tracks::ID {
-                true => self.kept.insert(0, body.clone()),
-                false => self.kept.push(body.clone()),
-            }
+            // Tracks go first, in their order.
+            let is_tracks = |kept: &Vec<u8>| kept.starts_with(&Id::TRACKS.0.to_be_bytes());
+            let place = match is_tracks(body) {
+                true => self.kept.iter().take_while(|kept| is_tracks(kept)).count(),
+                false => self.kept.len(),
+            };
+            self.kept.insert(place, body.clone());
         } else if header.id == Timestamp::ID {
             input.read_into(body, size, 8, "a time")?;
             let time: Timestamp = decode_element(body, "a time")?;

@@ -140,3 +140,31 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_was_repaired_stays_as_it_is_with_tracks_told_twice() {
+    let (setups, before) = long(6, 50);
+    let whole = write(Container::WebM, &setups, &before, |_, _| {}).0;
+    let begin = whole
+        .windows(4)
+        .rposition(|it| it == [0x16, 0x54, 0xae, 0x6b]);
+    let begin = begin.unwrap();
+    // The places of all are told before that. The size: as many bytes as the first has leading zeros, and one.
+    let size = &whole[begin + 4..];
+    let width = size[0].leading_zeros() as usize + 1;
+    let first = u64::from(size[0]) & ((1 << (8 - width)) - 1);
+    let len = size[1..width]
+        .iter()
+        .fold(first, |len, byte| len << 8 | u64::from(*byte));
+    let end = begin + 4 + width + len as usize;
+    let mut again = whole[begin..end].to_vec();
+    // Something that nobody looks at differs.
+    let language = again.windows(3).position(|it| it == b"und");
+    let uid = language.unwrap_or(again.len() - 1);
+    again[uid] ^= 1;
+    let file = [&whole[..end], &again, &whole[end..]].concat();
+    let (once, _) = repaired(&file).unwrap();
+    let (twice, told) = repaired(&once).unwrap();
+    assert!(told.was_whole);
+    assert_eq!(once, twice);
+}
