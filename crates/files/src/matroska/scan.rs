@@ -116,6 +116,7 @@ pub(crate) struct Scan {
     /// What is wrong, if anything is.
     pub problem: Option<FileError>,
     header_only: bool,
+    has_tracks: bool,
 }
 
 impl FoundTrack {
@@ -187,6 +188,7 @@ impl Scan {
             is_whole: false,
             problem: None,
             header_only: false,
+            has_tracks: false,
         };
         Ok((scan, told))
     }
@@ -237,21 +239,24 @@ impl Scan {
             .iter()
             .any(|id| u64::from(id.0) == header.id.as_encoded())
         {
+            let is_tracks = header.id == Tracks::ID;
+            if is_tracks && self.has_tracks {
+                // What is told again is a copy, or wrong.
+                return Ok(());
+            }
             let so_far: usize = self.kept.iter().map(Vec::len).sum();
             let room = MAX_HEAD.saturating_sub(so_far as u64);
-            if header.id == Tracks::ID {
+            if is_tracks {
                 input.read_into(body, size, room, "the tracks")?;
                 self.found_tracks(&decode_element(body, "the tracks")?);
+                self.has_tracks = true;
             }
             input.seek(span.from)?;
             input.read_into(body, span.len(), room, "a part of the header")?;
-            // Tracks go first, in their order.
-            let is_tracks = |kept: &Vec<u8>| kept.starts_with(&Id::TRACKS.0.to_be_bytes());
-            let place = match is_tracks(body) {
-                true => self.kept.iter().take_while(|kept| is_tracks(kept)).count(),
-                false => self.kept.len(),
-            };
-            self.kept.insert(place, body.clone());
+            match is_tracks {
+                true => self.kept.insert(0, body.clone()),
+                false => self.kept.push(body.clone()),
+            }
         } else if header.id == Timestamp::ID {
             input.read_into(body, size, 8, "a time")?;
             let time: Timestamp = decode_element(body, "a time")?;
@@ -307,6 +312,9 @@ impl Scan {
         let number = *VInt64::read_from(&mut rest).map_err(|_| corrupt())?;
         let (fixed, rest) = rest.split_first_chunk::<3>().ok_or_else(corrupt)?;
         let [high, low, flags] = *fixed;
+        if !self.has_tracks {
+            return Err(FileError::corrupt("a block before the tracks"));
+        }
         let cluster = self.clusters.last_mut().ok_or_else(corrupt)?;
         let time = cluster.time.ok_or_else(corrupt)?;
         let time = time.saturating_add_signed(i64::from(i16::from_be_bytes([high, low])));
