@@ -29,7 +29,7 @@ test.skip(isReference, 'the reference records into a folder of its own');
 /** Opens a client of the plugin on a blank page. */
 async function attach(page: Page, shelf: Server, script: string): Promise<void> {
   await blankPage(page, shelf, script);
-  await client(page, `Client.open(${JSON.stringify(shelf.ws)}, 'janus.plugin.recordplay').then((made) => (window.client = made)), null`);
+  await client(page, `window.client = await Client.open(${JSON.stringify(shelf.ws)}, 'janus.plugin.recordplay'), null`);
   await makeMedia(page, TONE);
 }
 
