@@ -27,7 +27,7 @@ describe('Janode’s streaming', { skip: isReference && 'needs a key of its own'
 
   before(async () => {
     const save = join(folder, 'mountpoints.toml');
-    const config = `\n[recording]\ndir = "${folder}"\nkeep_free_mb = 0\n[streaming]\nadmin_key = "${ADMIN_KEY}"\nsave = "${save}"\n`;
+    const config = `\n[recording]\ndir = "${folder}"\n[streaming]\nadmin_key = "${ADMIN_KEY}"\nsave = "${save}"\n`;
     server = await startServer({ workers: 1, config });
     connection = await Janode.connect({ address: { url: server.ws }, max_retries: 0 });
     session = await connection.create();

@@ -93,10 +93,11 @@ async function start({ workers = 2, unix, config = '', basePath = '/janus' }) {
   };
 }
 
-/** Requests of the tests reach the loopback interface, and the files of the tests. */
-const REACH = {
+/** Requests of the tests reach the loopback interface and the files of the tests, and they record on a disk that is nearly full. */
+const OF_TESTS = {
   server: 'outgoing_networks = ["127.0.0.0/8", "::1/128"]',
   streaming: `folders = ${JSON.stringify([tmpdir(), root])}`,
+  recording: 'keep_free_mb = 0',
 };
 
 /** `text` with keys in their sections, whether it has those or not. */
@@ -120,7 +121,7 @@ port = ${websocket}
 ${socket ? `\n[unix]\npath = "${socket}"\nkind = "${unix}"\n` : ''}
 [media]
 port = ${media}
-${extra}`, { ...REACH, admin: `port = ${admin}` });
+${extra}`, { ...OF_TESTS, admin: `port = ${admin}` });
 }
 
 async function ready(url, child) {
