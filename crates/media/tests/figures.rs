@@ -88,6 +88,7 @@ fn a_viewers_page_has_all_of_its_connection() {
     assert_eq!((payload.codec, payload.clock_rate), (Codec::Vp8, 90_000));
     assert_eq!(audio.payloads[0].pt, AUDIO_PT);
     assert_eq!(video.nack_queue, Duration::from_secs(1));
+    assert_eq!(audio.nack_queue, Duration::from_millis(550));
     let sent = &video.sent;
     assert!(sent.ssrc.is_some() && sent.rtx_ssrc.is_some());
     assert!(sent.bytes > 1_000_000 && sent.packets > 1_000, "{sent:?}");

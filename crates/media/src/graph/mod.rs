@@ -28,7 +28,7 @@ pub use reason::LayerReason;
 pub(crate) use rewritten::Rewritten;
 pub(crate) use selector::{ENCODINGS, Selection, Selector};
 pub(crate) use sink::{Sink, Stamp};
-pub(crate) use source::{MessageKind, Messages, Source, SourceFormat, SourceKey};
+pub(crate) use source::{MessageKind, Messages, SOUND_WINDOW, Source, SourceFormat, SourceKey};
 pub use speech::SpeechActivity;
 pub(crate) use speech::SpeechMeter;
 pub use talk::TalkDetection;

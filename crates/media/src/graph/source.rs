@@ -74,12 +74,17 @@ const MANY: usize = 3;
 const NEXT_PACKET: Duration = Duration::from_micros(30);
 const WHOLE_FRAME: Duration = Duration::from_micros(250);
 
+/// Sound is kept for so long at most, which takes 32 packets of 20 ms: one that is asked for later comes too late to be heard.
+pub(crate) const SOUND_WINDOW: Duration = Duration::from_millis(550);
+
 /// A source as one worker has it: the peer lives here, or another worker passes its packets on.
 #[derive(Debug)]
 pub(crate) struct Source {
     pub(crate) is: SourceRef,
     pub(crate) format: SourceFormat,
     histories: [History; ENCODINGS],
+    /// What histories span where nothing bounds it.
+    window: Duration,
     evenness: [Evenness; ENCODINGS],
     cache: Option<CachedFrames>,
     pub(crate) flow: Flow,
@@ -111,7 +116,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// A source whose histories span `window`.
+    /// A source whose histories span `window`, those of sound [`SOUND_WINDOW`] at most.
     pub(crate) fn new(is: SourceRef, window: Duration) -> Self {
         Self {
             is,
@@ -127,6 +132,7 @@ impl Source {
                 History::new(window),
                 History::new(window),
             ],
+            window,
             evenness: Default::default(),
             cache: None,
             flow: Flow::default(),
@@ -158,6 +164,7 @@ impl Source {
     /// Takes what the source is like. With simulcast, nothing is kept for new sinks.
     pub(crate) fn set_format(&mut self, format: SourceFormat) {
         self.format = format;
+        self.set_window(self.window);
         let kind = format.is_video && format.encodings == 1 || format.messages.is_some();
         match (format.keep.filter(|_| kind), &mut self.cache) {
             (Some(limits), Some(cache)) => cache.set_limits(limits),
@@ -326,8 +333,14 @@ impl Source {
         last.flatten().is_some_and(|(_, keyframe)| seq < keyframe)
     }
 
-    /// From now on histories span `window`.
+    /// From now on histories span `window`, those of sound [`SOUND_WINDOW`] at most.
     pub(crate) fn set_window(&mut self, window: Duration) {
+        self.window = window;
+        let is_sound = !self.format.is_video && self.format.messages.is_none();
+        let window = match is_sound {
+            true => window.min(SOUND_WINDOW),
+            false => window,
+        };
         for history in &mut self.histories {
             history.set_window(window);
         }
@@ -462,5 +475,44 @@ mod tests {
         assert!(ask(1, 1_999));
         assert!(ask(0, 2_000));
         assert!(!ask(9, 2_000));
+    }
+
+    /// So many packets of sound are kept, whatever a burst made of the history before.
+    #[test]
+    fn of_sound_half_a_second_is_kept() {
+        let (mut now, window) = (Instant::now(), Duration::from_secs(1));
+        let ingest = SourceRef::Ingest(IngestId {
+            worker: 0,
+            serial: 1,
+        });
+        let mut source = Source::new(ingest, window);
+        let push = |source: &mut Source, seq, now| {
+            let mut packet = source.recycle(0, SeqNo(seq), now).expect("a buffer");
+            let inner = Arc::get_mut(&mut packet).expect("nobody else has it");
+            (inner.seq, inner.arrival) = (SeqNo(seq), now);
+            source.push(packet, now);
+            source.fresh.clear();
+        };
+        let kept = |source: &Source| {
+            let all = (0..4_000).filter(|seq| source.remembered(0, SeqNo(*seq)).is_some());
+            all.count()
+        };
+        source.set_format(source.format);
+        for seq in 0..3_000 {
+            // At its beginning two dozen come at once.
+            let since = if (10..34).contains(&seq) { 0 } else { 20 };
+            now += Duration::from_millis(since);
+            push(&mut source, seq, now);
+        }
+        assert_eq!(kept(&source), 32);
+        source.set_format(SourceFormat {
+            is_video: true,
+            ..source.format
+        });
+        for seq in 3_000..3_100 {
+            now += Duration::from_millis(20);
+            push(&mut source, seq, now);
+        }
+        assert_eq!(kept(&source), 64);
     }
 }

@@ -3,11 +3,12 @@
 use std::time::{Duration, Instant};
 
 use portunus_rtc::streams::SenderClock;
+use portunus_sdp::negotiated::Kind;
 use smallvec::SmallVec;
 
 use super::Graph;
 use crate::command::Command;
-use crate::graph::{Messages, Source, SourceFormat, SourceKey};
+use crate::graph::{Messages, SOUND_WINDOW, Source, SourceFormat, SourceKey};
 use crate::plane::RouteId;
 use crate::worker::counters::Counters;
 use crate::worker::others::OtherWorkers;
@@ -36,9 +37,12 @@ impl Graph {
         key
     }
 
-    /// For how long what a source brings can be sent again, at least.
-    pub(in crate::worker) fn nack_queue(&self) -> Duration {
-        self.nack_queue
+    /// For how long what a source of a kind brings can be sent again, at least.
+    pub(in crate::worker) fn nack_queue(&self, kind: Kind) -> Duration {
+        match kind {
+            Kind::Audio => self.nack_queue.min(SOUND_WINDOW),
+            Kind::Video | Kind::Data => self.nack_queue,
+        }
     }
 
     /// The same from now on, for all sources that there are, too.

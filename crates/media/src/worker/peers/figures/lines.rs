@@ -38,7 +38,7 @@ impl Peer {
                 })
                 .collect(),
             nacks: media.payloads().iter().any(|it| it.feedback.nack),
-            nack_queue: graph.nack_queue(),
+            nack_queue: graph.nack_queue(media.kind),
             rids: self.connection.rids(index).to_vec(),
             received: received
                 .map(|(encoding, stream)| {
