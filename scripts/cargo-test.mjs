@@ -11,16 +11,45 @@ const PATIENCE_MS = 15 * 60_000;
 
 const [cargo = 'cargo'] = process.argv.slice(2);
 
-/** Runs a program; gives what it has written and how it ended. */
+// What a test has started and not ended would be waited for without end.
+const LEFT_MS = 10_000;
+
+/** The groups of processes that run. */
+const running = new Set();
+process.on('exit', () => running.forEach(end));
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(1));
+
+/** Ends all processes of a group. */
+function end(group) {
+  try {
+    process.kill(-group, 'SIGKILL');
+  } catch {
+    // None is left.
+  }
+}
+
+/** Runs a program in a group of its own; gives what it has written, how it ended, and whether it left processes behind. */
 function run(program, args, options) {
   return new Promise((resolve) => {
-    const child = spawn(program, args, options);
+    const child = spawn(program, args, { ...options, detached: true });
     const chunks = [];
+    let left = false;
+    let waiting;
     child.stdout.on('data', (chunk) => chunks.push(chunk));
     child.stderr?.on('data', (chunk) => chunks.push(chunk));
-    child.on('error', (error) => resolve({ output: `${error}\n`, ended: error.message }));
-    child.on('close', (code, signal) =>
-      resolve({ output: Buffer.concat(chunks).toString(), ended: signal ?? code }));
+    child.on('spawn', () => running.add(child.pid));
+    child.on('error', (error) => resolve({ output: `${error}\n`, ended: error.message, left }));
+    child.on('exit', () => {
+      waiting = setTimeout(() => {
+        left = true;
+        end(child.pid);
+      }, LEFT_MS);
+    });
+    child.on('close', (code, signal) => {
+      clearTimeout(waiting);
+      running.delete(child.pid);
+      resolve({ output: Buffer.concat(chunks).toString(), ended: signal ?? code, left });
+    });
   });
 }
 
@@ -41,7 +70,7 @@ async function compile() {
 
 /** Runs one binary, where cargo would run it; whether it passed. */
 async function test({ executable, folder }) {
-  const { output, ended } = await run(executable, [], {
+  const { output, ended, left } = await run(executable, [], {
     cwd: folder,
     env: { ...process.env, CARGO_MANIFEST_DIR: folder },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -51,8 +80,9 @@ async function test({ executable, folder }) {
   if (!/^test result: /m.test(output)) {
     told += `test all of it, which ended by ${ended} ... FAILED\ntest result: FAILED. 0 passed; 1 failed\n`;
   }
+  if (left) told += 'test leaves processes behind ... FAILED\ntest result: FAILED. 0 passed; 1 failed\n';
   process.stdout.write(told);
-  return ended === 0;
+  return ended === 0 && !left;
 }
 
 const binaries = await compile();

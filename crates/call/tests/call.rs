@@ -76,6 +76,7 @@ impl World {
         let disk = tempfile::tempdir().unwrap();
         let recorder = Recorder::new(RecorderConfig {
             dir: Some(disk.path().to_owned()),
+            keep_free_mb: 0,
             ..RecorderConfig::default()
         });
         let mut plane: Option<MediaPlane> = None;

@@ -241,6 +241,7 @@ pub fn everywhere() -> Networks {
 fn silent() -> Recorder {
     Recorder::new(RecorderConfig {
         enabled: false,
+        keep_free_mb: 0,
         ..RecorderConfig::default()
     })
 }

@@ -158,8 +158,8 @@ fn round(folder: &Path) -> Vec<(PathBuf, Duration)> {
         .map(|sent| Duration::from_millis(sent.load(Ordering::Relaxed)));
     let sent: Vec<_> = sent.collect();
     // SIGKILL.
-    server.kill().unwrap();
-    server.wait().unwrap();
+    server.0.kill().unwrap();
+    server.0.wait().unwrap();
     stop.store(true, Ordering::Relaxed);
     for feed in feeds {
         feed.join().unwrap();

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use server::{PATIENCE, ask, attach, has, metric, start};
+use server::{PATIENCE, Process, ask, attach, has, metric, start};
 
 #[test]
 fn a_signal_ends_recordings_as_they_should() {
@@ -35,7 +35,7 @@ fn a_signal_ends_recordings_as_they_should() {
     });
     assert_eq!(ask(record), json!({ "streaming": "ok" }));
 
-    let mut camera = Command::new("ffmpeg")
+    let camera = Command::new("ffmpeg")
         .args([
             "-v",
             "error",
@@ -57,8 +57,8 @@ fn a_signal_ends_recordings_as_they_should() {
         ])
         .arg(format!("rtp://127.0.0.1:{port}?pkt_size=1200"))
         .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
+        .spawn();
+    let camera = Process(camera.unwrap());
     let deadline = Instant::now() + PATIENCE;
     while metric(&api, "portunus_recorded_packets_total") < 50 {
         assert!(Instant::now() < deadline, "nothing is recorded");
@@ -69,11 +69,10 @@ fn a_signal_ends_recordings_as_they_should() {
     assert!(folder.path().join("rec/camera/1.mjr.part").exists());
     assert!(!file.exists());
 
-    let pid = server.id().to_string();
+    let pid = server.0.id().to_string();
     assert!(Command::new("kill").arg(pid).status().unwrap().success());
-    assert!(server.wait().unwrap().success());
-    camera.kill().unwrap();
-    camera.wait().unwrap();
+    assert!(server.0.wait().unwrap().success());
+    drop(camera);
     assert!(file.exists());
     let target = folder.path().join("1.webm");
     let converted = Command::new("janus-pp-rec")

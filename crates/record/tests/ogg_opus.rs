@@ -42,6 +42,7 @@ impl Stage {
         let folder = tempfile::tempdir().unwrap();
         let mut config = RecorderConfig {
             dir: Some(folder.path().to_owned()),
+            keep_free_mb: 0,
             ..RecorderConfig::default()
         };
         change(&mut config);

@@ -32,6 +32,7 @@ impl Stage {
         let folder = tempfile::tempdir().unwrap();
         let recorder = Recorder::new(RecorderConfig {
             dir: Some(folder.path().to_owned()),
+            keep_free_mb: 0,
             ..RecorderConfig::default()
         });
         let plugins = vec![Arc::new(EchoTest) as _];

@@ -39,6 +39,7 @@ async fn each_side_is_recorded_on_its_own_until_the_call_ends() {
     let folder = tempfile::tempdir().unwrap();
     let recorder = Recorder::new(RecorderConfig {
         dir: Some(folder.path().to_owned()),
+        keep_free_mb: 0,
         ..RecorderConfig::default()
     });
     let plugins = vec![Arc::new(VideoCall::default()) as _];
@@ -91,6 +92,7 @@ async fn a_user_says_what_files_are_like() {
     let folder = tempfile::tempdir().unwrap();
     let recorder = Recorder::new(RecorderConfig {
         dir: Some(folder.path().to_owned()),
+        keep_free_mb: 0,
         ..RecorderConfig::default()
     });
     let plugins = vec![Arc::new(VideoCall::default()) as _];

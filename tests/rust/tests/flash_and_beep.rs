@@ -128,6 +128,7 @@ async fn picture_and_sound_are_together_in_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let recorder = Recorder::new(RecorderConfig {
         dir: Some(folder.path().to_owned()),
+        keep_free_mb: 0,
         ..RecorderConfig::default()
     });
     let with = recorder.clone();

@@ -40,6 +40,7 @@ fn recorder() -> (TempDir, Recorder) {
     let recorder = Recorder::new(RecorderConfig {
         dir: Some(folder.path().to_owned()),
         temporary: "part".to_owned(),
+        keep_free_mb: 0,
         ..RecorderConfig::default()
     });
     (folder, recorder)

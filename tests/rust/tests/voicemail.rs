@@ -36,6 +36,7 @@ impl Stage {
         let folder = tempfile::tempdir().unwrap();
         let recorder = Recorder::new(RecorderConfig {
             dir: Some(folder.path().to_owned()),
+            keep_free_mb: 0,
             ..RecorderConfig::default()
         });
         let config = VoiceMailConfig {

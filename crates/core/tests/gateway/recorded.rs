@@ -15,6 +15,7 @@ async fn whoever_watches_is_told_of_complete_files() {
     let folder = tempfile::tempdir().unwrap();
     let recorder = Recorder::new(RecorderConfig {
         dir: Some(folder.path().to_owned()),
+        keep_free_mb: 0,
         ..RecorderConfig::default()
     });
     let bus = EventBus::default();

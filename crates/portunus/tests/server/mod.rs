@@ -19,23 +19,33 @@ pub fn has(program: &str) -> bool {
     found
 }
 
+/// A process that does not outlive the test, however that ends.
+pub struct Process(pub Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// A running server that records below `folder`, with this in its configuration too; where its API is.
-pub fn start(folder: &Path, more: &str) -> (Child, String) {
+pub fn start(folder: &Path, more: &str) -> (Process, String) {
     let config = format!(
         "[http]\nbind = [\"127.0.0.1\"]\nport = 0\n[websocket]\nenabled = false\n\
          [media]\nbind = [\"127.0.0.1\"]\nport = 0\nworkers = 1\n[admin]\nport = 0\n\
-         [recording]\ndir = {:?}\n{more}",
+         [recording]\ndir = {:?}\nkeep_free_mb = 0\n{more}",
         folder.join("rec")
     );
     let path = folder.join("portunus.toml");
     std::fs::write(&path, config).unwrap();
-    let mut server = Command::new(env!("CARGO_BIN_EXE_portunus"))
+    let server = Command::new(env!("CARGO_BIN_EXE_portunus"))
         .arg("--config")
         .arg(path)
         .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
+        .spawn();
+    let mut server = Process(server.unwrap());
+    let mut lines = BufReader::new(server.0.stdout.take().unwrap()).lines();
     let api = loop {
         let line = lines.next().expect("the banner").unwrap();
         if let Some(url) = line.trim_start().strip_prefix("HTTP") {

@@ -211,6 +211,7 @@ async fn a_room_can_ask_for_signed_tokens() {
     };
     let recording = RecorderConfig {
         enabled: false,
+        keep_free_mb: 0,
         ..RecorderConfig::default()
     };
     let world = World::start(AudioBridgeConfig::default(), core, recording);

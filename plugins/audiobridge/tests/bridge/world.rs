@@ -33,6 +33,7 @@ impl World {
     pub fn empty(config: AudioBridgeConfig) -> Self {
         let recording = RecorderConfig {
             enabled: false,
+            keep_free_mb: 0,
             ..RecorderConfig::default()
         };
         Self::start(config, CoreConfig::default(), recording)

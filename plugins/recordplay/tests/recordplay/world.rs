@@ -44,6 +44,7 @@ impl World {
         let mut config = RecorderConfig {
             dir: Some(folder.path().to_owned()),
             manifest: false,
+            keep_free_mb: 0,
             ..RecorderConfig::default()
         };
         recording(&mut config);

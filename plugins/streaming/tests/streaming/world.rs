@@ -50,6 +50,7 @@ impl World {
     pub async fn recording(folder: &Path) -> Self {
         let config = RecorderConfig {
             dir: Some(folder.to_owned()),
+            keep_free_mb: 0,
             ..RecorderConfig::default()
         };
         let recorder = Recorder::new(config);

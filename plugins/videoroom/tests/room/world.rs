@@ -52,6 +52,7 @@ impl World {
             config,
             RecorderConfig {
                 enabled: false,
+                keep_free_mb: 0,
                 ..RecorderConfig::default()
             },
         )
@@ -81,6 +82,7 @@ impl World {
     pub async fn recording(folder: &Path, options: Value) -> Self {
         let recording = RecorderConfig {
             dir: Some(folder.to_owned()),
+            keep_free_mb: 0,
             ..RecorderConfig::default()
         };
         let world = Self::start(VideoRoomConfig::default(), recording);

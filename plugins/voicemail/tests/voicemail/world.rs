@@ -36,6 +36,7 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let mut config = RecorderConfig {
             dir: Some(folder.path().to_owned()),
+            keep_free_mb: 0,
             ..RecorderConfig::default()
         };
         recording(&mut config);

@@ -41,6 +41,7 @@ pub enum Layers {
 pub fn recorder(folder: &tempfile::TempDir) -> Recorder {
     Recorder::new(RecorderConfig {
         dir: Some(folder.path().to_owned()),
+        keep_free_mb: 0,
         ..RecorderConfig::default()
     })
 }
