@@ -172,12 +172,11 @@ impl Drop for Kamailio {
     }
 }
 
+/// A port for UDP and TCP that was free a moment ago; the kernel gives it to nobody (32768 to 60999).
 fn free_port() -> u16 {
-    // Free for both: the same port is used for UDP and TCP.
     loop {
-        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address: SocketAddr = tcp.local_addr().unwrap();
-        if UdpSocket::bind(address).is_ok() {
+        let address = SocketAddr::from(([127, 0, 0, 1], rand::random_range(10_000..32_768)));
+        if TcpListener::bind(address).is_ok() && UdpSocket::bind(address).is_ok() {
             return address.port();
         }
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use portunus_core::record::Recorder;
 use portunus_sdp::{CodecName, Description, Direction, Kind, MediaOffer, OfferOptions};
 use portunus_sip_plugin::{Sip, SipConfig};
-use portunus_tests::{Caller, Peer, Server, Watcher};
+use portunus_tests::{Caller, Peer, Server, Watcher, free_port};
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
@@ -33,19 +33,6 @@ fn has_sipp() -> bool {
         eprintln!("left out: there is no {SIPP}");
     }
     is_there
-}
-
-/// A port that is free for UDP, and the next one too.
-fn free_port() -> u16 {
-    loop {
-        let one = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let port = one.local_addr().unwrap().port();
-        let is_pair = UdpSocket::bind(("127.0.0.1", port.wrapping_add(1))).is_ok();
-        let is_tcp = std::net::TcpListener::bind(("127.0.0.1", port)).is_ok();
-        if port.is_multiple_of(2) && is_pair && is_tcp {
-            return port;
-        }
-    }
 }
 
 /// A telephone.

@@ -17,10 +17,14 @@ async fn at(address: &str, keys: &str) -> Running {
     start::<Nanomsg>(&format!("address = \"{address}\"\n{keys}")).await
 }
 
-/// A port that nobody has.
+/// A port that nobody has, and that the kernel gives to nobody (32768 to 60999).
 async fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    listener.local_addr().unwrap().port()
+    loop {
+        let port = rand::random_range(10_000..32_768);
+        if TcpListener::bind(("127.0.0.1", port)).await.is_ok() {
+            return port;
+        }
+    }
 }
 
 /// nanomsg's own subscriber, which prints a line for each message.

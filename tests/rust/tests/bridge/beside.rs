@@ -45,11 +45,17 @@ async fn the_mix_is_forwarded_as_rtp() {
     assert!(packets.len() > 20, "{} packets", packets.len());
     let mut decoder = Decoder::new(Channels::Mono, SampleRate::Hz48000).unwrap();
     let mut sound = Vec::new();
+    let mut late = 0;
     for pair in packets.windows(2) {
         let (one, next) = (&pair[0].0, &pair[1].0);
         assert_eq!(next.sequence, one.sequence.wrapping_add(1));
-        assert_eq!(next.timestamp, one.timestamp.wrapping_add(960));
+        // A frame for which this machine had no time is left out, and so is its time.
+        let frames = next.timestamp.wrapping_sub(one.timestamp) / 960;
+        assert_eq!(next.timestamp, one.timestamp.wrapping_add(frames * 960));
+        assert!((1..100).contains(&frames), "{frames} frames");
+        late += usize::from(frames > 1);
     }
+    assert!(late * 4 < packets.len(), "{late} of {}", packets.len());
     for (header, payload) in &packets {
         assert_eq!(
             (header.ssrc, header.pt, header.marker),

@@ -1,13 +1,13 @@
 //! Brokers as processes, each on ports and in a folder of its own.
 
 use std::fs;
-use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use portunus_api::testing::write_certificate;
+use portunus_tests::free_port;
 use tempfile::TempDir;
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
@@ -228,15 +228,4 @@ fn program(kind: Kind) -> Option<PathBuf> {
     };
     let found = names.iter().find(|name| Path::new(name).exists())?;
     Some(PathBuf::from(run.unwrap_or(found)))
-}
-
-/// A port that was free a moment ago. It is below those that Linux gives to whoever names none (32768 to 60999), so that nobody
-/// is given it while the broker is down.
-fn free_port() -> u16 {
-    loop {
-        let port = rand::random_range(10_000..32_768);
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
-    }
 }
