@@ -18,6 +18,11 @@ bars('star', '33 who all see each other: % of what the ceiling sends with the sa
 bars('memory', 'KiB of memory for one more');
 bars('joins', 'Joins for each second of CPU time');
 bars('workers', 'Two workers on two cores, three times: µs of CPU for each packet');
+bars('calls', 'Calls by SIP that one core carries in time');
+bars('calls-cpu', 'Calls by SIP: CPU cores, of one that there is');
+bars('calls-delay', '330 calls by SIP: delay of 99 of 100 packets, in ms');
+bars('calls-memory', 'KiB of memory for each of 330 calls by SIP');
+bars('refreshes', 'Registrations of 1,000 accounts: ms of CPU for each refresh');
 lines('viewers-delay', 'Delay of half of the packets, by viewers of one source', 'viewers', samples('portunus-and-janus-2mbit-epyc.csv'));
 lines('rooms-delay', 'Delay of half of the packets, by rooms of 8', 'rooms', samples('portunus-mediasoup-and-janus-rooms.csv'));
 lines('delay', 'Delay by viewers of 200 sources of 2 Mbit/s', 'viewers', ofFigures('delay'));

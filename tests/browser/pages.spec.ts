@@ -49,6 +49,9 @@ for (const colorScheme of ['light', 'dark'] as const) {
     for (const path of PAGES) {
       await page.goto(path, { waitUntil: 'networkidle' });
       await expect.poll(() => page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(PHONE.width);
+      // The links to the pages are one line, which shows where one is.
+      expect((await page.getByRole('banner').boundingBox())?.height).toBeLessThan(80);
+      if (path !== '/') await expect(page.locator('header [aria-current="page"]')).toBeInViewport({ ratio: 1 });
       await page.screenshot({ path: info.outputPath(`${path.replace(/\W/g, '') || 'index'}.png`), fullPage: true });
     }
     await page.goto('/echotest.html?size=320x180&codec=vp8&simulcast=1');

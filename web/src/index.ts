@@ -10,11 +10,11 @@ function show(info: ServerInfo): void {
   const rows: [string, string][] = [
     ['Server', `${info.name} ${info.version_string}`],
     ['Name', info['server-name'] ?? '–'],
-    ['Plugins', Object.keys(info.plugins ?? {}).map((id) => id.replace('janus.plugin.', '')).join(', ') || '–'],
     ['Transports', Object.keys(info.transports ?? {}).map((id) => id.replace('janus.transport.', '')).join(', ') || '–'],
     ['Data channels', yesNo(info.data_channels)],
     ['IPv6', yesNo(info.ipv6)],
     ['ICE', info['ice-lite'] ? 'lite' : 'full'],
+    ['Plugins', Object.keys(info.plugins ?? {}).map((id) => id.replace('janus.plugin.', '')).join(', ') || '–'],
   ];
   element('info').replaceChildren(
     ...rows.map(([label, value]) => {
@@ -23,6 +23,7 @@ function show(info: ServerInfo): void {
       const description = document.createElement('dd');
       term.textContent = label;
       description.textContent = value;
+      row.classList.toggle('long', label === 'Plugins');
       row.append(term, description);
       return row;
     }),

@@ -10,6 +10,9 @@ export function element<T extends HTMLElement = HTMLElement>(id: string): T {
   return found as T;
 }
 
+// On a narrow screen the links to the pages are a line that is moved sideways: to the page that this is.
+document.querySelector('header [aria-current="page"]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
+
 export interface NoticeAction {
   label: string;
   id: string;
