@@ -89,7 +89,7 @@ impl Phones {
         }
         let refer = match refer_id {
             None => None,
-            Some(number) => Some(self.follow(number, &mut headers)?),
+            Some(number) => Some(self.follow(me, number, &mut headers)?),
         };
         if self.config.max_calls > 0 && self.calls.len() >= self.config.max_calls {
             return Err(Refusal::TooMany("the server has too many calls"));
