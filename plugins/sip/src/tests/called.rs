@@ -210,6 +210,7 @@ async fn what_the_caller_says_is_told() {
         .happen(AgentEvent::Incoming {
             call: portunus_sip::agent::CallId::new(3),
             account: Some(account),
+            from_registrar: true,
             flow: flow(),
             dialog: dialog("in-3"),
             replaces: None,
