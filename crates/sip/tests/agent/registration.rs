@@ -434,6 +434,20 @@ fn what_has_an_entrance_of_its_own_calls_no_account_by_chance() {
 }
 
 #[test]
+fn the_registrar_may_show_the_contact_as_it_sees_it() {
+    let mut world = World::new(Weather::FAIR, 1);
+    let registrar = world.hand();
+    let alice = world.agent_with(options(), passive, |_| account(registration()));
+    let register = world.next_request(registrar, SECOND);
+    let mut response = crate::races::answer(&register, 200, "r", registrar);
+    let seen = "<sip:alice@203.0.113.9:1024;transport=udp>;expires=20";
+    response.headers.set("Contact", seen);
+    world.send(registrar, alice, response);
+    world.pass(SECOND);
+    assert_eq!(world.told(alice), ["registered 20"]);
+}
+
+#[test]
 fn accounts_with_the_same_user_part_are_told_apart() {
     let mut world = World::new(Weather::FAIR, 1);
     let mut registrar = Registrar::new(world.now, &[("alice", "secret")]);
