@@ -360,6 +360,19 @@ fn a_session_is_refreshed_as_the_peer_asks() {
 }
 
 #[test]
+fn a_call_that_is_not_accepted_cannot_be_changed() {
+    let mut world = World::new(Weather::FAIR, 1);
+    let alice = world.agent("alice", passive);
+    let bob = world.agent("bob", ringing);
+    let call = world.invite(alice, 1, invite("sip:bob@192.0.2.2"));
+    let theirs = world.until(bob, SECOND, is_incoming);
+    for (node, call) in [(alice, call), (bob, theirs)] {
+        world.command(node, reinvite(call));
+        assert_eq!(world.until(node, SECOND, is_renegotiated), false);
+    }
+}
+
+#[test]
 fn a_session_that_the_peer_does_not_refresh_is_over() {
     let mut world = World::new(Weather::FAIR, 1);
     let (bob, hand, _, _) = with_hand(&mut world, |invite| {
