@@ -236,7 +236,9 @@ impl Agent {
             response,
             ..
         } = answer;
-        if !is_refresh {
+        if is_refresh {
+            self.refresh_later(now, id);
+        } else {
             self.tell(AgentEvent::ReinviteRejected {
                 call: id,
                 code,
