@@ -121,6 +121,22 @@ async fn a_caller_gives_up() {
     assert_eq!(result, expected);
 }
 
+/// The caller has said by Expires how long it waits.
+#[tokio::test]
+async fn a_call_that_nobody_answers_in_time_was_not_a_call() {
+    let mut world = World::new();
+    let (mut page, account) = world.page("alice", json!({})).await;
+    let call = world.ring(account, 7, PHONE).await;
+    page.event().await;
+    world
+        .end(call, Cause::Hangup, 480, "Temporarily Unavailable")
+        .await;
+    assert_eq!(
+        page.event().await["result"],
+        json!({ "event": "hangup", "code": 480, "reason": "Temporarily Unavailable" })
+    );
+}
+
 #[tokio::test]
 async fn who_is_busy_misses_calls() {
     let mut world = World::new();
