@@ -240,3 +240,28 @@ async fn what_the_caller_says_is_told() {
     assert_eq!(result["srtp"], "sdes_optional");
     assert_eq!(result["isfocus"], true);
 }
+
+/// As gateways send it that pass signalling of the telephone network on.
+#[tokio::test]
+async fn a_description_in_one_of_several_parts_is_found() {
+    let mut world = World::new();
+    let (mut page, account) = world.page("alice", json!({})).await;
+    let body = format!(
+        "--x\r\nContent-Type: application/sdp\r\n\r\n{PHONE}\r\n--x\r\nContent-Type: application/isup\r\n\r\n1\r\n--x--\r\n"
+    );
+    let headers = "Content-Type: multipart/mixed; boundary=\"x\"\r\n";
+    world
+        .happen(AgentEvent::Incoming {
+            call: portunus_sip::agent::CallId::new(3),
+            account: Some(account),
+            from_registrar: true,
+            flow: flow(),
+            dialog: dialog("in-3"),
+            replaces: None,
+            request: Arc::new(request("INVITE", headers, &body)),
+        })
+        .await;
+    let (told, offer) = page.event_with_jsep().await;
+    assert_eq!(told["result"]["event"], "incomingcall", "{told}");
+    assert_eq!(offer.unwrap()["type"], "offer");
+}
