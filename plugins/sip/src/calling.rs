@@ -89,7 +89,7 @@ impl Phones {
         }
         let refer = match refer_id {
             None => None,
-            Some(number) => Some(self.follow(number, &mut headers)?),
+            Some(number) => Some(self.follow(me, number, &mut headers)?),
         };
         if self.config.max_calls > 0 && self.calls.len() >= self.config.max_calls {
             return Err(Refusal::TooMany("the server has too many calls"));
@@ -199,6 +199,7 @@ impl Phones {
                 Ok(jsep) => {
                     if let Some(jsep) = jsep {
                         side.answered = true;
+                        side.early = true;
                         side.status = CallStatus::InCall;
                         let progress = Object::new()
                             .with("event", "progress")
@@ -267,6 +268,7 @@ impl Phones {
         };
         side.status = CallStatus::InCall;
         side.answered = true;
+        side.early = false;
         let accepted = Object::new()
             .with("event", "accepted")
             .with("username", peer.as_str())
@@ -279,6 +281,7 @@ impl Phones {
                 .with("username", peer.as_str())
         });
         self.tell_lines(account);
+        self.change_is_over(me);
     }
 
     /// What the peer says of its media is of no use: the call ends.

@@ -45,6 +45,9 @@ impl Phones {
                 side.change = Some(Change::Acknowledged);
                 (accept(id, headers, sdp), "updating")
             }
+            (CallStatus::InCall, JsepKind::Offer) if side.early => {
+                return Err(Refusal::State("the peer has not accepted the call yet"));
+            }
             (CallStatus::InCall, JsepKind::Offer) => {
                 let sdp = media.update(jsep).map_err(Fault::in_offer)?;
                 side.status = CallStatus::Reinviting;
@@ -72,8 +75,8 @@ impl Phones {
         Ok(())
     }
 
-    /// `hold` and `unhold`. Without a call nothing is told. What is asked for while the call is being changed is told when it is done: after
-    /// that change. Of several such wishes the last one counts.
+    /// `hold` and `unhold`. Without a call nothing is told. What is asked for before the peer has accepted the call, or while the call is being
+    /// changed, is told when it is done: after that. Of several such wishes the last one counts.
     pub(crate) fn hold(
         &mut self,
         me: PageId,

@@ -127,7 +127,7 @@ impl Phones {
         let ending = match (cause, &call.ending) {
             (Cause::Bye, _) => Ending::new(200, "Session Terminated"),
             (Cause::Hangup | Cause::NoAck | Cause::Lost, Some(ending)) => ending.clone(),
-            (Cause::Hangup | Cause::NoAck | Cause::Lost, None) => Ending::bye(),
+            (Cause::Hangup | Cause::NoAck | Cause::Lost, None) if code < 300 => Ending::bye(),
             (Cause::Declined, Some(ending)) => ending.clone(),
             (Cause::Cancelled, _) => Ending::cancelled(),
             // It has answered before our CANCEL came.

@@ -153,6 +153,8 @@ pub(crate) struct PageCall {
     pub(crate) autoaccept: bool,
     /// The page has the peer's answer already: as early media, or before.
     pub(crate) answered: bool,
+    /// The peer has answered, but has not accepted: it takes no change of the call yet.
+    pub(crate) early: bool,
     /// SRTP is a must.
     pub(crate) srtp_required: bool,
     /// The page has taken the call from another, and has not answered our offer yet.
@@ -183,6 +185,7 @@ impl PageCall {
             media: None,
             autoaccept: true,
             answered: false,
+            early: false,
             srtp_required: false,
             moving: false,
             change: None,
@@ -190,9 +193,9 @@ impl PageCall {
         }
     }
 
-    /// Whether a change of the call, of either side, waits for an answer.
+    /// Whether the call cannot be changed now: it is not accepted yet, or a change, of either side, waits for an answer.
     pub(crate) const fn is_changing(&self) -> bool {
-        self.change.is_some() || !matches!(self.status, CallStatus::InCall)
+        self.early || self.change.is_some() || !matches!(self.status, CallStatus::InCall)
     }
 }
 

@@ -8,6 +8,9 @@ use portunus_sip::message::{Headers, Method, Request, Response};
 
 use crate::headers::Prefixes;
 
+/// The media type of session descriptions.
+const SDP: &str = "application/sdp";
+
 /// A SIP message that came.
 #[derive(Clone)]
 pub(crate) enum Seen {
@@ -86,12 +89,21 @@ impl Seen {
         (!body.is_empty()).then(|| String::from_utf8_lossy(body).into_owned())
     }
 
-    /// The session description; none if the body is something else.
+    /// The session description; none if the body is something else. It may be a part of the body, as gateways have it that send signalling
+    /// of the telephone network as well (RFC 5621).
     pub(crate) fn sdp(&self) -> Option<String> {
-        let is_sdp = self
-            .content_type()
-            .is_none_or(|kind| kind.eq_ignore_ascii_case("application/sdp"));
-        self.body().filter(|_| is_sdp)
+        let body = self.body()?;
+        let Ok(Some(kind)) = self.headers().content_type() else {
+            return self.header("Content-Type").is_none().then_some(body);
+        };
+        match kind.essence.as_str() {
+            SDP => Some(body),
+            multipart if multipart.starts_with("multipart/") => {
+                let boundary = kind.params.get("boundary")?;
+                part_of(&body, boundary.trim_matches('"'), SDP)
+            }
+            _ => None,
+        }
     }
 
     /// Content-Type without its parameters, as clients know it.
@@ -145,6 +157,25 @@ impl Seen {
                 reason.cause().map(|cause| cause.to_string()),
             )
     }
+}
+
+/// The first part of a body with several (RFC 2046 section 5.1) that has this media type.
+fn part_of(body: &str, boundary: &str, wanted: &str) -> Option<String> {
+    let delimiter = format!("--{boundary}");
+    // What stands before the first delimiter is no part.
+    let mut parts = body.split(delimiter.as_str()).skip(1);
+    parts.find_map(|part| {
+        let part = part.trim_start_matches([' ', '\t']);
+        let part = part.strip_prefix("\r\n").or(part.strip_prefix('\n'))?;
+        let (head, text) = part.split_once("\r\n\r\n").or(part.split_once("\n\n"))?;
+        let is_wanted = head.lines().any(|line| {
+            let (name, value) = line.split_once(':').unwrap_or_default();
+            let kind = value.split(';').next().unwrap_or_default();
+            name.trim().eq_ignore_ascii_case("Content-Type")
+                && kind.trim().eq_ignore_ascii_case(wanted)
+        });
+        is_wanted.then(|| text.to_owned())
+    })
 }
 
 /// The value of From, To, Contact or the like, taken apart as it stands there.
@@ -244,6 +275,26 @@ mod tests {
                 (read.display, read.uri, read.params),
                 (display, uri, params)
             );
+        }
+    }
+
+    #[test]
+    fn a_description_may_be_a_part_of_the_body() {
+        let of = |boundary: &str, body: &str| part_of(body, boundary, SDP);
+        let body = "ignored\r\n--b\r\nContent-Type: application/isup;version=x\r\n\r\n\u{fffd}\r\n\
+                    --b \r\ncontent-type:Application/SDP\r\nContent-Disposition: session\r\n\r\nv=0\r\ns=-\r\n\r\n--b--\r\n";
+        assert_eq!(of("b", body).as_deref(), Some("v=0\r\ns=-\r\n\r\n"));
+        assert_eq!(of("c", body), None);
+        let lines = "--b\nContent-Type: application/sdp\n\nv=0\n--b--";
+        assert_eq!(of("b", lines).as_deref(), Some("v=0\n"));
+        for none in [
+            "",
+            "--b",
+            "--b--",
+            "--b\r\n",
+            "--b\r\nContent-Type: application/sdp\r\n",
+        ] {
+            assert_eq!(of("b", none), None, "{none}");
         }
     }
 }

@@ -158,9 +158,10 @@ impl Phones {
         );
     }
 
-    /// What a call that follows a transfer has to have in its INVITE. The transfer's number.
+    /// What a call of a page that follows a transfer of its account has to have in its INVITE. The transfer's number.
     pub(crate) fn follow(
         &mut self,
+        me: PageId,
         number: u64,
         headers: &mut Vec<(String, String)>,
     ) -> Result<u32, Refusal> {
@@ -168,8 +169,10 @@ impl Phones {
         let Some(number) = u32::try_from(number).ok() else {
             return Err(none);
         };
-        let transfer = self.transfers.get(&number).filter(|it| it.call.is_none());
-        let transfer = transfer.ok_or(none)?;
+        // Numbers can be guessed, and what is in a transfer lets its calls be taken over.
+        let own = self.account_of(me).map(|account| account.id);
+        let may = |it: &&Transfer| it.call.is_none() && it.account == own;
+        let transfer = self.transfers.get(&number).filter(may).ok_or(none)?;
         headers.push(("Referred-By".to_owned(), transfer.referred_by.clone()));
         if let Ok(Uri::Sip(uri)) = transfer.target.parse() {
             for (name, value) in uri.header_fields() {

@@ -167,23 +167,21 @@ impl Agent {
     /// The account that a request outside of dialogs is for.
     pub(super) fn account_for(&self, request: &Request, flow: &Flow) -> Option<AccountId> {
         let uri = request.uri.as_sip()?;
-        self.account_of(uri, flow).or_else(|| {
+        let source = flow.remote.ip();
+        // Who has an entrance of its own here (a trunk) calls an account only if it says so.
+        let may_guess = !(self.options.strangers && self.guard.has_entrance(source));
+        self.account_of(uri, flow, may_guess).or_else(|| {
             // A registrar may ask for a number of which it knows that it is ours.
-            let source = flow.remote.ip();
             if self.guard.serves(source) == 0 {
                 return None;
             }
             let to = request.headers.to().ok().flatten();
             let by_to = to
                 .as_ref()
-                .and_then(|to| self.account_of(to.uri.as_sip()?, flow))
-                .filter(|id| {
-                    self.accounts
-                        .get(id)
-                        .is_some_and(|account| came_from(account, flow))
-                });
+                .and_then(|to| self.account_of(to.uri.as_sip()?, flow, may_guess))
+                .filter(|id| self.is_registrar_of(*id, flow));
             by_to.or_else(|| {
-                let only = self.guard.serves(source) == 1;
+                let only = may_guess && self.guard.serves(source) == 1;
                 let mut there = self
                     .accounts
                     .iter()
@@ -193,7 +191,15 @@ impl Agent {
         })
     }
 
-    fn account_of(&self, uri: &SipUri, flow: &Flow) -> Option<AccountId> {
+    /// Whether what came on `flow` came from the registrar that has the account.
+    pub(super) fn is_registrar_of(&self, id: AccountId, flow: &Flow) -> bool {
+        self.accounts
+            .get(&id)
+            .is_some_and(|account| came_from(account, flow))
+    }
+
+    /// `may_guess`: the user part alone is enough.
+    fn account_of(&self, uri: &SipUri, flow: &Flow, may_guess: bool) -> Option<AccountId> {
         let user = uri.user_name()?;
         let ids = self.users.get(&*user)?;
         let by = |fits: &dyn Fn(&Account) -> bool| {
@@ -202,15 +208,16 @@ impl Agent {
                 .find(|id| self.accounts.get(id).is_some_and(fits))
         };
         // By Contact, by identity, by registrar, by the user part alone.
-        by(&|account| {
-            *account.speaker.user == *user
-                && is_host_of(&account.contact, uri)
-                && came_from(account, flow)
-        })
-        .or_else(|| by(&|account| is_host_of(&Some(account.speaker.profile.identity.clone()), uri)))
-        .or_else(|| by(&|account| came_from(account, flow)))
-        .or_else(|| by(&|account| *account.speaker.user == *user))
-        .or_else(|| ids.first().copied())
+        let is_contact =
+            |account: &Account| *account.speaker.user == *user && is_host_of(&account.contact, uri);
+        by(&|account| is_contact(account) && came_from(account, flow))
+            .or_else(|| {
+                by(&|account| is_host_of(&Some(account.speaker.profile.identity.clone()), uri))
+            })
+            .or_else(|| by(&|account| came_from(account, flow)))
+            .or_else(|| by(&is_contact))
+            .or_else(|| by(&|account| may_guess && *account.speaker.user == *user))
+            .or_else(|| ids.first().copied().filter(|_| may_guess))
     }
 
     pub(super) fn speaker(&self, id: AccountId) -> Option<Speaker> {

@@ -108,6 +108,8 @@ pub enum AgentEvent {
         call: CallId,
         /// For whom; `None`: a stranger's (see [`super::Options::strangers`]).
         account: Option<AccountId>,
+        /// Whether it came from the address of the registrar that has the account.
+        from_registrar: bool,
         /// Where it came from.
         flow: Flow,
         /// The dialog that it will be.

@@ -81,11 +81,15 @@ impl Guard {
     /// Whether `source` may send what it likes.
     pub(super) fn trusts(&self, source: IpAddr) -> bool {
         let source = source.to_canonical();
-        self.registrars.contains_key(&source)
-            || self
-                .always
-                .iter()
-                .any(|&(network, bits)| covers(network, bits, source))
+        self.registrars.contains_key(&source) || self.has_entrance(source)
+    }
+
+    /// Whether `source` may so by configuration, as those who call without an account.
+    pub(super) fn has_entrance(&self, source: IpAddr) -> bool {
+        let source = source.to_canonical();
+        self.always
+            .iter()
+            .any(|&(network, bits)| covers(network, bits, source))
     }
 
     /// How many accounts are registered at `source`.

@@ -66,7 +66,8 @@ pub struct Limits {
     /// The same, each second.
     pub rate: u32,
     /// Addresses to which that does not apply, with the length of their prefix. Registrars that took a registration of ours
-    /// are added by themselves.
+    /// are added by themselves. With [`Options::strangers`], what comes from these addresses is an account's only if it names its
+    /// Contact or its identity, or comes from its registrar with its user part.
     pub trusted: Vec<(IpAddr, u8)>,
     /// How long an incoming call may go unanswered before it is ended with 480.
     pub unanswered: Duration,

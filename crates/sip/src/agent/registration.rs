@@ -363,6 +363,8 @@ fn granted(response: &Response, contact: Option<&Uri>) -> Option<Duration> {
         })
     };
     let listed = match response.headers.contacts() {
+        // One alone is ours, though the registrar may show it as it sees it from behind a NAT.
+        Ok(Contacts::These(contacts)) if contacts.len() == 1 => contacts.into_iter().next(),
         Ok(Contacts::These(contacts)) => contacts.into_iter().find(same),
         _ => None,
     };

@@ -81,7 +81,7 @@ pub struct TlsFiles {
 /// What bounds connections.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Connections at once. Beyond, accepted ones are closed, and of ours the one unused for longest.
+    /// Connections at once. Beyond, accepted ones are closed, and of ours the one unused for longest. A quarter is kept for ours.
     pub connections: usize,
     /// Accepted connections of one address at once.
     pub connections_per_address: usize,

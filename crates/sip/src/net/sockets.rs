@@ -80,6 +80,7 @@ pub(super) struct Sockets {
     entries: HashMap<ConnectionId, Entry>,
     by_key: HashMap<Key, ConnectionId>,
     accepted: HashMap<IpAddr, usize>,
+    accepted_in_all: usize,
     next: u64,
     /// Connections that were refused for want of room.
     pub refused: u64,
@@ -112,6 +113,7 @@ impl Sockets {
             entries: HashMap::new(),
             by_key: HashMap::new(),
             accepted: HashMap::new(),
+            accepted_in_all: 0,
             next: 1,
             refused: 0,
             up,
@@ -295,7 +297,10 @@ impl Sockets {
 
     fn accept(&mut self, transport: Transport, stream: TcpStream, remote: SocketAddr) {
         let of_address = self.accepted.get(&remote.ip()).copied().unwrap_or_default();
-        if self.entries.len() >= self.limits.connections
+        // Whoever connects takes no room from the connections to our registrars.
+        let most = self.limits.connections;
+        if self.entries.len() >= most
+            || self.accepted_in_all >= most.saturating_sub(most / 4)
             || of_address >= self.limits.connections_per_address
         {
             self.refused = self.refused.saturating_add(1);
@@ -307,6 +312,7 @@ impl Sockets {
         self.start(transport, remote, key, true, Origin::In { stream, tls });
         self.accepted
             .insert(remote.ip(), of_address.saturating_add(1));
+        self.accepted_in_all = self.accepted_in_all.saturating_add(1);
     }
 
     fn connect(&mut self, key: Key, host: Host) -> ConnectionId {
@@ -382,6 +388,7 @@ impl Sockets {
         if entry.is_accepted
             && let Some(count) = self.accepted.get_mut(&entry.remote.ip())
         {
+            self.accepted_in_all = self.accepted_in_all.saturating_sub(1);
             *count = count.saturating_sub(1);
             if *count == 0 {
                 self.accepted.remove(&entry.remote.ip());

@@ -56,6 +56,9 @@ impl ServerKey {
 }
 
 /// What is equal in copies of a request that came on different ways (RFC 3261 section 8.2.2.2). `None` within a dialog.
+///
+/// That has the Request-URI: who is here twice is two user agents, and a proxy that forks a call to both (a ring group) sends the same
+/// request but for that.
 pub(super) fn merge_key(request: &Request) -> Option<String> {
     if request.headers.to().ok()??.tag().is_some() || request.method == Method::Cancel {
         return None;
@@ -63,10 +66,11 @@ pub(super) fn merge_key(request: &Request) -> Option<String> {
     let from = request.headers.from().ok()??;
     let cseq = request.headers.cseq().ok()??;
     Some(format!(
-        "{} {} {} {}",
+        "{} {} {} {} {}",
         from.tag()?,
         request.headers.call_id()?,
         cseq.number,
-        cseq.method
+        cseq.method,
+        request.uri
     ))
 }

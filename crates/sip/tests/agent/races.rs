@@ -211,6 +211,25 @@ fn a_hangup_crosses_an_answer() {
     }
 }
 
+/// Each would be acknowledged and hung up.
+#[test]
+fn of_forks_without_end_some_are_answered() {
+    let mut world = World::new(Weather::FAIR, 1);
+    let hand = world.hand();
+    let alice = world.agent("alice", passive);
+    let call = world.invite(alice, 1, invite("sip:bob@192.0.2.1"));
+    let invite = world.next_request(hand, SECOND);
+    for tag in 0..100 {
+        world.send(hand, alice, answer(&invite, 200, &format!("t{tag}"), hand));
+    }
+    let requests = world.requests(hand, SECOND / 10);
+    let acks = requests.iter().filter(|it| it.method == Method::Ack);
+    assert_eq!(acks.count(), options().limits.forks);
+    world.hangup(alice, call);
+    world.pass(MINUTE * 2);
+    world.assert_idle(alice);
+}
+
 #[test]
 fn of_several_forks_that_answer_one_is_taken() {
     let mut world = World::new(Weather::FAIR, 1);

@@ -1,6 +1,6 @@
 //! What is refused, and how; floods.
 
-use portunus_sip::agent::{AgentEvent, Cause};
+use portunus_sip::agent::{AccountId, AgentEvent, Cause, Command};
 use portunus_sip::message::{Request, Response};
 
 use crate::races::invite_by_hand;
@@ -146,6 +146,33 @@ fn a_call_that_comes_on_two_ways_rings_once() {
         .collect();
     assert_eq!(codes, [100, 180, 482]);
     assert_eq!(world.told(bob), ["incoming"]);
+}
+
+/// A proxy rings a group of which two are here.
+#[test]
+fn a_call_that_is_forked_to_two_accounts_rings_at_both() {
+    let (mut world, bob, hand) = world();
+    let carol = AccountId::new(2);
+    world.command(
+        bob,
+        Command::SetAccount {
+            account: carol,
+            profile: Box::new(profile("sip:carol@192.0.2.1")),
+        },
+    );
+    let invite = invite_by_hand(hand, "sip:bob@192.0.2.1", "1");
+    let mut fork = invite.clone();
+    fork.uri = uri("sip:carol@192.0.2.1");
+    fork.headers
+        .set_first_via("SIP/2.0/UDP 192.0.2.2;branch=z9hG4bK2");
+    world.send(hand, bob, invite);
+    world.send(hand, bob, fork);
+    world.pass(SECOND / 10);
+    let called = world.events(bob).iter().filter_map(|event| match event {
+        AgentEvent::Incoming { account, .. } => *account,
+        _ => None,
+    });
+    assert_eq!(called.collect::<Vec<_>>(), [ACCOUNT, carol]);
 }
 
 #[test]

@@ -397,6 +397,56 @@ fn a_registrar_may_call_the_account_by_a_number_that_only_it_knows() {
     }
 }
 
+/// An exchange at which one account is registered, and which calls rooms of ours as well.
+#[test]
+fn what_has_an_entrance_of_its_own_calls_no_account_by_chance() {
+    let mut world = World::new(Weather::FAIR, 1);
+    let exchange = world.hand();
+    let mut with = options();
+    with.strangers = true;
+    with.limits.trusted = vec![(address(exchange).ip(), 32)];
+    let alice = world.agent_with(with, ringing, |_| account(registration()));
+    let register = world.next_request(exchange, SECOND);
+    world.send(
+        exchange,
+        alice,
+        crate::races::answer(&register, 200, "r", exchange),
+    );
+    world.pass(SECOND);
+    for (number, to, expected) in [
+        (1, "sip:1234@192.0.2.2", (None, false)),
+        (2, "sip:alice@192.0.2.2", (Some(ACCOUNT), true)),
+    ] {
+        let mut call = crate::races::invite_by_hand(exchange, to, &format!("n{number}"));
+        call.headers
+            .set("From", format!("<sip:x@hand.test>;tag={number}"));
+        world.send(exchange, alice, call);
+        let called = world.until(alice, SECOND, |event| match event {
+            portunus_sip::agent::AgentEvent::Incoming {
+                account,
+                from_registrar,
+                ..
+            } => Some((*account, *from_registrar)),
+            _ => None,
+        });
+        assert_eq!(called, expected, "{to}");
+    }
+}
+
+#[test]
+fn the_registrar_may_show_the_contact_as_it_sees_it() {
+    let mut world = World::new(Weather::FAIR, 1);
+    let registrar = world.hand();
+    let alice = world.agent_with(options(), passive, |_| account(registration()));
+    let register = world.next_request(registrar, SECOND);
+    let mut response = crate::races::answer(&register, 200, "r", registrar);
+    let seen = "<sip:alice@203.0.113.9:1024;transport=udp>;expires=20";
+    response.headers.set("Contact", seen);
+    world.send(registrar, alice, response);
+    world.pass(SECOND);
+    assert_eq!(world.told(alice), ["registered 20"]);
+}
+
 #[test]
 fn accounts_with_the_same_user_part_are_told_apart() {
     let mut world = World::new(Weather::FAIR, 1);

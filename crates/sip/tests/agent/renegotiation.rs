@@ -360,6 +360,44 @@ fn a_session_is_refreshed_as_the_peer_asks() {
 }
 
 #[test]
+fn a_refresh_that_is_refused_is_tried_again() {
+    let mut world = World::new(Weather::FAIR, 1);
+    let (bob, hand, _, _) = with_hand(&mut world, |invite| {
+        invite.headers.push("Session-Expires", "600;refresher=uas");
+        invite.headers.push("Supported", "timer");
+    });
+    let invites = |world: &mut World, time| {
+        let requests = world.requests(hand, time).into_iter();
+        let mut invites = requests.filter(|request| request.method == Method::Invite);
+        invites.next().unwrap()
+    };
+    let refresh = invites(&mut world, SECOND * 301);
+    world.send(hand, bob, answer(&refresh, 503, "", hand));
+    let again = invites(&mut world, SECOND * 100);
+    let mut response = answer(&again, 200, "", hand);
+    response
+        .headers
+        .push("Session-Expires", "600;refresher=uac");
+    response.set_body("application/sdp", "offer");
+    world.send(hand, bob, response);
+    world.pass(SECOND * 299);
+    assert!(world.told(bob).is_empty());
+}
+
+#[test]
+fn a_call_that_is_not_accepted_cannot_be_changed() {
+    let mut world = World::new(Weather::FAIR, 1);
+    let alice = world.agent("alice", passive);
+    let bob = world.agent("bob", ringing);
+    let call = world.invite(alice, 1, invite("sip:bob@192.0.2.2"));
+    let theirs = world.until(bob, SECOND, is_incoming);
+    for (node, call) in [(alice, call), (bob, theirs)] {
+        world.command(node, reinvite(call));
+        assert_eq!(world.until(node, SECOND, is_renegotiated), false);
+    }
+}
+
+#[test]
 fn a_session_that_the_peer_does_not_refresh_is_over() {
     let mut world = World::new(Weather::FAIR, 1);
     let (bob, hand, _, _) = with_hand(&mut world, |invite| {

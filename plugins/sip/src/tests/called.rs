@@ -121,6 +121,22 @@ async fn a_caller_gives_up() {
     assert_eq!(result, expected);
 }
 
+/// The caller has said by Expires how long it waits.
+#[tokio::test]
+async fn a_call_that_nobody_answers_in_time_was_not_a_call() {
+    let mut world = World::new();
+    let (mut page, account) = world.page("alice", json!({})).await;
+    let call = world.ring(account, 7, PHONE).await;
+    page.event().await;
+    world
+        .end(call, Cause::Hangup, 480, "Temporarily Unavailable")
+        .await;
+    assert_eq!(
+        page.event().await["result"],
+        json!({ "event": "hangup", "code": 480, "reason": "Temporarily Unavailable" })
+    );
+}
+
 #[tokio::test]
 async fn who_is_busy_misses_calls() {
     let mut world = World::new();
@@ -210,6 +226,7 @@ async fn what_the_caller_says_is_told() {
         .happen(AgentEvent::Incoming {
             call: portunus_sip::agent::CallId::new(3),
             account: Some(account),
+            from_registrar: true,
             flow: flow(),
             dialog: dialog("in-3"),
             replaces: None,
@@ -222,4 +239,29 @@ async fn what_the_caller_says_is_told() {
     assert_eq!(result["replaces"], "old");
     assert_eq!(result["srtp"], "sdes_optional");
     assert_eq!(result["isfocus"], true);
+}
+
+/// As gateways send it that pass signalling of the telephone network on.
+#[tokio::test]
+async fn a_description_in_one_of_several_parts_is_found() {
+    let mut world = World::new();
+    let (mut page, account) = world.page("alice", json!({})).await;
+    let body = format!(
+        "--x\r\nContent-Type: application/sdp\r\n\r\n{PHONE}\r\n--x\r\nContent-Type: application/isup\r\n\r\n1\r\n--x--\r\n"
+    );
+    let headers = "Content-Type: multipart/mixed; boundary=\"x\"\r\n";
+    world
+        .happen(AgentEvent::Incoming {
+            call: portunus_sip::agent::CallId::new(3),
+            account: Some(account),
+            from_registrar: true,
+            flow: flow(),
+            dialog: dialog("in-3"),
+            replaces: None,
+            request: Arc::new(request("INVITE", headers, &body)),
+        })
+        .await;
+    let (told, offer) = page.event_with_jsep().await;
+    assert_eq!(told["result"]["event"], "incomingcall", "{told}");
+    assert_eq!(offer.unwrap()["type"], "offer");
 }

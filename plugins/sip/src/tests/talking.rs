@@ -188,6 +188,42 @@ async fn what_peers_say_is_told() {
     );
 }
 
+/// A menu that is heard before the call is accepted.
+#[tokio::test]
+async fn a_call_with_early_media_is_held_once_it_is_accepted() {
+    let mut world = World::new();
+    let (mut page, _) = world.page("a", json!({})).await;
+    let (call, call_id) = world.call(&mut page, json!({})).await;
+    world
+        .happen(AgentEvent::Provisional {
+            call,
+            dialog: super::world::dialog(&call_id),
+            response: Arc::new(response("183 Session Progress", "", PHONE)),
+        })
+        .await;
+    for event in ["progress", "proceeding"] {
+        assert_eq!(page.event().await["result"]["event"], event);
+    }
+    page.message(json!({ "request": "hold" }), None).await;
+    let (data, _) = ask(&mut page, json!({ "request": "update" }), Some(offer())).await;
+    assert_eq!(data["error_code"], 447, "{data}");
+    world.expect_no_command().await;
+    world.accept(call, &call_id, PHONE).await;
+    for event in ["accepted", "holding"] {
+        assert_eq!(page.event().await["result"]["event"], event);
+    }
+    assert!(matches!(world.command().await, Command::Reinvite { .. }));
+    world
+        .happen(AgentEvent::ReinviteAccepted {
+            call,
+            response: Arc::new(response("200 OK", "", PHONE)),
+        })
+        .await;
+    let (data, _) = ask(&mut page, json!({ "request": "unhold" }), None).await;
+    assert_eq!(data["result"]["event"], "resuming", "{data}");
+    assert!(matches!(world.command().await, Command::Reinvite { .. }));
+}
+
 #[tokio::test]
 async fn a_call_is_held_and_goes_on() {
     let mut world = World::new();

@@ -125,6 +125,11 @@ async fn a_transfer_of_the_peer_is_followed_or_declined() {
     ));
     let (data, _) = ask(&mut page, decline, None).await;
     assert_eq!(data["error"], "Wrong state (no transfer?)");
+    // Nobody else can follow it, whatever number it guesses.
+    let (mut stranger, _) = world.page("mallory", json!({})).await;
+    let body = json!({ "request": "call", "uri": "sip:c@h", "refer_id": 2 });
+    let (data, _) = ask(&mut stranger, body, Some(offer())).await;
+    assert_eq!(data["error"], "Wrong state (no transfer?)", "{data}");
     // Another page of the account follows the second one.
     let mut other = world.server.attach(super::world::PACKAGE).await;
     let body = json!({ "request": "register", "username": "sip:a@example.org", "secret": "s" });

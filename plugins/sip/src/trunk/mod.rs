@@ -93,15 +93,37 @@ struct Trunk {
     verifier: Option<Mutex<Verifier>>,
 }
 
-/// What a call of nobody we know is to become.
+impl Trunk {
+    /// Whether a call from one of its addresses is its.
+    fn admit(&self, invite: &Request) -> Admission {
+        let Some(verifier) = &self.verifier else {
+            return Admission::In;
+        };
+        let mut verifier = verifier.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let lookup = |user: &str| {
+            let config = &self.config;
+            (user == config.caller_user)
+                .then(|| Credentials::password(&config.caller_user, &config.caller_password))
+        };
+        match verifier.verify(now, Kind::Server, invite, lookup) {
+            Verdict::Accepted(_) => Admission::In,
+            Verdict::Missing => Admission::Challenge(verifier.challenges(now, false)),
+            Verdict::Stale => Admission::Challenge(verifier.challenges(now, true)),
+            Verdict::Refused => Admission::Refused,
+        }
+    }
+}
+
+/// What a call from an address of a trunk is to become.
 #[derive(Debug, PartialEq, Eq)]
 enum Admission {
-    /// It is of this trunk.
-    Trunk(usize),
+    /// It is the trunk's.
+    In,
     /// It is to show who it is.
     Challenge(Vec<String>),
-    /// It is refused.
-    Refuse(u16),
+    /// It has shown that it is somebody else.
+    Refused,
 }
 
 impl Trunks {
@@ -159,11 +181,13 @@ impl Trunks {
             AgentEvent::Incoming {
                 call,
                 account,
+                from_registrar,
                 ref request,
                 ref flow,
                 ..
             } if self.is_ours(account, flow.remote.ip()) => {
-                self.called(call, flow.remote.ip(), request, account);
+                let registered = account.filter(|_| from_registrar);
+                self.called(call, (flow.remote.ip(), registered), request);
                 None
             }
             AgentEvent::RegistrationFailed {
@@ -213,31 +237,32 @@ impl Trunks {
         }
     }
 
-    /// A call comes in.
+    /// A call comes in from an address; with an account if that is of the registrar that has it.
     fn called(
         &mut self,
         call: CallId,
-        from: IpAddr,
+        (from, registered): (IpAddr, Option<AccountId>),
         invite: &Arc<Request>,
-        account: Option<AccountId>,
     ) {
-        let n = match self.admit(from, invite, account) {
-            Admission::Trunk(n) => n,
+        let called = invite.uri.as_sip().and_then(|uri| uri.user_name());
+        let called = called.unwrap_or_default();
+        // Trunks may have their calls from the same address: they are told apart by their numbers.
+        let calls =
+            |trunk: &&Trunk| registered == Some(trunk.account) || trunk.config.calls_from(from);
+        let mut trunks = self.trunks.iter().filter(calls);
+        let found = trunks.find_map(|trunk| Some((trunk, trunk.config.room_of(&called)?)));
+        let Some((trunk, room)) = found else {
+            return self.office.reject(call, 404);
+        };
+        match trunk.admit(invite) {
+            Admission::In => {}
             Admission::Challenge(values) => {
                 let header = |value| ("WWW-Authenticate".to_owned(), value);
                 let headers = values.into_iter().map(header).collect();
                 return self.office.reject_with(call, 401, headers);
             }
-            Admission::Refuse(code) => return self.office.reject(call, code),
-        };
-        let Some(trunk) = self.trunks.get(n) else {
-            return;
-        };
-        let called = invite.uri.as_sip().and_then(|uri| uri.user_name());
-        let room = called.and_then(|called| trunk.config.room_of(&called));
-        let Some(room) = room else {
-            return self.office.reject(call, 404);
-        };
+            Admission::Refused => return self.office.reject(call, 403),
+        }
         let Ok(line) = Arc::clone(&trunk.lines).try_acquire_owned() else {
             tracing::warn!(trunk = trunk.config.name, "all lines are busy");
             return self.office.reject(call, 486);
@@ -251,36 +276,6 @@ impl Trunks {
             line,
         };
         tokio::spawn(incoming::attend(Arc::clone(&self.office), incoming, events));
-    }
-
-    fn admit(&self, from: IpAddr, invite: &Request, account: Option<AccountId>) -> Admission {
-        let mut candidates = self
-            .trunks
-            .iter()
-            .enumerate()
-            .filter(|(_, trunk)| match account {
-                Some(account) => trunk.account == account,
-                None => trunk.config.calls_from(from),
-            });
-        let Some((n, trunk)) = candidates.next() else {
-            return Admission::Refuse(404);
-        };
-        let Some(verifier) = &trunk.verifier else {
-            return Admission::Trunk(n);
-        };
-        let mut verifier = verifier.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = Instant::now();
-        let lookup = |user: &str| {
-            let config = &trunk.config;
-            (user == config.caller_user)
-                .then(|| Credentials::password(&config.caller_user, &config.caller_password))
-        };
-        match verifier.verify(now, Kind::Server, invite, lookup) {
-            Verdict::Accepted(_) => Admission::Trunk(n),
-            Verdict::Missing => Admission::Challenge(verifier.challenges(now, false)),
-            Verdict::Stale => Admission::Challenge(verifier.challenges(now, true)),
-            Verdict::Refused => Admission::Refuse(403),
-        }
     }
 
     /// Calls a telephone into a room.

@@ -11,7 +11,7 @@ use portunus_core::record::Recorder;
 use portunus_core::{
     AudioRooms, Caller, DialError, DialNews, Dialled, Doors, Entrance, EntranceError, Stay, Staying,
 };
-use portunus_sip::agent::{AgentEvent, CallId, Cause, Command};
+use portunus_sip::agent::{AccountId, AgentEvent, CallId, Cause, Command};
 use portunus_sip::dialog::DialogId;
 use portunus_sip::digest::{Client, Credentials};
 use portunus_sip::flow::{Flow, Transport};
@@ -102,13 +102,20 @@ impl Entrance for OpenRoom {
 }
 
 impl World {
+    /// A trunk that calls from 192.0.2.0/24.
     fn new(trunk: TrunkConfig) -> Self {
+        Self::with(vec![trunk])
+    }
+
+    fn with(trunks: Vec<TrunkConfig>) -> Self {
+        let trunks = trunks.into_iter().enumerate();
+        let trunks = trunks.map(|(number, trunk)| TrunkConfig {
+            name: format!("office {number}"),
+            from: vec!["192.0.2.0/24".parse().unwrap()],
+            ..trunk
+        });
         let config = SipConfig {
-            trunks: vec![TrunkConfig {
-                name: "office".to_owned(),
-                from: vec!["192.0.2.0/24".parse().unwrap()],
-                ..trunk
-            }],
+            trunks: trunks.collect(),
             ..SipConfig::default()
         };
         let (media, ..) = MediaPlane::detached();
@@ -139,10 +146,21 @@ impl World {
 
     /// Somebody calls; gives the event back if no trunk takes it.
     fn call(&mut self, from: &str, request: &Arc<Request>) -> Option<AgentEvent> {
+        self.call_account((None, false), from, request)
+    }
+
+    /// Somebody calls an account: from the address of its registrar?
+    fn call_account(
+        &mut self,
+        (account, from_registrar): (Option<AccountId>, bool),
+        from: &str,
+        request: &Arc<Request>,
+    ) -> Option<AgentEvent> {
         self.calls += 1;
         self.trunks.take(AgentEvent::Incoming {
             call: CallId::new(self.calls),
-            account: None,
+            account,
+            from_registrar,
             flow: Flow {
                 transport: Transport::Udp,
                 local: "127.0.0.1:5060".parse().unwrap(),
@@ -211,6 +229,53 @@ async fn numbers_that_are_not_the_trunks_are_refused() {
     });
     assert!(world.call("192.0.2.1", &invite("+1202")).is_none());
     assert_eq!(world.refused().await.0, 404);
+}
+
+#[tokio::test]
+async fn trunks_at_one_address_are_told_apart_by_their_numbers() {
+    let with = |prefix: &str, caller: &str| TrunkConfig {
+        prefix: prefix.to_owned(),
+        caller_user: caller.to_owned(),
+        caller_password: caller.to_owned(),
+        ..TrunkConfig::default()
+    };
+    let mut world = World::with(vec![with("+4930", ""), with("+4940", "second")]);
+    for (called, code) in [("+49301", 404), ("+49401", 401), ("+1202", 404)] {
+        assert!(world.call("192.0.2.1", &invite(called)).is_none());
+        assert_eq!(world.refused().await.0, code, "{called}");
+    }
+}
+
+/// The account of a trunk can be found by whoever knows its user part.
+#[tokio::test]
+async fn nobody_calls_a_trunks_account_but_its_registrar_and_its_networks() {
+    let mut world = World::new(TrunkConfig {
+        room: "9".to_owned(),
+        server: "sip:203.0.113.9".to_owned(),
+        identity: "sip:+4930@provider.example".to_owned(),
+        register: true,
+        ..TrunkConfig::default()
+    });
+    let Command::SetAccount { account, .. } = world.command().await else {
+        panic!("an account");
+    };
+    let of_trunk = |from_registrar| (Some(account), from_registrar);
+    let called = invite("+4930");
+    assert!(
+        world
+            .call_account(of_trunk(false), "198.51.100.1", &called)
+            .is_none()
+    );
+    assert_eq!(world.refused().await.0, 404);
+    for (from_registrar, from) in [(true, "203.0.113.9"), (false, "192.0.2.1")] {
+        let by = of_trunk(from_registrar);
+        assert!(world.call_account(by, from, &called).is_none());
+        let taken = world.command().await;
+        assert!(matches!(taken, Command::Accept { .. }), "{taken:?}");
+    }
+    // Pages have accounts of their own.
+    let page = (Some(AccountId::new(7)), false);
+    assert!(world.call_account(page, "192.0.2.1", &called).is_some());
 }
 
 #[tokio::test]

@@ -118,9 +118,11 @@ impl Agent {
         self.answer(now, Some(id), &speaker, server, &trying);
         let replaces = self.replaced(&request);
         let flow = new.flow;
+        let from_registrar = account.is_some_and(|account| self.is_registrar_of(account, &flow));
         self.tell(AgentEvent::Incoming {
             call: id,
             account,
+            from_registrar,
             flow,
             dialog: name,
             replaces,

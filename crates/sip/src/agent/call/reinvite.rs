@@ -59,6 +59,10 @@ impl Agent {
         headers: ExtraHeaders,
         body: Option<Body>,
     ) {
+        let unanswered = |call: &Call| matches!(call.phase, Phase::Calling(_) | Phase::Ringing(_));
+        if self.calls.get(&id).is_some_and(unanswered) {
+            return self.tell_pending(id);
+        }
         let Some(call) = self.up(id).filter(|call| call.leaving.is_none()) else {
             return;
         };
@@ -77,9 +81,14 @@ impl Agent {
                 return self.send_reinvite(now, id);
             }
         }
+        self.tell_pending(id);
+    }
+
+    /// There can be no other offer now.
+    fn tell_pending(&mut self, call: CallId) {
         let reason = StatusCode::REQUEST_PENDING.reason().to_owned();
         self.tell(AgentEvent::ReinviteRejected {
-            call: id,
+            call,
             code: 491,
             reason,
             response: None,
@@ -227,7 +236,9 @@ impl Agent {
             response,
             ..
         } = answer;
-        if !is_refresh {
+        if is_refresh {
+            self.refresh_later(now, id);
+        } else {
             self.tell(AgentEvent::ReinviteRejected {
                 call: id,
                 code,

@@ -12,6 +12,9 @@ use crate::message::{Method, Refresher, Request, Response, SessionExpires};
 /// The header field.
 pub(super) const SESSION_EXPIRES: &str = "Session-Expires";
 
+/// Before a refresh that was refused is tried again.
+const LEAST_WAIT: Duration = Duration::from_secs(5);
+
 /// The session timer of a call.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Session {
@@ -159,8 +162,18 @@ impl Agent {
             self.set_timer(id, CallTimer::Session, now + rest / 4);
             return;
         }
-        self.set_timer(id, CallTimer::Session, now + rest);
+        self.set_timer(id, CallTimer::Session, (now + rest).min(session.until));
         self.refresh(now, id);
+    }
+
+    /// A refresh was refused, but not because there is no such call: it is tried again in time.
+    pub(super) fn refresh_later(&mut self, now: Instant, id: CallId) {
+        let session = self.calls.get(&id).and_then(|call| call.session);
+        if let Some(Session { until, .. }) = session {
+            let left = until.saturating_duration_since(now);
+            let wait = (left / 4).max(LEAST_WAIT).min(left);
+            self.set_timer(id, CallTimer::Session, now + wait);
+        }
     }
 
     fn refresh(&mut self, now: Instant, id: CallId) {
@@ -200,7 +213,7 @@ impl Agent {
                 self.refresh(now, id);
             }
             (_, 408 | 481) => self.leave(now, id, EXPIRED, Vec::new()),
-            _ => {}
+            _ => self.refresh_later(now, id),
         }
     }
 }

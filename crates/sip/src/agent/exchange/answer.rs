@@ -59,6 +59,7 @@ impl Agent {
     }
 
     fn succeeded(&mut self, now: Instant, id: ExchangeId, response: Arc<Response>) {
+        let most = self.options.limits.forks;
         let Some(exchange) = self.exchanges.get_mut(&id) else {
             return;
         };
@@ -78,6 +79,9 @@ impl Agent {
         if let Some((_, route, bytes)) = exchange.acks.iter().find(|(other, ..)| *other == tag) {
             let (route, bytes) = (route.clone(), bytes.clone());
             self.transactions.send(route, bytes);
+            return;
+        }
+        if exchange.acks.len() >= most {
             return;
         }
         let owner = exchange.sending.owner;

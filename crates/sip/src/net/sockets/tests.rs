@@ -208,28 +208,32 @@ async fn a_certificate_for_another_host_is_refused() {
     );
 }
 
+/// Those of one address; and all, of which a quarter is for our own.
 #[tokio::test]
 async fn connections_are_bounded() {
-    let (mut server, address) = bind(Transport::Tcp, |config| {
-        config.limits.connections_per_address = 3
-    });
-    let mut clients = Vec::new();
-    for _ in 0..3 {
-        let mut client = TcpStream::connect(address).await.unwrap();
-        client.write_all(&message(1)).await.unwrap();
-        let _ = received(&mut server).await;
-        clients.push(client);
+    for (all, of_address) in [(4_096, 3), (4, 512)] {
+        let (mut server, address) = bind(Transport::Tcp, |config| {
+            config.limits.connections = all;
+            config.limits.connections_per_address = of_address;
+        });
+        let mut clients = Vec::new();
+        for _ in 0..3 {
+            let mut client = TcpStream::connect(address).await.unwrap();
+            client.write_all(&message(1)).await.unwrap();
+            let _ = received(&mut server).await;
+            clients.push(client);
+        }
+        let mut late = TcpStream::connect(address).await.unwrap();
+        let closed = beside(async { late.read(&mut [0; 8]).await }, &mut server).await;
+        assert!(matches!(closed, Ok(0) | Err(_)));
+        assert_eq!((server.refused, server.connections()), (1, 3));
+        // There is room again when one goes.
+        drop(clients.pop());
+        assert!(matches!(told(&mut server).await, Told::Closed(_)));
+        let mut next = TcpStream::connect(address).await.unwrap();
+        next.write_all(&message(2)).await.unwrap();
+        assert_eq!(received(&mut server).await.1, message(2));
     }
-    let mut late = TcpStream::connect(address).await.unwrap();
-    let closed = beside(async { late.read(&mut [0; 8]).await }, &mut server).await;
-    assert!(matches!(closed, Ok(0) | Err(_)));
-    assert_eq!((server.refused, server.connections()), (1, 3));
-    // There is room again when one goes.
-    drop(clients.pop());
-    assert!(matches!(told(&mut server).await, Told::Closed(_)));
-    let mut next = TcpStream::connect(address).await.unwrap();
-    next.write_all(&message(2)).await.unwrap();
-    assert_eq!(received(&mut server).await.1, message(2));
 }
 
 #[tokio::test]
