@@ -293,11 +293,23 @@ impl Gateway {
 
     /// What the plugins count, with the last part of their package names, such as `videoroom`.
     pub fn plugin_counters(&self) -> Vec<(&'static str, PluginCounter)> {
+        self.of_plugins(|plugin| plugin.counters())
+    }
+
+    /// How much the plugins have of something at present, with the same names.
+    pub fn plugin_gauges(&self) -> Vec<(&'static str, PluginCounter)> {
+        self.of_plugins(|plugin| plugin.gauges())
+    }
+
+    fn of_plugins(
+        &self,
+        numbers: impl Fn(&dyn Plugin) -> Vec<PluginCounter>,
+    ) -> Vec<(&'static str, PluginCounter)> {
         let of_plugin = |plugin: &Arc<dyn Plugin>| {
             let package = plugin.info().package;
             let name = package.rsplit('.').next().unwrap_or(package);
-            let counters = plugin.counters().into_iter();
-            counters.map(move |counter| (name, counter))
+            let numbers = numbers(plugin.as_ref()).into_iter();
+            numbers.map(move |number| (name, number))
         };
         self.inner.plugins.iter().flat_map(of_plugin).collect()
     }

@@ -56,6 +56,11 @@ pub trait Plugin: Send + Sync + 'static {
     fn counters(&self) -> Vec<PluginCounter> {
         Vec::new()
     }
+
+    /// How much it has of something at present.
+    fn gauges(&self) -> Vec<PluginCounter> {
+        Vec::new()
+    }
 }
 
 /// Files of a plugin that HTTP serves.
@@ -91,14 +96,14 @@ impl fmt::Debug for PublicFile {
     }
 }
 
-/// A number that a plugin counts, for metrics.
+/// A number of a plugin, for metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PluginCounter {
     /// Its name, such as `refused_creations`.
     pub name: &'static str,
     /// What it means, in a sentence.
     pub help: &'static str,
-    /// The count.
+    /// The number.
     pub value: u64,
 }
 

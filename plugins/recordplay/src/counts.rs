@@ -18,20 +18,20 @@ impl Counts {
     pub(crate) fn counters(&self) -> Vec<PluginCounter> {
         let counter = PluginCounter::of;
         vec![
-            counter("recordings", "Recordings that were begun.", &self.recorded),
+            counter("recordings", "Recordings that were begun", &self.recorded),
             counter(
                 "failed_recordings",
-                "Recordings that could not be begun, or ended by an error, such as a full disk.",
+                "Recordings that could not be begun, or ended by an error, such as a full disk",
                 &self.failed,
             ),
             counter(
                 "playouts",
-                "Times that a recording began to play.",
+                "Times that a recording began to play",
                 &self.played,
             ),
             counter(
                 "refused_requests",
-                "Requests that were refused.",
+                "Requests that were refused",
                 &self.refused,
             ),
         ]

@@ -9,6 +9,7 @@ mod called;
 mod calling;
 mod changing;
 mod config;
+mod counts;
 mod ending;
 mod endpoint;
 mod forwarding;

@@ -5,14 +5,17 @@ use std::time::Duration;
 use std::{fmt, io};
 
 use portunus_call::CallNews;
-use portunus_core::{ConfiguredPlugin, Handle, Plugin, PluginContext, PluginHandle, PluginInfo};
+use portunus_core::{
+    ConfiguredPlugin, Handle, Plugin, PluginContext, PluginCounter, PluginHandle, PluginInfo,
+};
 use portunus_sip::agent::AgentEvent;
-use portunus_sip::net::{Endpoint, StartError};
+use portunus_sip::net::{Endpoint, StartError, Status};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::attached::Attached;
 use crate::config::SipConfig;
+use crate::counts::{Counts, gauges};
 use crate::media::{MediaContext, MediaKey};
 use crate::phones::{Commands, Phones};
 use crate::trunk::{Switchboard, Trunks};
@@ -20,6 +23,7 @@ use crate::trunk::{Switchboard, Trunks};
 /// The plugin, with its SIP stack.
 pub struct Sip {
     shared: Arc<Shared>,
+    status: Box<dyn Fn() -> Status + Send + Sync>,
 }
 
 impl fmt::Debug for Sip {
@@ -33,6 +37,7 @@ pub(crate) struct Shared {
     phones: Mutex<Phones>,
     /// None: there are none. Nothing is done under both locks.
     trunks: Option<Mutex<Trunks>>,
+    counts: Counts,
 }
 
 /// Why the plugin does not start.
@@ -54,6 +59,7 @@ impl Shared {
 
     /// Something happened at the SIP stack.
     fn agent_event(&self, event: AgentEvent) {
+        self.counts.note(&event);
         let left = match self.trunks() {
             Some(mut trunks) => trunks.take(event),
             None => Some(event),
@@ -86,7 +92,8 @@ impl Sip {
         }
         let (media, news) =
             MediaContext::new(&config, (media, Some(audio.clone())), config.local_ip);
-        let commands: Commands = Arc::new(move |command| endpoint.command(command));
+        let asked = endpoint.clone();
+        let commands: Commands = Arc::new(move |command| asked.command(command));
         let trunks = match config.trunks.is_empty() {
             true => None,
             false => {
@@ -95,7 +102,8 @@ impl Sip {
             }
         };
         let has_trunks = trunks.is_some();
-        let sip = Sip::on(config, media, (commands.clone(), trunks), events, news);
+        let mut sip = Sip::on(config, media, (commands.clone(), trunks), events, news);
+        sip.status = Box::new(move || endpoint.status());
         if has_trunks {
             let shared = Arc::downgrade(&sip.shared);
             doors.offer_telephone(Arc::new(Switchboard { shared, commands }));
@@ -115,6 +123,7 @@ impl Sip {
         let shared = Arc::new_cyclic(|own| Shared {
             phones: Mutex::new(Phones::new(config, context, commands, own.clone())),
             trunks: trunks.map(Mutex::new),
+            counts: Counts::default(),
         });
         let own = Arc::downgrade(&shared);
         tokio::spawn(async move {
@@ -131,7 +140,8 @@ impl Sip {
             }
         });
         tokio::spawn(ticks(Arc::downgrade(&shared)));
-        Sip { shared }
+        let status = Box::new(Status::default);
+        Sip { shared, status }
     }
 }
 
@@ -170,5 +180,13 @@ impl Plugin for Sip {
 
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
         Box::new(Attached::new(handle, self.shared.clone()))
+    }
+
+    fn counters(&self) -> Vec<PluginCounter> {
+        self.shared.counts.counters(&(self.status)())
+    }
+
+    fn gauges(&self) -> Vec<PluginCounter> {
+        gauges(&(self.status)())
     }
 }

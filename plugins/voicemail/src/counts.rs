@@ -18,20 +18,20 @@ impl Counts {
     pub(crate) fn counters(&self) -> Vec<PluginCounter> {
         let counter = PluginCounter::of;
         vec![
-            counter("messages", "Messages that were begun.", &self.begun),
+            counter("messages", "Messages that were begun", &self.begun),
             counter(
                 "completed_messages",
-                "Messages that are complete: stopped, or as long as they may be.",
+                "Messages that are complete: stopped, or as long as they may be",
                 &self.done,
             ),
             counter(
                 "failed_messages",
-                "Messages that ended by an error, such as a full disk.",
+                "Messages that ended by an error, such as a full disk",
                 &self.failed,
             ),
             counter(
                 "refused_requests",
-                "Requests that were refused.",
+                "Requests that were refused",
                 &self.refused,
             ),
         ]

@@ -92,6 +92,10 @@ fn text(counted: &Counted) -> String {
         let name = format!("{plugin}_{}_total", counter.name);
         metric(&mut out, &name, counter.help, "counter", counter.value);
     }
+    for (plugin, gauge) in counted.gateway.plugin_gauges() {
+        let name = format!("{plugin}_{}", gauge.name);
+        metric(&mut out, &name, gauge.help, "gauge", gauge.value);
+    }
     let name = "portunus_bad_requests_total";
     line(
         &mut out,
@@ -221,7 +225,7 @@ fn tokens(out: &mut String, totals: &TokenTotals) {
         ),
         (
             "token_key_failures_total",
-            "Times that this gave no keys, so that the former ones stayed",
+            "Times that jwt.jwks_file gave no keys, so that the former ones stayed",
             totals.key_failures,
         ),
     ] {
@@ -240,7 +244,7 @@ fn media(out: &mut String, totals: &MediaTotals) {
         ),
         (
             "media_received_bytes",
-            "Bytes of these, without IP and UDP headers",
+            "Bytes that peers sent, without IP and UDP headers",
             totals.received_bytes,
         ),
         (
@@ -250,12 +254,12 @@ fn media(out: &mut String, totals: &MediaTotals) {
         ),
         (
             "media_sent_bytes",
-            "Bytes of these, without IP and UDP headers",
+            "Bytes sent to peers, without IP and UDP headers",
             totals.sent_bytes,
         ),
         (
             "media_send_calls",
-            "System calls that the sending took",
+            "System calls by which datagrams were sent to peers",
             totals.send_calls,
         ),
         (
@@ -290,7 +294,7 @@ fn media(out: &mut String, totals: &MediaTotals) {
         ),
         (
             "media_ingested_bytes",
-            "Bytes of these, RTP headers included",
+            "Bytes that sources of mountpoints sent, RTP headers included",
             totals.ingested_bytes,
         ),
         (
@@ -355,7 +359,7 @@ fn tcp(out: &mut String, totals: &TcpTotals) {
         ),
         (
             "media_tcp_received_bytes",
-            "Bytes of these",
+            "Bytes that peers sent by TCP",
             totals.received_bytes,
         ),
         (
@@ -363,7 +367,11 @@ fn tcp(out: &mut String, totals: &TcpTotals) {
             "Datagrams for peers on TCP",
             totals.sent_frames,
         ),
-        ("media_tcp_sent_bytes", "Bytes of these", totals.sent_bytes),
+        (
+            "media_tcp_sent_bytes",
+            "Bytes for peers on TCP",
+            totals.sent_bytes,
+        ),
         (
             "media_tcp_dropped",
             "Datagrams left out because the peer's connection did not take as much as was sent",

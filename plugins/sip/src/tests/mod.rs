@@ -8,6 +8,7 @@
 
 mod called;
 mod calling;
+mod counted;
 mod lines;
 mod registering;
 mod subscribing;

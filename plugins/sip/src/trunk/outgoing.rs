@@ -58,7 +58,13 @@ async fn converse(talk: &mut Talk, outgoing: &Outgoing) -> Farewell {
                 }
                 return Farewell::HangUp;
             }
-            Deed::End { code, reason } => return Farewell::Ended { code, reason },
+            Deed::End { code, reason } => {
+                // 487: whoever asked has taken it back.
+                if code != 487 {
+                    tracing::info!(call = %talk.call, code, reason, "a telephone is not reached");
+                }
+                return Farewell::Ended { code, reason };
+            }
             Deed::Gone => return Farewell::HangUp,
             _ => {}
         }
