@@ -23,6 +23,9 @@ pub enum AudioError {
     /// A file cannot be recorded to.
     #[error(transparent)]
     Record(#[from] RecordError),
+    /// A file has become as long as its form can be; what came until then is in it.
+    #[error("the file is as long as a WAV file can be")]
+    Longest,
     /// The room is being recorded already.
     #[error("the room is being recorded already")]
     Recorded,

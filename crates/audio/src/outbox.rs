@@ -42,6 +42,11 @@ impl Outbox {
         self.merge(|waiting| speaker(waiting) == Some(participant));
     }
 
+    /// Where events go.
+    pub(crate) fn sender(&self) -> mpsc::Sender<AudioEvent> {
+        self.to.clone()
+    }
+
     /// Hands over what there is room for.
     pub(crate) fn flush(&mut self) {
         while let Some(event) = self.waiting.pop_front() {

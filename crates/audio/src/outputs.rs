@@ -256,7 +256,21 @@ impl Outputs {
         for ingest in self.ended.drain(..) {
             way.feeds.remove(ingest);
         }
+        if let Some(recording) = &mut self.recording
+            && self.inhabited
+        {
+            recording.end_frame();
+        }
         self.watch_recordings(room);
+    }
+
+    /// There was no time for so many frames.
+    pub(crate) fn skip(&mut self, frames: u64) {
+        if let Some(recording) = &mut self.recording
+            && self.inhabited
+        {
+            recording.miss(u32::try_from(frames).unwrap_or(u32::MAX));
+        }
     }
 
     /// Tells of recordings that have ended.
@@ -270,8 +284,9 @@ impl Outputs {
         }
     }
 
-    /// The room ends.
-    pub(crate) fn end(&mut self, room: &mut Room, way: &mut Way<'_>) {
+    /// The room ends. Unless that is by a fault, of which whoever holds it learns by the end of events, it is still told what becomes of
+    /// recordings.
+    pub(crate) fn end(&mut self, room: &mut Room, way: &mut Way<'_>, by_fault: bool) {
         for participant in self.outgoing.keys().copied().collect::<Vec<_>>() {
             self.forget(participant, way);
         }
@@ -281,6 +296,9 @@ impl Outputs {
             }
         }
         self.stop_recording(room);
+        for recording in self.stopped.drain(..).filter(|_| !by_fault) {
+            recording.bequeath(self.events.sender());
+        }
     }
 
     /// One listener more, or less, of what is heard by a way out.

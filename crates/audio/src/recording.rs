@@ -3,15 +3,16 @@
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crossbeam_queue::ArrayQueue;
 use hound::{SampleFormat, WavSpec, WavWriter};
 use portunus_dsp::{AudioCodec, Encoding, Format, MixId, Mixture, Room};
-use portunus_files::opus::{OggOpusError, OggOpusWriter, OpusHead, OpusTags};
+use portunus_files::opus::{OggOpusError, OggOpusWriter, OpusHead, OpusTags, OpusTime};
 use portunus_record::{RecordError, RecordedFile, Recorder};
+use tokio::sync::mpsc;
 
 use crate::{AudioError, AudioEvent};
 
@@ -56,6 +57,10 @@ const PERIOD: Duration = Duration::from_millis(200);
 const HEADER: Duration = Duration::from_secs(5);
 /// The longest WAV file: its header counts in 32 bits.
 const LONGEST_WAV: u64 = u32::MAX as u64 - 65_536;
+/// Frames that are made up for at most where some are missing: ten minutes. More were never due, since the machine stood still.
+const MOST_MISSING: u32 = 30_000;
+/// A frame in Ogg's time.
+const FRAME: OpusTime = OpusTime(960);
 /// How a mix is encoded for a file.
 const ENCODING: Encoding = Encoding {
     codec: AudioCodec::Opus,
@@ -76,12 +81,35 @@ pub(crate) struct MixFile {
 /// What the room and the thread that writes have in common.
 #[derive(Debug)]
 struct Shared {
-    frames: ArrayQueue<Vec<u8>>,
+    frames: ArrayQueue<Frame>,
     /// Buffers that were used.
     spare: ArrayQueue<Vec<u8>>,
     dropped: AtomicU64,
     stopped: AtomicBool,
     ended: OnceLock<Option<Arc<AudioError>>>,
+    heir: Mutex<Option<Heir>>,
+}
+
+/// What is written of 20 ms.
+#[derive(Debug)]
+struct Frame {
+    /// So many frames before it are missing: the file is silent for as long.
+    missing: u32,
+    bytes: Vec<u8>,
+}
+
+/// Who is told of the end by the thread itself, since the room is gone.
+#[derive(Debug)]
+struct Heir {
+    recording: RecordingId,
+    file: String,
+    to: mpsc::Sender<AudioEvent>,
+}
+
+impl Shared {
+    fn heir(&self) -> std::sync::MutexGuard<'_, Option<Heir>> {
+        self.heir.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl MixFile {
@@ -90,6 +118,20 @@ impl MixFile {
         recorder: &Recorder,
         what: &MixRecording,
         format: Format,
+    ) -> Result<Self, AudioError> {
+        let longest = match what.format {
+            RecordingFormat::Wav => LONGEST_WAV,
+            RecordingFormat::OggOpus => u64::MAX,
+        };
+        Self::within(recorder, what, format, longest)
+    }
+
+    /// The same, with the bytes of frames that the file's form has room for.
+    fn within(
+        recorder: &Recorder,
+        what: &MixRecording,
+        format: Format,
+        longest: u64,
     ) -> Result<Self, AudioError> {
         let place = (what.dir.as_deref(), what.name.as_str());
         let extension = what.format.extension();
@@ -102,11 +144,12 @@ impl MixFile {
             dropped: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
             ended: OnceLock::new(),
+            heir: Mutex::default(),
         });
         let of_thread = Arc::clone(&shared);
         let builder = thread::Builder::new().name("audio-record".to_owned());
         builder
-            .spawn(move || write_all(file, writer, &of_thread))
+            .spawn(move || write_all(file, (writer, longest), &of_thread))
             .map_err(AudioError::Thread)?;
         Ok(Self {
             format: what.format,
@@ -134,6 +177,10 @@ pub(crate) struct Recording {
     file: MixFile,
     /// The mix that is written as it is encoded.
     mix: Option<MixId>,
+    /// This tick has had its frame.
+    came: bool,
+    /// Frames that are missing since the last one.
+    missing: u32,
     stopped: bool,
 }
 
@@ -155,6 +202,8 @@ impl Recording {
             id,
             file,
             mix,
+            came: false,
+            missing: 0,
             stopped: false,
         })
     }
@@ -187,8 +236,38 @@ impl Recording {
         let mut bytes = shared.spare.pop().unwrap_or_default();
         bytes.clear();
         fill(&mut bytes);
-        if shared.frames.push(bytes).is_err() {
+        self.came = true;
+        let missing = std::mem::take(&mut self.missing);
+        if shared.frames.push(Frame { missing, bytes }).is_err() {
             shared.dropped.fetch_add(1, Ordering::Relaxed);
+            self.missing = missing.saturating_add(1);
+        }
+    }
+
+    /// A tick of a room with somebody in it is over. A mix may have had no packet in it: what it is of was lost, say.
+    pub(crate) fn end_frame(&mut self) {
+        if !std::mem::take(&mut self.came) {
+            self.miss(1);
+        }
+    }
+
+    /// So many frames will never come: the file stays in step with the clock.
+    pub(crate) fn miss(&mut self, frames: u32) {
+        self.missing = self.missing.saturating_add(frames);
+    }
+
+    /// The room is gone: the end of what is still being written is told to `to`, at once or when it comes.
+    pub(crate) fn bequeath(&self, to: mpsc::Sender<AudioEvent>) {
+        let mut heir = self.file.shared.heir();
+        if self.has_ended() {
+            // Whoever has as much to take in has lost count.
+            let _ = to.try_send(self.told());
+        } else {
+            *heir = Some(Heir {
+                recording: self.id,
+                file: self.file.name(),
+                to,
+            });
         }
     }
 
@@ -221,31 +300,64 @@ impl Recording {
 }
 
 /// Writes what there is, until the recording is stopped or something is wrong.
-fn write_all(file: RecordedFile, writer: Writer, shared: &Shared) {
-    let written = write_until_stopped(&file, writer, shared);
+fn write_all(file: RecordedFile, (writer, longest): (Writer, u64), shared: &Shared) {
+    let written = write_until_stopped(&file, (writer, longest), shared);
     let finished = file.finish(written.is_ok());
-    let error = written.and(finished).err();
+    let error = match written.and_then(|end| finished.map(|()| end)) {
+        Ok(End::Stopped) => None,
+        Ok(End::Longest) => Some(AudioError::Longest),
+        Err(error) => Some(error.into()),
+    };
+    let error = error.map(Arc::new);
     // It is set once, here.
-    let _ = shared.ended.set(error.map(|error| Arc::new(error.into())));
+    let _ = shared.ended.set(error.clone());
+    let heir = shared.heir().take();
+    if let Some(Heir {
+        recording,
+        file,
+        to,
+    }) = heir
+    {
+        // Nobody takes it any more while the server ends.
+        let _ = to.blocking_send(AudioEvent::RecordingEnded {
+            recording,
+            file,
+            error,
+        });
+    }
+}
+
+/// How a file has come to its end in order.
+enum End {
+    Stopped,
+    /// No more fits into its form.
+    Longest,
 }
 
 fn write_until_stopped(
     file: &RecordedFile,
-    mut writer: Writer,
+    (mut writer, longest): (Writer, u64),
     shared: &Shared,
-) -> Result<(), RecordError> {
-    let limit = file.limit().unwrap_or(u64::MAX).min(writer.longest());
+) -> Result<End, RecordError> {
+    let allowed = file.limit().unwrap_or(u64::MAX);
+    let limit = allowed.min(longest);
     let (mut bytes, mut right) = (0_u64, Instant::now());
     let (mut dropped, mut is_full) = (0, false);
     loop {
         // What was put in before the stop is written.
         let stopped = shared.stopped.load(Ordering::Acquire);
         let (mut new, mut frames) = (0, 0);
-        while let Some(frame) = shared.frames.pop() {
-            let len = frame.len() as u64;
+        while let Some(Frame {
+            missing,
+            bytes: frame,
+        }) = shared.frames.pop()
+        {
+            let missing = missing.min(MOST_MISSING);
+            let len = (frame.len() as u64).saturating_add(writer.gap_len(missing));
             is_full |= bytes.saturating_add(new).saturating_add(len) > limit;
             if !is_full {
-                writer.write(&frame).map_err(|error| file.failed(error))?;
+                let written = writer.write(missing, &frame);
+                written.map_err(|error| file.failed(error))?;
                 (new, frames) = (new + len, frames + 1);
             }
             let _ = shared.spare.push(frame);
@@ -271,14 +383,16 @@ fn write_until_stopped(
     }
     writer.finish().map_err(|error| file.failed(error))?;
     match is_full {
+        true if longest < allowed => Ok(End::Longest),
         true => Err(file.full(limit)),
-        false => Ok(()),
+        false => Ok(End::Stopped),
     }
 }
 
 /// Writes a file of one of the forms.
 enum Writer {
-    Wav(WavWriter<BufWriter<File>>),
+    /// With the samples of a frame, of all channels.
+    Wav(WavWriter<BufWriter<File>>, u32),
     OggOpus(OggOpusWriter<File>),
 }
 
@@ -295,7 +409,7 @@ impl Writer {
                     sample_format: SampleFormat::Int,
                 };
                 let writer = WavWriter::new(BufWriter::new(file), spec);
-                Writer::Wav(writer.map_err(io_error)?)
+                Writer::Wav(writer.map_err(io_error)?, format.frame_len() as u32)
             }
             RecordingFormat::OggOpus => {
                 let head = OpusHead {
@@ -310,36 +424,44 @@ impl Writer {
         })
     }
 
-    /// Bytes of frames that the form has room for.
-    fn longest(&self) -> u64 {
+    /// Bytes that so many missing frames take.
+    fn gap_len(&self, missing: u32) -> u64 {
         match self {
-            Writer::Wav(_) => LONGEST_WAV,
-            Writer::OggOpus(_) => u64::MAX,
+            Writer::Wav(_, frame) => 2 * u64::from(*frame) * u64::from(missing),
+            // Next to nothing: a decoder is told that nothing came.
+            Writer::OggOpus(_) => 0,
         }
     }
 
-    fn write(&mut self, frame: &[u8]) -> io::Result<()> {
+    /// Writes a frame, and before it the silence of those that are missing.
+    fn write(&mut self, missing: u32, frame: &[u8]) -> io::Result<()> {
         match self {
-            Writer::Wav(writer) => {
+            Writer::Wav(writer, silent) => {
+                for _ in 0..u64::from(*silent) * u64::from(missing) {
+                    writer.write_sample(0_i16).map_err(io_error)?;
+                }
                 let samples = frame.as_chunks::<2>().0.iter();
                 for sample in samples.map(|bytes| i16::from_le_bytes(*bytes)) {
                     writer.write_sample(sample).map_err(io_error)?;
                 }
                 Ok(())
             }
-            Writer::OggOpus(writer) => match writer.packet(writer.end(), frame) {
-                Ok(_) => Ok(()),
-                Err(OggOpusError::Io(error)) => Err(error),
-                // It is of our own encoder, and would be left out.
-                Err(error) => Err(io::Error::other(error)),
-            },
+            Writer::OggOpus(writer) => {
+                let gap = OpusTime(FRAME.0.saturating_mul(missing.into()));
+                match writer.packet(writer.end().plus(gap), frame) {
+                    Ok(_) => Ok(()),
+                    Err(OggOpusError::Io(error)) => Err(error),
+                    // It is of our own encoder, and would be left out.
+                    Err(error) => Err(io::Error::other(error)),
+                }
+            }
         }
     }
 
     /// The file could end here.
     fn make_right(&mut self) -> io::Result<()> {
         match self {
-            Writer::Wav(writer) => writer.flush().map_err(io_error),
+            Writer::Wav(writer, _) => writer.flush().map_err(io_error),
             // It can always.
             Writer::OggOpus(_) => Ok(()),
         }
@@ -347,7 +469,7 @@ impl Writer {
 
     fn finish(self) -> io::Result<()> {
         match self {
-            Writer::Wav(writer) => writer.finalize().map_err(io_error),
+            Writer::Wav(writer, _) => writer.finalize().map_err(io_error),
             Writer::OggOpus(writer) => {
                 let end = writer.end();
                 writer.finish(end).map(drop).map_err(io::Error::other)
@@ -360,5 +482,160 @@ fn io_error(error: hound::Error) -> io::Error {
     match error {
         hound::Error::IoError(error) => error,
         other => io::Error::other(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+    use std::path::Path;
+
+    use portunus_dsp::{Channels, RoomOptions, SampleRate};
+    use portunus_record::RecorderConfig;
+
+    use super::*;
+
+    const FORMAT: Format = Format {
+        rate: SampleRate::Hz16000,
+        channels: Channels::Mono,
+    };
+    /// How long something may take on a busy machine.
+    const PATIENCE: Duration = Duration::from_secs(20);
+    /// 20 ms of SILK, wideband.
+    const PACKET: [u8; 4] = [9 << 3, 1, 2, 3];
+
+    fn begin(disk: &Path, format: RecordingFormat) -> (Recording, Room) {
+        begin_within(disk, format, u64::MAX)
+    }
+
+    /// A recording whose file has room for so many bytes of frames.
+    fn begin_within(disk: &Path, format: RecordingFormat, longest: u64) -> (Recording, Room) {
+        let recorder = Recorder::new(RecorderConfig {
+            dir: Some(disk.to_owned()),
+            keep_free_mb: 0,
+            ..RecorderConfig::default()
+        });
+        let mut room = Room::new(RoomOptions {
+            format: FORMAT,
+            loudest: 8,
+            groups: 0,
+        });
+        let what = MixRecording {
+            dir: None,
+            name: "mix".to_owned(),
+            format,
+        };
+        let file = MixFile::within(&recorder, &what, FORMAT, longest).unwrap();
+        let recording = Recording::begin(RecordingId(1), file, &mut room).unwrap();
+        (recording, room)
+    }
+
+    /// A tick of a room in which this one has a frame.
+    fn frame(recording: &mut Recording) {
+        match recording.mix {
+            Some(mix) => recording.packet(mix, &PACKET),
+            None => recording.sound(None, &[0.5; 320]),
+        }
+        recording.end_frame();
+    }
+
+    fn until(is: impl Fn() -> bool) {
+        let began = Instant::now();
+        while !is() {
+            assert!(began.elapsed() < PATIENCE);
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// How long the file is, in frames, once it is complete.
+    fn frames(mut recording: Recording, room: &mut Room, disk: &Path) -> u64 {
+        recording.stop(room);
+        until(|| recording.has_ended());
+        assert!(recording.file.shared.ended.get().unwrap().is_none());
+        let bytes = std::fs::read(disk.join(recording.file.name())).unwrap();
+        match recording.mix {
+            None => u64::from(hound::WavReader::new(&bytes[..]).unwrap().duration()) / 320,
+            Some(_) => {
+                let page = bytes.windows(4).rposition(|it| it == b"OggS").unwrap();
+                let position = bytes[page + 6..page + 14].try_into().unwrap();
+                u64::from_le_bytes(position) / 960
+            }
+        }
+    }
+
+    #[test]
+    fn frames_that_do_not_come_take_their_time_in_the_file() {
+        for format in [RecordingFormat::Wav, RecordingFormat::OggOpus] {
+            let disk = tempfile::tempdir().unwrap();
+            let (mut recording, mut room) = begin(disk.path(), format);
+            for n in 0..100 {
+                match n % 10 {
+                    9 => recording.end_frame(),
+                    _ => frame(&mut recording),
+                }
+            }
+            // There was no time to mix.
+            recording.miss(20);
+            frame(&mut recording);
+            let length = frames(recording, &mut room, disk.path());
+            assert_eq!(length, 100 + 20 + 1, "{format:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_slow_disk_loses_takes_its_time_in_the_file() {
+        for format in [RecordingFormat::Wav, RecordingFormat::OggOpus] {
+            let disk = tempfile::tempdir().unwrap();
+            let (mut recording, mut room) = begin(disk.path(), format);
+            let shared = Arc::clone(&recording.file.shared);
+            let mut count = 0;
+            // A few more than find room.
+            while shared.dropped.load(Ordering::Relaxed) < 10 {
+                frame(&mut recording);
+                count += 1;
+                assert!(count < 1_000_000);
+            }
+            until(|| shared.frames.is_empty());
+            frame(&mut recording);
+            let length = frames(recording, &mut room, disk.path());
+            assert_eq!(length, count + 1, "{format:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_as_long_as_it_can_be_ends_in_order() {
+        let disk = tempfile::tempdir().unwrap();
+        let longest = 100 * 640;
+        let (mut recording, _room) = begin_within(disk.path(), RecordingFormat::Wav, longest);
+        for _ in 0..110 {
+            frame(&mut recording);
+        }
+        until(|| recording.has_ended());
+        let AudioEvent::RecordingEnded { file, error, .. } = recording.told() else {
+            panic!("it has ended");
+        };
+        assert!(matches!(error.as_deref(), Some(AudioError::Longest)));
+        let wav = hound::WavReader::open(disk.path().join(file)).unwrap();
+        assert_eq!(wav.duration(), 100 * 320);
+    }
+
+    #[test]
+    fn the_end_is_told_to_the_heir_however_late() {
+        for has_ended in [false, true] {
+            let disk = tempfile::tempdir().unwrap();
+            let (mut recording, mut room) = begin(disk.path(), RecordingFormat::Wav);
+            let (to, mut told) = mpsc::channel(1);
+            if has_ended {
+                recording.stop(&mut room);
+                until(|| recording.has_ended());
+            }
+            recording.bequeath(to);
+            drop(recording);
+            let told = told.blocking_recv();
+            let Some(AudioEvent::RecordingEnded { file, error, .. }) = told else {
+                panic!("{told:?}");
+            };
+            assert_eq!((file.as_str(), error.is_none()), ("mix.wav", true));
+        }
     }
 }

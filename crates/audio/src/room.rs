@@ -26,7 +26,7 @@ pub enum Out {
     Leg(Arc<RtpLeg>),
 }
 
-/// An audio room. It ends when this is dropped: with its taps, mixes and routes.
+/// An audio room. It ends when this is dropped: with its taps, mixes and routes. The ends of its recordings are told after that.
 ///
 /// What is asked of it is done by its thread, in order, within 20 ms. Nothing waits but what is `async`.
 #[derive(Debug)]

@@ -80,6 +80,7 @@ impl Running {
     /// There was no time for so many frames.
     pub(crate) fn skip(&mut self, frames: u64) {
         self.room.skip(frames);
+        self.outputs.skip(frames);
     }
 
     /// Takes a packet of a participant's source.
@@ -294,11 +295,11 @@ impl Running {
     }
 
     /// It ends: nothing of it stays with workers.
-    pub(crate) fn end(&mut self, way: &mut Way<'_>) {
+    pub(crate) fn end(&mut self, way: &mut Way<'_>, by_fault: bool) {
         for participant in self.people.keys().copied().collect::<Vec<_>>() {
             self.leave(participant, way);
         }
-        self.outputs.end(&mut self.room, way);
+        self.outputs.end(&mut self.room, way, by_fault);
     }
 }
 

@@ -195,7 +195,7 @@ impl DspThread {
                 return;
             }
             Command::Close => {
-                self.close(id);
+                self.close(id, false);
                 return;
             }
             #[cfg(test)]
@@ -224,7 +224,7 @@ impl DspThread {
         }
         self.feeds.deliver();
         if failed {
-            self.close(id);
+            self.close(id, true);
         }
     }
 
@@ -234,12 +234,12 @@ impl DspThread {
         let mut rooms = self.by_id.iter();
         if let Some(id) = rooms.find(|(_, of)| **of == place).map(|(id, _)| *id) {
             self.splitter.forget();
-            self.close(id);
+            self.close(id, true);
         }
     }
 
-    /// Ends a room. Whoever takes its events is told by their end.
-    fn close(&mut self, id: RoomId) {
+    /// Ends a room. Whoever takes its events is told by their end, which waits for recordings to be written unless it is `by_fault`.
+    fn close(&mut self, id: RoomId, by_fault: bool) {
         let place = self.by_id.remove(&id);
         let Some((place, mut room)) = place.and_then(|at| Some((at, self.rooms.try_remove(at)?)))
         else {
@@ -256,7 +256,7 @@ impl DspThread {
             feeds: &mut self.feeds,
             taps: &mut self.taps,
         };
-        guarded(|| room.end(&mut way));
+        guarded(|| room.end(&mut way, by_fault));
         self.feeds.deliver();
     }
 

@@ -369,6 +369,41 @@ async fn nothing_is_recorded_while_nobody_is_in_the_room() {
     }
 }
 
+#[tokio::test]
+async fn what_is_recorded_when_a_room_ends_is_told_when_it_is_complete() {
+    let disk = tempfile::tempdir().unwrap();
+    let recorder = Recorder::new(RecorderConfig {
+        dir: Some(disk.path().to_owned()),
+        temporary: "part".to_owned(),
+        keep_free_mb: 0,
+        ..RecorderConfig::default()
+    });
+    let (media, ..) = MediaPlane::detached();
+    let threads = AudioThreads::new(AudioConfig::default(), media, recorder);
+    for stops in [false, true] {
+        let (room, mut events) = threads.open(options()).unwrap();
+        let what = MixRecording {
+            dir: None,
+            name: format!("room-{stops}"),
+            format: RecordingFormat::Wav,
+        };
+        let name = room.record(RecordingId(1), what).await.unwrap();
+        // As plugins do before they end a room.
+        if stops {
+            room.stop_recording();
+        }
+        drop(room);
+        let ended = tokio::time::timeout(PATIENCE, events.recv()).await.unwrap();
+        let Some(AudioEvent::RecordingEnded { file, error, .. }) = ended else {
+            panic!("{ended:?}");
+        };
+        assert_eq!((file, error.is_none()), (name.clone(), true));
+        assert!(disk.path().join(name).exists());
+        let more = tokio::time::timeout(PATIENCE, events.recv()).await.unwrap();
+        assert!(more.is_none(), "{more:?}");
+    }
+}
+
 #[test]
 fn nothing_stays_behind_of_those_who_come_and_go() {
     let (media, ..) = MediaPlane::detached();

@@ -164,7 +164,7 @@ fn packets_of_level_127_are_not_mixed() {
 }
 
 #[test]
-fn talking_is_told_as_the_window_says_and_while_muted_too() {
+fn talking_is_told_as_the_window_says_of_those_who_may_be_heard() {
     let mut rig = Rig::mono(8);
     let talk = Some(TalkOptions {
         packets: 10,
@@ -201,11 +201,56 @@ fn talking_is_told_as_the_window_says_and_while_muted_too() {
     }
     let mut told = rig.log.talking.clone();
     told.sort_by_key(|(tick, id, _)| (*id, *tick));
-    let of = |id| {
-        [
-            (10, ParticipantId(id), true),
-            (30, ParticipantId(id), false),
-        ]
-    };
-    assert_eq!(told, [of(1), of(2)].concat());
+    let one = ParticipantId(1);
+    assert_eq!(told, [(10, one, true), (30, one, false)]);
+}
+
+/// As a page does that mutes by a request: the microphone goes on.
+#[test]
+fn who_is_muted_while_it_talks_is_told_to_have_stopped() {
+    type Change = fn(&mut Rig, ParticipantOptions);
+    let changes: [(&str, Change); 3] = [
+        ("muted", |rig, options| {
+            let options = ParticipantOptions {
+                muted: true,
+                ..options
+            };
+            rig.room.set(ParticipantId(1), options).expect("there");
+        }),
+        ("suspended", |rig, options| {
+            let options = ParticipantOptions {
+                suspended: true,
+                ..options
+            };
+            rig.room.set(ParticipantId(1), options).expect("there");
+        }),
+        ("in a muted room", |rig, _| rig.room.set_muted(true)),
+    ];
+    for (what, change) in changes {
+        let mut rig = Rig::mono(8);
+        let talk = Some(TalkOptions {
+            packets: 10,
+            level: 25,
+        });
+        let options = ParticipantOptions {
+            talk,
+            ..participant()
+        };
+        rig.join(1, options.clone());
+        for frame in 0..60 {
+            if frame == 20 {
+                change(&mut rig, options.clone());
+            }
+            rig.send_tone(1, 400.0, 0.5);
+            rig.tick();
+        }
+        let told: Vec<_> = rig.log.talking.iter().map(|it| (it.0, it.2)).collect();
+        assert_eq!(told, [(10, true), (30, false)], "{what}");
+        assert!(
+            !rig.room
+                .participant(ParticipantId(1))
+                .expect("there")
+                .talking
+        );
+    }
 }

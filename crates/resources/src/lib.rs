@@ -5,12 +5,14 @@
 //! resources are ([`Resource`], [`Written`]) and gets a [`Resources`] of them. What the crate refuses it says by a
 //! [`Refusal`], which each plugin turns into the codes and texts that its clients know.
 //!
-//! What strangers make has [`Limits`], and ends once it was unused for a time.
+//! What strangers make has [`Limits`], and ends once it was unused for a time. Who of them shows too many wrong secrets has to wait
+//! ([`Resources::may_try`]).
 #![forbid(unsafe_code)]
 
 mod access;
 mod configured;
 mod expiry;
+mod guesses;
 mod id;
 mod limits;
 mod refusal;
@@ -20,6 +22,7 @@ mod saved;
 
 pub use access::{Access, AllowedTokens, check_secret};
 pub use configured::{ConfiguredOptions, ConfiguredRoom, RoomProblem, check_keys, read_rooms};
+pub use guesses::Guessing;
 pub use id::{Id, Ids};
 pub use limits::{Limits, Maker, TooMany};
 pub use refusal::Refusal;

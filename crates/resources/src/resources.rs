@@ -6,10 +6,17 @@ use std::sync::Arc;
 
 use portunus_core::{Fields, PluginCounter, Rights};
 
+use crate::guesses::Guesses;
 use crate::registry::Registry;
 use crate::{
-    Id, Ids, Limits, Maker, Refusal, Reservation, Saved, SavedError, Written, check_secret,
+    Guessing, Id, Ids, Limits, Maker, Refusal, Reservation, Saved, SavedError, Written,
+    check_secret,
 };
+
+/// The members that open a single resource.
+const OPENERS: [&str; 3] = ["pin", "secret", "token"];
+/// The member that opens all.
+const ADMIN_KEY: &str = "admin_key";
 
 /// What a plugin's resources are: rooms, or mountpoints.
 pub trait Resource: Debug + Send + Sync + 'static {
@@ -39,6 +46,7 @@ pub struct Resources<R: Resource> {
     admin_key: Option<String>,
     registry: Arc<Registry<R>>,
     saved: Option<Arc<Saved<R::Written>>>,
+    guesses: Guesses,
 }
 
 impl<R: Resource> Resources<R> {
@@ -64,8 +72,54 @@ impl<R: Resource> Resources<R> {
             admin_key,
             registry: Arc::new(Registry::new(limits)),
             saved,
+            guesses: Guesses::new(0),
         };
         Ok((resources, first))
+    }
+
+    /// The same, with how many wrong secrets a client may show at once for one of them; 0: any number. It is for a plugin that asks
+    /// [`Resources::may_try`] before it looks at one, and tells [`Resources::tried`] of those that were wrong.
+    #[must_use]
+    pub fn with_max_wrong(self, most: u32) -> Self {
+        Resources {
+            guesses: Guesses::new(most),
+            ..self
+        }
+    }
+
+    /// Whether what a request shows is looked at now: after too many wrong ones a client has to wait. Whoever may administer never has.
+    pub fn may_try(&self, fields: Fields<'_>, maker: Maker) -> Result<(), Guessing> {
+        let Maker::Client(client) = maker else {
+            return Ok(());
+        };
+        let key = self.admin_key.as_deref();
+        let shown = fields.string(ADMIN_KEY).ok().flatten();
+        if let Some(shown) = shown.filter(|shown| key.is_some() && !shown.is_empty()) {
+            self.guesses.check(client, None)?;
+            // Not each request says that it was wrong.
+            if check_secret(fields, ADMIN_KEY, key).is_err() {
+                self.guesses.note(client, None, shown);
+            }
+        }
+        match OPENERS.iter().any(|name| fields.has(name)) {
+            true => self.guesses.check(client, self.tried_on(fields).as_ref()),
+            false => Ok(()),
+        }
+    }
+
+    /// The member `name` of a request was wrong: a pin, a secret or a token.
+    pub fn tried(&self, fields: Fields<'_>, maker: Maker, name: &str) {
+        if let Maker::Client(client) = maker
+            && OPENERS.contains(&name)
+            && let Ok(Some(shown)) = fields.string(name)
+        {
+            self.guesses.note(client, self.tried_on(fields), shown);
+        }
+    }
+
+    /// The resource that a request wants to get into.
+    fn tried_on(&self, fields: Fields<'_>) -> Option<Id> {
+        self.ids.read(fields, R::MEMBER).ok().flatten()
     }
 
     /// Which kind of ids they have.
@@ -80,7 +134,7 @@ impl<R: Resource> Resources<R> {
 
     /// Checks that a request shows the admin key, if there is one.
     pub fn check_admin_key(&self, fields: Fields<'_>) -> Result<(), Refusal> {
-        check_secret(fields, "admin_key", self.admin_key.as_deref())
+        check_secret(fields, ADMIN_KEY, self.admin_key.as_deref())
     }
 
     /// The rights of somebody who has `rights` and makes a request: all, if it shows the admin key.
@@ -162,7 +216,7 @@ impl<R: Resource> Resources<R> {
         fields: Fields<'_>,
         by_administrator: bool,
     ) -> Result<Vec<Arc<R>>, Refusal> {
-        let is_shown = self.has_admin_key() && fields.string("admin_key")?.is_some();
+        let is_shown = self.has_admin_key() && fields.string(ADMIN_KEY)?.is_some();
         if is_shown {
             self.check_admin_key(fields)?;
         }

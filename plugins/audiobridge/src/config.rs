@@ -49,6 +49,8 @@ pub struct AudioBridgeConfig {
     /// How long what such a client has made is there without being used; 0: for ever.
     #[serde(with = "portunus_core::configuration::seconds")]
     pub unused_timeout: Duration,
+    /// Wrong secrets, pins and tokens that such a client may show at once for one room, and wrong admin keys; 0: any number.
+    pub max_wrong: u32,
     /// The rooms that are there from the start.
     #[serde(
         rename = "room",
@@ -74,6 +76,7 @@ impl Default for AudioBridgeConfig {
             max_per_client: limits.max_per_client,
             max_from_clients: limits.max_from_clients,
             unused_timeout: limits.unused_timeout,
+            max_wrong: 20,
             rooms: Vec::new(),
         }
     }

@@ -87,6 +87,7 @@ impl AudioBridge {
             rtp_port_range,
             string_ids,
             save,
+            max_wrong,
             rooms: configured,
             ..
         } = config;
@@ -106,7 +107,7 @@ impl AudioBridge {
             events: events.of_plugin(PACKAGE),
             stream_ids: Arc::default(),
             doors: doors.clone(),
-            rooms,
+            rooms: rooms.with_max_wrong(max_wrong),
         });
         doors.offer_audio_rooms(shared.clone());
         for room in first {
@@ -171,16 +172,19 @@ impl Plugin for AudioBridge {
                 .required_string("request")
                 .map_err(Refusal::from)
                 .and_then(|name| {
-                    let unknown = || Refusal::UnknownRequest(name.to_owned());
-                    let name = name.to_ascii_lowercase();
                     let operator = Asker {
                         client: None,
                         rights: Rights::ALL,
                         maker: Maker::Operator,
                     };
-                    self.shared
-                        .manage(&name, fields, operator)
-                        .ok_or_else(unknown)
+                    let managed = self
+                        .shared
+                        .manage(&name.to_ascii_lowercase(), fields, operator);
+                    // As it was asked for.
+                    managed.map_err(|refusal| match refusal {
+                        Refusal::UnknownRequest(_) => Refusal::UnknownRequest(name.to_owned()),
+                        refusal => refusal,
+                    })
                 }),
         };
         Some(reply.unwrap_or_else(|refusal| Reply::Success(refusal.to_json())))

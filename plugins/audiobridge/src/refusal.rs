@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use portunus_core::{DialError, FieldError, JsepError, Object, OutOfScope, Untrusted};
-use portunus_resources::{self as resources, Id, TooMany};
+use portunus_resources::{self as resources, Guessing, Id, TooMany};
 use serde_json::Value;
 
 /// Why a request is refused; the text is what the client reads.
@@ -44,9 +44,15 @@ pub(crate) enum Refusal {
     Wrong(&'static str),
     #[error("Unauthorized ({0})")]
     Unauthorized(&'static str),
+    /// A token that is missing, or is none of the list.
+    #[error("Unauthorized (not in the allowed list)")]
+    NotAllowed,
     /// Clients may not make more.
     #[error("Unauthorized ({0})")]
     Limit(TooMany),
+    /// It may have been right, and was not looked at.
+    #[error("Unauthorized ({0})")]
+    Guessing(#[from] Guessing),
     #[error("Unauthorized ({0})")]
     Untrusted(#[from] Untrusted),
     #[error("Unauthorized ({0})")]
@@ -102,6 +108,15 @@ impl Refusal {
         Refusal::Field(FieldError::Missing(name.to_owned()))
     }
 
+    /// The member of the request that was wrong, of those that open a room.
+    pub(crate) const fn wrong(&self) -> Option<&'static str> {
+        match self {
+            Refusal::Wrong(name) => Some(name),
+            Refusal::NotAllowed => Some("token"),
+            _ => None,
+        }
+    }
+
     /// The `error_code` on the wire.
     pub(crate) const fn code(&self) -> u16 {
         match self {
@@ -123,7 +138,9 @@ impl Refusal {
             Refusal::NotInRoom(_) => 487,
             Refusal::Wrong(_)
             | Refusal::Unauthorized(_)
+            | Refusal::NotAllowed
             | Refusal::Limit(_)
+            | Refusal::Guessing(_)
             | Refusal::Untrusted(_)
             | Refusal::OutOfScope(_)
             | Refusal::Destination(_) => 489,
@@ -161,13 +178,13 @@ impl From<resources::Refusal> for Refusal {
             resources::Refusal::Field(error) => Refusal::Field(error),
             resources::Refusal::Value(name, reason) => Refusal::value(name, reason),
             resources::Refusal::Wrong(name) => Refusal::Wrong(name),
-            resources::Refusal::TokenNeeded => Refusal::Unauthorized("not in the allowed list"),
+            resources::Refusal::TokenNeeded => Refusal::NotAllowed,
             resources::Refusal::NoSuch(id) => Refusal::NoSuchRoom(id),
             resources::Refusal::Exists(id) => Refusal::RoomExists(id),
             resources::Refusal::TooMany(limit) => Refusal::Limit(limit),
-            resources::Refusal::NoFile => {
-                Refusal::Unknown("No file is configured for permanent rooms".to_owned())
-            }
+            resources::Refusal::NoFile => Refusal::Unknown(
+                "No file is configured for permanent rooms (audiobridge.save)".to_owned(),
+            ),
         }
     }
 }
@@ -175,9 +192,10 @@ impl From<resources::Refusal> for Refusal {
 impl From<JsepError> for Refusal {
     fn from(error: JsepError) -> Self {
         match error {
-            JsepError::Closing => {
-                Refusal::Unknown("The former PeerConnection is being closed".to_owned())
-            }
+            JsepError::Closing => Refusal::Unknown(
+                "The former PeerConnection is being closed: try again once its hangup is told"
+                    .to_owned(),
+            ),
             error => Refusal::Sdp(error.to_string()),
         }
     }

@@ -124,7 +124,12 @@ impl Guest {
     fn answer(&mut self, request: &Request) {
         let fields = Fields(&request.members);
         let answer = check_texts(&request.members).and_then(|()| match request.name.as_str() {
-            "join" => self.join(request).map(|()| None),
+            "join" => {
+                let shared = Arc::clone(&self.shared);
+                let asker = self.asker.clone();
+                let joined = shared.guarded(fields, &asker, || self.join(request));
+                joined.map(|()| None)
+            }
             "leave" => self.leave(fields).map(Some),
             "message" => self.say(fields),
             _ => self.manage(request).map(|()| None),

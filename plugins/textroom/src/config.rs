@@ -39,6 +39,8 @@ pub struct TextRoomConfig {
     /// How long what such a client has made is there without being used; 0: for ever.
     #[serde(with = "portunus_core::configuration::seconds")]
     pub unused_timeout: Duration,
+    /// Wrong secrets, pins and tokens that such a client may show at once for one room, and wrong admin keys; 0: any number.
+    pub max_wrong: u32,
     /// Messages a second that may come on a client's data channels; 0: any number.
     pub message_rate: u32,
     /// Messages that may come at once.
@@ -77,6 +79,7 @@ impl Default for TextRoomConfig {
             max_per_client: limits.max_per_client,
             max_from_clients: limits.max_from_clients,
             unused_timeout: limits.unused_timeout,
+            max_wrong: 20,
             message_rate: 50,
             message_burst: 200,
             byte_rate: 32 << 10,

@@ -52,6 +52,7 @@ impl TextRoom {
             outgoing,
             string_ids,
             save,
+            max_wrong,
             rooms: configured,
             ..
         } = config;
@@ -64,7 +65,7 @@ impl TextRoom {
             Resources::open(Ids::of(string_ids), admin_key, save, limits, configured)?;
         let tally = Arc::<Tally>::default();
         let shared = Shared {
-            rooms,
+            rooms: rooms.with_max_wrong(max_wrong),
             intake,
             back_ends: BackEnds::new(outgoing, patience, tally.clone()),
             surroundings: Surroundings {

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use portunus_core::{FieldError, JsepError, Object, OutOfScope, Untrusted};
-use portunus_resources::{self as resources, Id, TooMany};
+use portunus_resources::{self as resources, Guessing, Id, TooMany};
 
 /// Why a request is refused; the text is what the client reads.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -32,6 +32,9 @@ pub(crate) enum Refusal {
     /// Clients may not make more.
     #[error("Unauthorized ({0})")]
     Limit(TooMany),
+    /// It may have been right, and was not looked at.
+    #[error("Unauthorized ({0})")]
+    Guessing(#[from] Guessing),
     #[error("Unauthorized ({0})")]
     Untrusted(#[from] Untrusted),
     #[error("Unauthorized ({0})")]
@@ -72,13 +75,22 @@ pub(crate) enum Refusal {
     Sdp(String),
     #[error("Nothing can be posted: {0}")]
     NoPosts(String),
-    #[error("No file is configured for permanent rooms")]
+    #[error("No file is configured for permanent rooms (textroom.save)")]
     NoFile,
 }
 
 impl Refusal {
     pub(crate) const fn value(name: &'static str, reason: &'static str) -> Self {
         Refusal::Value { name, reason }
+    }
+
+    /// The member of the request that was wrong, of those that open a room.
+    pub(crate) const fn wrong(&self) -> Option<&'static str> {
+        match self {
+            Refusal::Wrong(name) => Some(name),
+            Refusal::NotAllowed => Some("token"),
+            _ => None,
+        }
     }
 
     /// The `error_code` on the wire.
@@ -100,6 +112,7 @@ impl Refusal {
             Refusal::Wrong(_)
             | Refusal::NotAllowed
             | Refusal::Limit(_)
+            | Refusal::Guessing(_)
             | Refusal::Untrusted(_)
             | Refusal::OutOfScope(_)
             | Refusal::Destination(_) => 419,

@@ -9,7 +9,7 @@ const WAITING: usize = 4;
 /// The window of a participant.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TalkWindow {
-    sum: u32,
+    sum: u64,
     frames: u32,
     talking: bool,
     waiting: [u8; WAITING],
@@ -38,12 +38,13 @@ impl TalkWindow {
         } else {
             SILENCE
         };
-        self.sum += u32::from(level.min(SILENCE));
-        self.frames += 1;
+        // A window may be as long as a room lives.
+        self.sum = self.sum.saturating_add(level.min(SILENCE).into());
+        self.frames = self.frames.saturating_add(1);
         if self.frames < options.packets {
             return None;
         }
-        let talking = self.sum / self.frames < u32::from(options.level);
+        let talking = self.sum / u64::from(self.frames) < u64::from(options.level);
         self.sum = 0;
         self.frames = 0;
         (talking != self.talking).then(|| {

@@ -220,8 +220,8 @@ impl Room {
         self.muted = muted;
     }
 
-    /// Takes a packet of a participant. Packets of somebody who may not be heard count for [`TalkOptions`](crate::TalkOptions)
-    /// only.
+    /// Takes a packet of a participant. Packets of somebody who may not be heard are dropped; for
+    /// [`TalkOptions`](crate::TalkOptions) they count as silence.
     pub fn push(&mut self, id: ParticipantId, packet: &IncomingPacket<'_>) {
         let (muted, format, tick) = (self.muted, self.options.format, self.tick);
         if let Some(participant) = self.participant_mut(id) {

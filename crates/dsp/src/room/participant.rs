@@ -52,17 +52,20 @@ impl Participant {
         }
     }
 
+    /// It may be heard.
+    fn is_let_in(&self, room_muted: bool) -> bool {
+        let options = &self.options;
+        let silenced = options.muted || options.suspended || (room_muted && !options.immune);
+        self.connected && !silenced
+    }
+
     /// What its sound is to be multiplied with.
     pub(super) fn gains(&self, room_muted: bool, format: Format) -> Gains {
         let options = &self.options;
-        let silenced = !self.connected
-            || options.muted
-            || options.suspended
-            || (room_muted && !options.immune);
-        if silenced {
-            Gains::SILENT
-        } else {
+        if self.is_let_in(room_muted) {
             Gains::new(options.gain, options.position, format.channels)
+        } else {
+            Gains::SILENT
         }
     }
 
@@ -89,7 +92,10 @@ impl Participant {
         let level = packet.level.filter(|_| self.options.levels);
         if let Some(level) = level {
             self.level = level;
-            self.talk.packet(level);
+            // What nobody may hear is no talk: the window fills with silence, and it is told to have stopped.
+            if self.is_let_in(room_muted) {
+                self.talk.packet(level);
+            }
         }
         if self.gains(room_muted, format).is_silent() {
             return;

@@ -105,7 +105,9 @@ impl Attached {
     ) -> Result<Join, Refusal> {
         let fields = Fields(&message.body);
         if by_rtp && !room.options.allow_rtp {
-            return Err(Refusal::Unauthorized("no plain RTP in this room"));
+            return Err(Refusal::Unauthorized(
+                "no plain RTP in this room, see allow_rtp_participants",
+            ));
         }
         let admin = room.admit(fields, (&self.handle, &message.scope))?;
         let settings = Settings::joining(fields, &room.options)?;

@@ -95,6 +95,12 @@ impl Attached {
     /// Does what is answered by an event.
     fn request(&mut self, name: &str, message: &Message) -> Answered {
         in_scope(name, message)?;
+        let shared = Arc::clone(&self.shared);
+        let maker = Maker::of(message.rights, message.client);
+        shared.guarded(Fields(&message.body), maker, || self.take(name, message))
+    }
+
+    fn take(&mut self, name: &str, message: &Message) -> Answered {
         let fields = Fields(&message.body);
         let rights = self.shared.check(name, fields, message.rights)?;
         self.connection.refresh(&self.handle);
@@ -112,20 +118,22 @@ impl Attached {
     /// Answers at once.
     fn manage(&mut self, name: &str, message: &Message) -> Result<Reply, Refusal> {
         in_scope(name, message)?;
-        let fields = Fields(&message.body);
-        let rights = self.shared.check(name, fields, message.rights)?;
-        if name == "resetdecoder" {
-            let (room, id) = self.here().ok_or(Refusal::NotInRoom("reset"))?;
-            room.lock().reset_decoder(&id);
-            return Ok(Reply::Success(json!({ "audiobridge": "success" })));
-        }
-        let asker = Asker {
-            client: Some((&self.handle, &message.scope)),
-            rights,
-            maker: Maker::of(message.rights, message.client),
-        };
-        let reply = self.shared.manage(name, fields, asker);
-        reply.ok_or_else(|| Refusal::UnknownRequest(name.to_owned()))
+        let (shared, fields) = (Arc::clone(&self.shared), Fields(&message.body));
+        let maker = Maker::of(message.rights, message.client);
+        shared.guarded(fields, maker, || {
+            let rights = shared.check(name, fields, message.rights)?;
+            if name == "resetdecoder" {
+                let (room, id) = self.here().ok_or(Refusal::NotInRoom("reset"))?;
+                room.lock().reset_decoder(&id);
+                return Ok(Reply::Success(json!({ "audiobridge": "success" })));
+            }
+            let asker = Asker {
+                client: Some((&self.handle, &message.scope)),
+                rights,
+                maker,
+            };
+            shared.manage(name, fields, asker)
+        })
     }
 
     /// Takes the client out of where it is, with its PeerConnection.

@@ -6,11 +6,11 @@ use portunus_core::{DialId, Dialled, Fields};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::{Asker, success_in};
+use super::{Asker, alive, success_in};
 use crate::members::{Members, Type, check};
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
-use crate::room::{MAX_DIALLED, PhoneEntrance};
+use crate::room::{MAX_DIALLED, PhoneEntrance, ended_with_room};
 
 /// The types of `dial_out`.
 const DIALLED: Members = &[
@@ -49,15 +49,25 @@ impl Shared {
         });
         let call = call.map_err(Refusal::Dial)?;
         let mut state = room.lock();
+        if let Err(ended) = alive(&state) {
+            // Nobody else knows of the call.
+            telephone.end(call);
+            return Err(ended);
+        }
         state.phones.add(call, to.clone());
         let reply = success_in(&state).with("call", call.0).with("to", to);
         drop(state);
         let client = asker.handle().cloned();
-        let room = Arc::downgrade(&room);
+        let (id, room) = (room.id.clone(), Arc::downgrade(&room));
         tokio::spawn(async move {
             while let Some(news) = news.recv().await {
-                let Some(room) = room.upgrade() else { return };
-                room.dialled(call, &news, client.as_ref());
+                if let Some(room) = room.upgrade() {
+                    room.dialled(call, &news, client.as_ref());
+                } else if let Some(client) = &client
+                    && let Some(event) = ended_with_room(&id, call, &news)
+                {
+                    client.push(None, event, None);
+                }
             }
         });
         Ok(reply.into())
@@ -75,5 +85,121 @@ impl Shared {
                 false => Err(Refusal::NoSuchCall(call)),
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    use std::sync::{Mutex, OnceLock, Weak};
+
+    use portunus_audio::{AudioConfig, AudioThreads};
+    use portunus_core::events::EventBus;
+    use portunus_core::media::MediaPlane;
+    use portunus_core::record::Recorder;
+    use portunus_core::testing::TestServer;
+    use portunus_core::{
+        ConfiguredPlugin, CoreConfig, DialError, DialNews, Doors, Networks, Plugin, PluginContext,
+        Rights, Telephone,
+    };
+    use portunus_resources::Maker;
+    use serde_json::json;
+
+    use super::*;
+    use crate::config::AudioBridgeConfig;
+    use crate::plugin::{AudioBridge, PACKAGE};
+
+    /// A telephone.
+    #[derive(Default)]
+    struct Fake {
+        /// It takes so long that room 1 of this plugin ends meanwhile.
+        slow: OnceLock<Weak<Shared>>,
+        tell: Mutex<Option<mpsc::Sender<DialNews>>>,
+        ended: Mutex<Vec<DialId>>,
+    }
+
+    const OPERATOR: Asker<'static> = Asker {
+        client: None,
+        rights: Rights::ALL,
+        maker: Maker::Operator,
+    };
+
+    fn destroy(shared: &Shared) {
+        let destroy = json!({ "room": 1 });
+        let fields = Fields(destroy.as_object().unwrap());
+        assert!(shared.manage("destroy", fields, OPERATOR).is_ok());
+    }
+
+    impl Telephone for Fake {
+        fn dial(&self, call: Dialled) -> Result<DialId, DialError> {
+            if let Some(shared) = self.slow.get() {
+                destroy(&shared.upgrade().unwrap());
+            }
+            *self.tell.lock().unwrap() = Some(call.tell);
+            Ok(DialId(7))
+        }
+
+        fn end(&self, call: DialId) -> bool {
+            self.ended.lock().unwrap().push(call);
+            true
+        }
+    }
+
+    /// A plugin with room 1, and this telephone.
+    async fn with_telephone(fake: &Arc<Fake>, media: MediaPlane) -> Arc<AudioBridge> {
+        let (recorder, doors) = (Recorder::default(), Doors::default());
+        doors.offer_telephone(fake.clone());
+        let context = PluginContext {
+            audio: AudioThreads::new(AudioConfig::default(), media.clone(), recorder.clone()),
+            media,
+            recorder,
+            outgoing: Networks::default(),
+            events: EventBus::default(),
+            doors,
+        };
+        let plugin = AudioBridge::from_config(AudioBridgeConfig::default(), context);
+        let plugin = plugin.await.unwrap();
+        let create = json!({ "request": "create", "room": 1 });
+        assert!(plugin.admin(create).is_some());
+        Arc::new(plugin)
+    }
+
+    #[tokio::test]
+    async fn nobody_is_called_into_a_room_that_has_ended_meanwhile() {
+        let fake = Arc::new(Fake::default());
+        let plugin = with_telephone(&fake, MediaPlane::detached().0).await;
+        fake.slow.set(Arc::downgrade(&plugin.shared)).unwrap();
+        let dial = json!({ "room": 1, "to": "+49 30 555" });
+        let fields = Fields(dial.as_object().unwrap());
+        let refused = plugin.shared.dial_out(fields, OPERATOR).unwrap_err();
+        assert!(matches!(refused, Refusal::NoSuchRoom(_)), "{refused}");
+        assert_eq!(*fake.ended.lock().unwrap(), [DialId(7)]);
+    }
+
+    #[tokio::test]
+    async fn whoever_has_called_is_told_of_the_end_that_comes_with_the_rooms() {
+        let fake = Arc::new(Fake::default());
+        let mut made = None;
+        let (from, into) = (&fake, &mut made);
+        let server = TestServer::with_media(CoreConfig::default(), move |media| async move {
+            let plugin = with_telephone(from, media).await;
+            *into = Some(plugin.clone());
+            vec![plugin as Arc<dyn Plugin>]
+        });
+        let server = server.await;
+        let mut client = server.attach(PACKAGE).await;
+        let dial = json!({ "request": "dial_out", "room": 1, "to": "+49 30 555" });
+        assert_eq!(client.request(dial).await["call"], 7);
+        destroy(&made.unwrap().shared);
+        assert_eq!(*fake.ended.lock().unwrap(), [DialId(7)]);
+        let tell = fake.tell.lock().unwrap().take().unwrap();
+        let (code, reason) = (200, "the room has ended".to_owned());
+        tell.send(DialNews::Ended { code, reason }).await.unwrap();
+        let told = client.event().await;
+        let expected = json!({
+            "audiobridge": "event", "room": 1, "call": 7, "status": "ended", "code": 200,
+            "reason": "the room has ended",
+        });
+        assert_eq!(told, expected);
     }
 }

@@ -41,9 +41,14 @@ impl<'a> Asker<'a> {
 const ROOM: Members = &[("secret", Type::Text)];
 
 impl Shared {
-    /// Answers a request; none if it is no such request.
-    pub(crate) fn manage(&self, name: &str, fields: Fields<'_>, asker: Asker<'_>) -> Option<Reply> {
-        let result = match name {
+    /// Answers a request.
+    pub(crate) fn manage(
+        &self,
+        name: &str,
+        fields: Fields<'_>,
+        asker: Asker<'_>,
+    ) -> Result<Reply, Refusal> {
+        match name {
             "create" => self.create(fields, asker),
             "edit" => self.edit(fields, asker),
             "destroy" => self.destroy(fields, asker),
@@ -73,9 +78,8 @@ impl Shared {
             "stop_dial_out" => self.stop_dial_out(fields).map(Reply::Success),
             "enable_recording" => self.enable_recording(fields),
             "enable_mjrs" => self.enable_mjrs(fields),
-            _ => return None,
-        };
-        Some(result.unwrap_or_else(|refusal| Reply::Success(refusal.to_json())))
+            _ => Err(Refusal::UnknownRequest(name.to_owned())),
+        }
     }
 
     /// Does something with the room that a request names and may manage, once its members have the right types.

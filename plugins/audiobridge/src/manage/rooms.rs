@@ -93,7 +93,8 @@ impl Shared {
         let room = Arc::new(Room::new(id, options, allowed, forwarder, means));
         reservation.keep(room.clone());
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(hear(self.own.clone(), Arc::downgrade(&room), events));
+            let heard = (room.id.clone(), Arc::downgrade(&room));
+            runtime.spawn(hear(self.own.clone(), heard, events));
             if recorded {
                 let what = room.lock().mix_recording();
                 // The log has what goes wrong.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use portunus_core::{DialId, DialNews, Doors, Handle, Object};
+use portunus_resources::Id;
 use serde_json::Value;
 
 use super::{Room, RoomState};
@@ -63,19 +64,32 @@ impl RoomState {
             DialNews::Answered(id) => about
                 .with("status", "answered")
                 .with_some("id", self.caller_id(id)),
-            DialNews::Ended { code, reason } => about
-                .with("status", "ended")
-                .with("code", *code)
-                .with("reason", reason.as_str()),
+            DialNews::Ended { code, reason } => with_end(about, *code, reason),
         }
     }
 
     /// The participant whose id reads so, as clients see it.
     fn caller_id(&self, id: &str) -> Option<Value> {
         let mut ids = self.roster.iter().map(|person| &person.id);
-        ids.find(|own| own.to_string() == id)
-            .map(portunus_resources::Id::to_json)
+        ids.find(|own| own.to_string() == id).map(Id::to_json)
     }
+}
+
+fn with_end(about: Object, code: u16, reason: &str) -> Object {
+    let about = about.with("status", "ended").with("code", code);
+    about.with("reason", reason)
+}
+
+/// What whoever has asked for a call is told of its end, if that is what has happened, where the room is gone.
+pub(crate) fn ended_with_room(room: &Id, call: DialId, news: &DialNews) -> Option<Object> {
+    let DialNews::Ended { code, reason } = news else {
+        return None;
+    };
+    let event = Object::new()
+        .with("audiobridge", "event")
+        .with("room", room.to_json())
+        .with("call", call.0);
+    Some(with_end(event, *code, reason))
 }
 
 impl Room {

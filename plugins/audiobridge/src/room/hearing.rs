@@ -9,6 +9,7 @@ use portunus_dsp::ParticipantId;
 use portunus_resources::Id;
 use tokio::sync::mpsc;
 
+use super::recording::{BegunRecording, record_mix, recorded_notice};
 use super::{Audience, Link, Room, RoomState};
 use crate::plugin::Shared;
 
@@ -145,7 +146,8 @@ impl RoomState {
         });
     }
 
-    fn heard(&mut self, event: AudioEvent) {
+    /// Takes what the mixer tells; gives what is to be recorded now.
+    fn heard(&mut self, event: AudioEvent) -> Option<BegunRecording> {
         match event {
             AudioEvent::Talking {
                 participant,
@@ -159,20 +161,31 @@ impl RoomState {
                 recording,
                 file,
                 error,
-            } => self.mix_recorded(recording, &file, error),
+            } => return self.mix_recorded(recording, &file, error),
         }
+        None
     }
 }
 
-/// Takes what the mixer tells of a room, until one of the two ends. A room whose sound has ended by a fault of ours ends with it.
+/// Takes what the mixer tells of a room, until there is no more. A room whose sound has ended by a fault of ours ends with it.
 pub(crate) async fn hear(
     shared: Weak<Shared>,
-    room: Weak<Room>,
+    (id, room): (Id, Weak<Room>),
     mut events: mpsc::Receiver<AudioEvent>,
 ) {
     while let Some(event) = events.recv().await {
-        let Some(room) = room.upgrade() else { return };
-        room.lock().heard(event);
+        if let Some(room) = room.upgrade() {
+            let begun = room.lock().heard(event);
+            if let Some(begun) = begun {
+                // The log has what goes wrong.
+                tokio::spawn(record_mix(room, begun));
+            }
+        } else if let AudioEvent::RecordingEnded { file, .. } = event
+            && let Some(shared) = shared.upgrade()
+        {
+            // Its file is complete only now.
+            shared.events.notify(|| recorded_notice(&id, &file));
+        }
     }
     if let Some((shared, room)) = shared.upgrade().zip(room.upgrade()) {
         // It may be destroyed just now.
@@ -186,9 +199,15 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use std::sync::Arc;
 
-    use portunus_audio::{AudioConfig, AudioThreads};
+    use std::path::Path;
+    use std::time::{Duration, Instant};
+
+    use portunus_audio::{AudioConfig, AudioError, AudioThreads, RecordingId};
+    use portunus_core::events::{EventBus, EventFilter};
+    use portunus_core::media::MediaPlane;
+    use portunus_core::record::{Recorder, RecorderConfig};
     use portunus_core::testing::{TestClient, TestServer, everywhere};
-    use portunus_core::{CoreConfig, Plugin};
+    use portunus_core::{ConfiguredPlugin, CoreConfig, Doors, Plugin, PluginContext};
     use serde_json::{Value, json};
 
     use super::*;
@@ -232,12 +251,94 @@ mod tests {
         // As the mixer ends what it tells if that has led to a fault.
         let shared = Arc::downgrade(&plugin.shared);
         let (_, events) = mpsc::channel(1);
-        hear(shared, Arc::downgrade(&room), events).await;
+        hear(shared, (room.id.clone(), Arc::downgrade(&room)), events).await;
         let told = client.event().await;
         assert_eq!(told["audiobridge"], "destroyed");
         assert!(told["reason"].is_string(), "{told}");
         let exists = client.request(json!({ "request": "exists", "room": 1 }));
         assert_eq!(exists.await["exists"], false);
+    }
+
+    /// A plugin that records below `folder`, and what it tells.
+    async fn recording(folder: &Path) -> (AudioBridge, EventBus) {
+        let recorder = Recorder::new(RecorderConfig {
+            dir: Some(folder.to_owned()),
+            keep_free_mb: 0,
+            ..RecorderConfig::default()
+        });
+        let (media, events) = (MediaPlane::detached().0, EventBus::default());
+        let context = PluginContext {
+            audio: AudioThreads::new(AudioConfig::default(), media.clone(), recorder.clone()),
+            media,
+            recorder,
+            outgoing: everywhere(),
+            events: events.clone(),
+            doors: Doors::default(),
+        };
+        let plugin = AudioBridge::from_config(AudioBridgeConfig::default(), context);
+        (plugin.await.unwrap(), events)
+    }
+
+    fn ended(file: &str, error: Option<AudioError>) -> AudioEvent {
+        AudioEvent::RecordingEnded {
+            recording: RecordingId(1),
+            file: file.to_owned(),
+            error: error.map(Arc::new),
+        }
+    }
+
+    /// As it is destroyed while it is recorded: the file is complete only after that.
+    #[tokio::test]
+    async fn a_recording_that_ends_with_its_room_is_told_when_it_is_complete() {
+        let folder = tempfile::tempdir().unwrap();
+        let (plugin, bus) = recording(folder.path()).await;
+        let filter = EventFilter {
+            kinds: "plugins".parse().unwrap(),
+            plugins: Vec::new(),
+        };
+        let watched = bus.subscribe("test", filter, 16);
+        let (tell, events) = mpsc::channel(1);
+        tell.send(ended("mix.wav", None)).await.unwrap();
+        drop(tell);
+        let gone = (Id::Number(7), Weak::new());
+        hear(Arc::downgrade(&plugin.shared), gone, events).await;
+        let told = watched.recv().await.unwrap();
+        let expected = json!({ "event": "recordingdone", "room": 7, "record_file": "mix.wav" });
+        assert_eq!(watched.to_json(&told)["event"]["data"], expected);
+    }
+
+    #[tokio::test]
+    async fn a_recording_that_is_too_long_for_a_file_goes_on_in_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let (plugin, _bus) = recording(folder.path()).await;
+        let create =
+            json!({ "request": "create", "room": 1, "record": true, "record_file": "mix.wav" });
+        assert!(plugin.admin(create).is_some());
+        let room = plugin.shared.rooms.get(&Id::Number(1)).unwrap();
+        let files = async |is: &dyn Fn(&[String]) -> bool| {
+            let began = Instant::now();
+            loop {
+                let names = std::fs::read_dir(folder.path()).unwrap();
+                let names = names.map(|it| it.unwrap().file_name().into_string().unwrap());
+                let names: Vec<_> = names.collect();
+                if is(&names) {
+                    return;
+                }
+                assert!(began.elapsed() < Duration::from_secs(20), "{names:?}");
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        files(&|names| names == ["mix.wav"]).await;
+        // As the mixer has ended it.
+        room.lock().sound().stop_recording();
+        let (tell, events) = mpsc::channel(1);
+        let of_room = (room.id.clone(), Arc::downgrade(&room));
+        tokio::spawn(hear(Arc::downgrade(&plugin.shared), of_room, events));
+        let full = ended("mix.wav", Some(AudioError::Longest));
+        tell.send(full).await.unwrap();
+        let goes_on = |name: &String| name.starts_with("mix-") && name.ends_with(".wav");
+        files(&|names| names.len() == 2 && names.iter().any(goes_on)).await;
+        assert!(room.lock().options.record);
     }
 
     #[tokio::test]

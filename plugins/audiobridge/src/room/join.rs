@@ -35,7 +35,7 @@ impl RoomState {
         self.options.check_signed_token(&self.id, client, token)?;
         self.options.access.check_pin(fields)?;
         let allowed = self.allowed.check(token);
-        allowed.map_err(|_| Refusal::Unauthorized("not in the allowed list"))?;
+        allowed.map_err(|_| Refusal::NotAllowed)?;
         match fields.has("secret") {
             true => {
                 self.check_secret(fields)?;

@@ -35,7 +35,7 @@ use crate::options::RoomOptions;
 use crate::refusal::Refusal;
 
 pub(crate) use callers::PhoneEntrance;
-pub(crate) use dialled::MAX_DIALLED;
+pub(crate) use dialled::{MAX_DIALLED, ended_with_room};
 pub(crate) use forwarders::StreamIds;
 pub(crate) use hearing::hear;
 pub(crate) use join::Join;

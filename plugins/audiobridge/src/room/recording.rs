@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use portunus_audio::{AudioError, MixRecording, RecordingFormat, RecordingId};
 use portunus_core::record::{
-    Format, JointSpec, Participant as Recorded, SessionSpec, TrackSpec, file_safe, stamped,
+    Format, JointSpec, Participant as Recorded, RecordError, SessionSpec, TrackSpec, file_safe,
+    stamped,
 };
 use portunus_core::{Object, RecordingNews};
 use portunus_resources::Id;
@@ -35,6 +36,8 @@ pub(super) struct MixFile {
 pub(crate) struct BegunRecording {
     what: MixRecording,
     number: u64,
+    /// What it is called if there is a file of its name; none: it was asked for by that name just now.
+    other: Option<String>,
 }
 
 impl RoomState {
@@ -186,26 +189,45 @@ impl RoomState {
         if std::mem::replace(&mut self.options.record, true) {
             return None;
         }
+        let is_asked_for = name.is_some();
         self.options.record_file = name.or(self.options.record_file.take());
         self.options.record_dir = dir.or(self.options.record_dir.take());
-        Some(self.mix_recording())
+        let begun = self.mix_recording();
+        Some(BegunRecording {
+            other: begun.other.filter(|_| !is_asked_for),
+            ..begun
+        })
     }
 
-    /// What is recorded of the mix of a room that is recorded from the start.
+    /// What is recorded of the mix of a room that is recorded from the start. It was recorded before, if the server was started again.
     pub(crate) fn mix_recording(&mut self) -> BegunRecording {
         self.mix_file.begun += 1;
-        let room = file_safe(&self.id.to_string());
+        let other = self.stamped_name();
         let name = self.options.record_file.clone();
         let what = MixRecording {
             dir: self.options.record_dir.clone(),
-            name: name.unwrap_or_else(|| stamped(&format!("janus-audioroom-{room}"))),
+            name: name.unwrap_or_else(|| other.clone()),
             format: match self.options.record_format {
                 RecordFormat::Wav => RecordingFormat::Wav,
                 RecordFormat::Opus => RecordingFormat::OggOpus,
             },
         };
-        let number = self.mix_file.begun;
-        BegunRecording { what, number }
+        BegunRecording {
+            what,
+            number: self.mix_file.begun,
+            other: Some(other),
+        }
+    }
+
+    /// A name of a recording of the mix that no other has.
+    fn stamped_name(&self) -> String {
+        let Some(name) = &self.options.record_file else {
+            let room = file_safe(&self.id.to_string());
+            return stamped(&format!("janus-audioroom-{room}"));
+        };
+        let plain = name.strip_suffix(self.options.record_format.as_str());
+        let plain = plain.and_then(|name| name.strip_suffix('.'));
+        stamped(plain.unwrap_or(name))
     }
 
     /// Whether this is what is to be recorded of the mix now.
@@ -220,30 +242,47 @@ impl RoomState {
         }
     }
 
-    /// A recording of the mix has ended: the present one, or one before.
+    /// A recording of the mix has ended: the present one, or one before. Gives what is recorded in its place, if it goes on.
     pub(super) fn mix_recorded(
         &mut self,
         recording: RecordingId,
         file: &str,
         error: Option<Arc<AudioError>>,
-    ) {
-        if let Some(error) = error {
-            tracing::warn!(room = %self.id, file, "the recording of the mix has ended: {error}");
-            if self.is_wanted(recording.0) {
-                self.options.record = false;
-            }
+    ) -> Option<BegunRecording> {
+        let is_wanted = self.is_wanted(recording.0);
+        self.notify(None, || recorded_notice(&self.id, file));
+        let error = error?;
+        if is_wanted && matches!(*error, AudioError::Longest) {
+            tracing::info!(room = %self.id, file, "the recording of the mix goes on in another file");
+            let begun = self.mix_recording();
+            let name = begun.other.clone().unwrap_or_else(|| self.stamped_name());
+            let what = MixRecording { name, ..begun.what };
+            return Some(BegunRecording { what, ..begun });
         }
-        self.notify(None, || {
-            self.notice("recordingdone")
-                .with("record_file", file)
-                .into()
-        });
+        tracing::warn!(room = %self.id, file, "the recording of the mix has ended: {error}");
+        if is_wanted {
+            self.options.record = false;
+        }
+        None
     }
+}
+
+/// What whoever watches the server is told of a recording of the mix of a room that has ended.
+pub(super) fn recorded_notice(room: &Id, file: &str) -> Value {
+    Object::new()
+        .with("event", "recordingdone")
+        .with("room", room.to_json())
+        .with("record_file", file)
+        .into()
 }
 
 /// Records the mix of a room; if that cannot be, its recording is switched off. It may be switched off before the file is there.
 pub(crate) async fn record_mix(room: Arc<Room>, begun: BegunRecording) -> Result<(), Refusal> {
-    let BegunRecording { what, number } = begun;
+    let BegunRecording {
+        what,
+        number,
+        other,
+    } = begun;
     let turn = Arc::clone(&room.lock().mix_file.turn);
     let _turn = turn.lock().await;
     let sound = {
@@ -253,7 +292,13 @@ pub(crate) async fn record_mix(room: Arc<Room>, begun: BegunRecording) -> Result
         }
         state.sound()
     };
-    let recorded = sound.record(RecordingId(number), what).await;
+    let mut recorded = sound.record(RecordingId(number), what.clone()).await;
+    if let (Err(error), Some(name)) = (&recorded, other)
+        && is_taken(error)
+    {
+        let what = MixRecording { name, ..what };
+        recorded = sound.record(RecordingId(number), what).await;
+    }
     let mut state = room.lock();
     match recorded {
         Ok(_) if state.is_wanted(number) => Ok(()),
@@ -291,6 +336,14 @@ pub(crate) async fn record_people(
     }
     state.record_people(true, dir, format);
     Ok(())
+}
+
+/// Whether there is a file of that name.
+fn is_taken(error: &AudioError) -> bool {
+    let AudioError::Record(error) = error else {
+        return false;
+    };
+    matches!(error, RecordError::Exists(_) | RecordError::Busy(_))
 }
 
 fn gate(person: &mut Participant, room_muted: bool) {

@@ -114,3 +114,41 @@ async fn files_of_participants_are_as_the_request_says() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
+
+/// As a room of the configuration is after the server was started again, and one that is recorded a second time.
+#[tokio::test]
+async fn where_there_is_a_file_of_its_name_a_room_is_recorded_into_another() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("mix.wav"), b"of yesterday").unwrap();
+    let options = json!({ "record": true, "record_file": "mix.wav" });
+    let world = World::recording(folder.path(), options).await;
+    let mut client = world.attach().await;
+    let files = || {
+        let files = std::fs::read_dir(folder.path()).unwrap();
+        let files = files.map(|it| it.unwrap().file_name().into_string().unwrap());
+        let others = files.filter(|name| name.starts_with("mix-") && name.ends_with(".wav"));
+        others.count()
+    };
+    let begun = std::time::Instant::now();
+    while files() < 1 {
+        assert!(begun.elapsed() < PATIENCE);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let list = client.request(json!({ "request": "list" })).await;
+    assert_eq!(list["list"][0]["record"], true);
+    // Again, without another name.
+    let off = request("enable_recording", json!({ "record": false }));
+    client.request(off).await;
+    let on = request("enable_recording", json!({ "record": true }));
+    assert_eq!(client.request(on).await["audiobridge"], "success");
+    assert_eq!(files(), 2);
+    let yesterday = std::fs::read(folder.path().join("mix.wav")).unwrap();
+    assert_eq!(yesterday, b"of yesterday");
+    // Who asks for a name is told that it is taken.
+    let off = request("enable_recording", json!({ "record": false }));
+    client.request(off).await;
+    let named = json!({ "record": true, "record_file": "mix" });
+    let refused = client.request(request("enable_recording", named)).await;
+    assert_eq!(code(&refused), 499);
+    assert_eq!(files(), 2);
+}

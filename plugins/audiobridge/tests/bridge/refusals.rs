@@ -245,7 +245,7 @@ async fn a_room_that_cannot_be_is_refused_in_order() {
         (
             json!({ "room": ROOM, "permanent": true }),
             499,
-            "No file is configured for permanent rooms",
+            "No file is configured for permanent rooms (audiobridge.save)",
         ),
         (
             json!({ "room": ROOM, "sampling_rate": 1 }),
@@ -289,7 +289,7 @@ async fn joining_is_refused_in_order() {
         (
             json!({ "room": ROOM }),
             489,
-            "Unauthorized (no plain RTP in this room)",
+            "Unauthorized (no plain RTP in this room, see allow_rtp_participants)",
         ),
         (
             json!({ "rtp": null }),

@@ -23,6 +23,63 @@ async fn strangers_make_so_many_rooms() {
 }
 
 #[tokio::test]
+async fn nobody_finds_a_pin_or_a_secret_by_trying() {
+    let world = World::empty(AudioBridgeConfig {
+        max_wrong: 5,
+        ..AudioBridgeConfig::default()
+    });
+    world.create(json!({ "pin": "0042", "secret": "s" })).await;
+    world.create(json!({ "room": 7, "pin": "p" })).await;
+    let join = |room: u64, pin: &str| json!({ "request": "join", "room": room, "pin": pin });
+    // As many tries as there are pins, from as many handles as they like.
+    let mut found = 0;
+    for n in 0..50 {
+        let mut stranger = world.server.attach_stranger(PACKAGE).await;
+        let refused = ask(&mut stranger, join(ROOM, &format!("{n:04}"))).await;
+        found += u32::from(refused["audiobridge"] == "joined");
+        if n >= 5 {
+            assert_eq!(code(&refused), 489);
+            let text = refused["error"].as_str().unwrap();
+            assert!(text.contains("try again in") && text.contains("max_wrong"));
+        }
+    }
+    assert_eq!(found, 0);
+    // Nor by another request, nor by another member.
+    let mut stranger = world.server.attach_stranger(PACKAGE).await;
+    let listen = json!({ "request": "listen", "room": ROOM, "pin": "0042" });
+    assert_eq!(code(&ask(&mut stranger, listen).await), 489);
+    let mute = json!({ "request": "mute_room", "room": ROOM, "secret": "s" });
+    assert_eq!(code(&stranger.request(mute.clone()).await), 489);
+    // Other rooms are open, and who may administer does not wait.
+    let other = ask(&mut stranger, join(7, "p")).await;
+    assert_eq!(other["audiobridge"], "joined", "{other}");
+    let mut operator = world.attach().await;
+    assert_eq!(operator.request(mute).await["audiobridge"], "success");
+}
+
+#[tokio::test]
+async fn nobody_finds_an_admin_key_by_trying() {
+    let world = World::empty(AudioBridgeConfig {
+        max_wrong: 5,
+        admin_key: Some("key".to_owned()),
+        ..AudioBridgeConfig::default()
+    });
+    let mut stranger = world.server.attach_stranger(PACKAGE).await;
+    // Of requests that need a right the key is one, and they say nothing of it.
+    for n in 0..5 {
+        let request =
+            json!({ "request": "listforwarders", "room": n, "admin_key": format!("k{n}") });
+        assert_eq!(code(&stranger.request(request).await), 489);
+    }
+    let create = json!({ "request": "create", "room": ROOM, "admin_key": "key" });
+    let refused = stranger.request(create.clone()).await;
+    assert_eq!(code(&refused), 489);
+    assert!(refused["error"].as_str().unwrap().contains("try again in"));
+    let created = world.attach().await.request(create).await;
+    assert_eq!(created["audiobridge"], "created");
+}
+
+#[tokio::test]
 async fn what_reaches_beyond_the_call_needs_a_right() {
     let world = World::new(json!({ "allow_rtp_participants": true })).await;
     let mut stranger = world.server.attach_stranger(PACKAGE).await;

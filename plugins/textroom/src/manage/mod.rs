@@ -71,8 +71,10 @@ impl Shared {
             "announcement" => Self::announcement,
             _ => return None,
         };
-        let allowed = self.check(name, fields, asker);
-        Some(allowed.and_then(|()| request(self, fields, asker)))
+        Some(self.guarded(fields, asker, || {
+            self.check(name, fields, asker)?;
+            request(self, fields, asker)
+        }))
     }
 
     /// Does something in the room that a request names and may manage.

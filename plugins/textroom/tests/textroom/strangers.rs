@@ -76,6 +76,33 @@ async fn strangers_make_so_many_rooms_and_are_told_of_the_limit() {
 }
 
 #[tokio::test]
+async fn nobody_finds_a_pin_or_a_secret_by_trying() {
+    let world = World::empty(TextRoomConfig {
+        max_wrong: 5,
+        ..TextRoomConfig::default()
+    });
+    world.create(json!({ "pin": "0042", "secret": "s" })).await;
+    let mut guest = world.guest_from(at(1)).await;
+    for n in 0..50 {
+        let join = json!({ "username": "al", "pin": format!("{n:04}") });
+        let refused = guest.join(&world, join).await;
+        assert_eq!(code(&refused), 419);
+        let waits = refused["error"].as_str().unwrap().contains("try again in");
+        assert_eq!(waits, n >= 5, "{n}: {refused}");
+    }
+    // The API is no way around it.
+    let mut one = stranger(&world, 1).await;
+    let edit = json!({ "request": "edit", "room": ROOM, "secret": "s" });
+    assert_eq!(code(&one.request(edit.clone()).await), 419);
+    // Others are not concerned.
+    let mut two = stranger(&world, 2).await;
+    assert_eq!(two.request(edit).await["textroom"], "edited");
+    let mut guest = world.guest_from(at(2)).await;
+    let join = json!({ "username": "bo", "pin": "0042" });
+    assert_eq!(guest.join(&world, join).await["textroom"], "success");
+}
+
+#[tokio::test]
 async fn strangers_have_nothing_posted_and_make_nothing_permanent() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::empty(TextRoomConfig {

@@ -476,10 +476,15 @@ async fn whoever_manages_a_room_is_answered_and_those_in_it_are_told() {
     al.expect(&event([("kicked_all", is(1))])).await;
     told(&mut watcher, &admin, &notice("kicked_all", [("id", is(1))])).await;
     let mut cy = join(&server, &mut watcher, 3).await;
+    let shape = object([("audiobridge", is("success")), ("record", is(true))]);
+    let members = json!({ "record": true, "record_file": "last" });
+    managed(&mut admin, "enable_recording", members, &shape).await;
     let destroyed = said("destroyed", [("permanent", is(false))]);
     managed(&mut admin, "destroy", json!({}), &destroyed).await;
     cy.expect(&said("destroyed", [])).await;
     told(&mut watcher, &admin, &notice("destroyed", [])).await;
+    let done = notice("recordingdone", [("record_file", is("last.wav"))]);
+    done.check(&watcher.told(PACKAGE, None).await);
     watcher.expect_silence();
 }
 
