@@ -8,7 +8,7 @@ use std::time::Duration;
 use portunus_rtp::Header;
 
 use crate::bitstream::Picture;
-use crate::demux::{Input, boxes};
+use crate::demux::{Frame, Input, boxes, open_path};
 use crate::matroska::Scan;
 use crate::mjr::{FrameReader, Info, Medium};
 use crate::playback::Unwrap;
@@ -90,8 +90,8 @@ impl Summary {
             [] => Err(FileError::Empty),
             [b'M', b'J', b'R', ..] | [b'M', b'E', b'E', b'T', ..] => of_mjr(file, depth),
             [0x1a, 0x45, 0xdf, 0xa3, ..] => of_matroska(file, depth),
-            [b'O', b'g', b'g', b'S', ..] => of_media(path, "opus"),
-            [_, _, _, _, b'f', b't', b'y', b'p'] => of_media(path, "mp4"),
+            [b'O', b'g', b'g', b'S', ..] => of_media(path, "opus", depth),
+            [_, _, _, _, b'f', b't', b'y', b'p'] => of_media(path, "mp4", depth),
             _ => Err(FileError::UnknownType),
         }?;
         Ok(Self { bytes, ..summary })
@@ -132,8 +132,8 @@ fn of_matroska(file: File, depth: Depth) -> Result<Summary, FileError> {
     })
 }
 
-/// A file whose reader tells what its tracks are, and no more.
-fn of_media(path: &Path, format: &'static str) -> Result<Summary, FileError> {
+/// A file whose reader tells what its tracks are, and with [`Depth::All`] what their frames are: of the first of each kind.
+fn of_media(path: &Path, format: &'static str, depth: Depth) -> Result<Summary, FileError> {
     let options = OpenOptions {
         looping: false,
         ..OpenOptions::default()
@@ -153,14 +153,47 @@ fn of_media(path: &Path, format: &'static str) -> Result<Summary, FileError> {
         "mp4" => end_of_mp4(path)?,
         _ => end_of_ogg(path)?,
     };
-    Ok(Summary {
+    let mut summary = Summary {
         format,
         duration: file.duration(),
         complete: end.is_ok(),
         problem: end.err().map(str::to_owned),
         tracks: tracks.collect(),
         ..Summary::default()
-    })
+    };
+    if depth == Depth::All
+        && let Err(error) = count(path, &options, &mut summary.tracks)
+    {
+        summary.complete = false;
+        summary.problem = Some(error.to_string());
+    }
+    Ok(summary)
+}
+
+/// Counts the frames of tracks, and notes their gaps.
+fn count(path: &Path, options: &OpenOptions, tracks: &mut [TrackSummary]) -> Result<(), FileError> {
+    let nanos = |at: i64| Duration::from_nanos(u64::try_from(at).unwrap_or(0));
+    let mut demux = open_path(path, options)?;
+    let mut frame = Frame::default();
+    let mut lasts = vec![None; tracks.len()];
+    while demux.read(&mut frame)? {
+        let (Some(track), Some(last)) = (tracks.get_mut(frame.track), lasts.get_mut(frame.track))
+        else {
+            continue;
+        };
+        track.frames += 1;
+        if track.kind == "video" {
+            *track.keyframes.get_or_insert(0) += u64::from(frame.keyframe);
+        }
+        let at = nanos(frame.at);
+        let before = last.replace(at);
+        if let Some(before) = before.filter(|before| at.saturating_sub(*before) > GAP)
+            && track.gaps.len() < Counts::MAX_GAPS
+        {
+            track.gaps.push((before, at));
+        }
+    }
+    Ok(())
 }
 
 /// Whether an MP4 ends as its writer meant it to; else why not.
@@ -378,6 +411,7 @@ mod tests {
             let path = data.join(name);
             let whole = Summary::of(&path, Depth::All).unwrap();
             assert!(whole.complete, "{name}: {whole:?}");
+            assert!(whole.tracks.iter().all(|it| it.frames > 10), "{whole:?}");
             let mut bytes = std::fs::read(path).unwrap();
             bytes.truncate(bytes.len() - keep);
             let cut = folder.path().join(name);

@@ -96,6 +96,32 @@ fn packet() -> impl Strategy<Value = Vec<u8>> {
     one.prop_filter("at most 120 ms", |packet| packet_duration(packet).is_some())
 }
 
+#[test]
+fn how_long_a_file_is_can_be_told_from_its_end() {
+    let tone = tone();
+    let packets = (0..250_u64).map(|at| (at * 20, tone[at as usize % tone.len()].clone()));
+    let file = write(&packets.collect::<Vec<_>>(), 5_000);
+    let duration = |file: &[u8]| {
+        let file = MediaFile::from_reader(Cursor::new(file.to_vec()), "opus", &ONCE);
+        file.unwrap().duration()
+    };
+    assert_eq!(duration(&file), Some(Duration::from_secs(5)));
+    // As a server leaves it that was killed: up to the last whole page, and what our reader finds.
+    let cut = &file[..file.len() - 100];
+    let told = duration(cut).unwrap();
+    assert!((3..5).contains(&told.as_secs()), "{told:?}");
+    let (_, length) = read(cut.to_vec());
+    assert_eq!(Duration::from(length), told);
+    // With hours of silence.
+    let late = 3 * 3_600_000;
+    let long = write(&[(0, tone[0].clone()), (late, tone[0].clone())], 0);
+    assert_eq!(duration(&long), Some(Duration::from_millis(late + 20)));
+    // Where the first page is torn nobody knows.
+    let first = file.windows(4).enumerate().filter(|(_, it)| it == b"OggS");
+    let first = first.map(|(at, _)| at).nth(2).unwrap();
+    assert_eq!(duration(&file[..first + 50]), None);
+}
+
 proptest! {
     #[test]
     fn what_is_written_is_read_again_at_its_time(

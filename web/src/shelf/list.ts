@@ -18,6 +18,8 @@ export interface Recorded {
   bytes: number;
   /** Where its files are, by what is in them. */
   urls?: Record<string, string>;
+  /** Where the files are that it goes on in. */
+  parts?: string[];
 }
 
 /** The files that a browser can show by itself. */
@@ -110,9 +112,11 @@ function factsOf(recorded: Recorded): string {
 }
 
 /** A link to each file. */
-function linksOf({ name, urls = {} }: Recorded): HTMLAnchorElement[] {
+function linksOf({ name, urls = {}, parts = [] }: Recorded): HTMLAnchorElement[] {
   const known = new Set<string>();
-  const own = Object.entries(urls).filter(([, url]) => !known.has(url) && known.add(url));
+  const files = Object.entries(urls).filter(([, url]) => !known.has(url) && known.add(url));
+  const first = files.map(([medium, url]): [string, string] => [parts.length > 0 && files.length === 1 ? 'part 1' : medium, url]);
+  const own = [...first, ...parts.map((url, index): [string, string] => [`part ${index + 2}`, url])];
   return own.map(([medium, url]) => {
     const link = make('a', { text: own.length > 1 ? `Download ${medium}` : 'Download', testid: 'download' });
     link.href = url;

@@ -2,8 +2,8 @@
 
 use mp4_atom::{
     Atom, Av1c, Avcc, Buf, Co64, Ctts, DecodeMaybe, Dops, Elst, FourCC, Hdlr, Header, Hvcc, Mdhd,
-    Moof, Moov, Mvhd, ReadFrom, Stbl, Stco, Stsc, Stss, Stsz, Stts, Tfdt, Tfhd, Tkhd, Trex, Trun,
-    VpcC,
+    Mfra, Moof, Moov, Mvhd, ReadFrom, Stbl, Stco, Stsc, Stss, Stsz, Stts, Tfdt, Tfhd, Tfra, Tkhd,
+    Trex, Trun, VpcC,
 };
 
 use super::Input;
@@ -80,6 +80,17 @@ pub(crate) fn trafs(moof: &[u8]) -> Result<Vec<Traf>, FileError> {
         })
     });
     trafs.collect()
+}
+
+/// Where the index of fragments says that a track can be begun with; none if it does not know the track.
+pub(crate) fn tfra(mfra: &[u8], track: u32) -> Result<Option<Tfra>, FileError> {
+    for (_, body) in boxes(mfra).filter(|(kind, _)| *kind == Tfra::KIND) {
+        let found: Tfra = decode_body(body)?;
+        if found.track_id == track {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
 }
 
 /// Units a second of what is told of the whole movie.
@@ -201,6 +212,9 @@ fn decode_body<T: Atom>(mut own: &[u8]) -> Result<T, FileError> {
 
 /// The type of the box that tells of a fragment.
 pub(crate) const MOOF: FourCC = Moof::KIND;
+
+/// The type of the box at the end that says where fragments are.
+pub(crate) const MFRA: FourCC = Mfra::KIND;
 
 /// The type of the box that holds the index.
 pub(crate) const MOOV: FourCC = Moov::KIND;

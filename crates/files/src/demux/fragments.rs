@@ -10,7 +10,7 @@ use super::boxes::{self, Traf};
 use super::runs::{MAX_HEAD, Runs, defaults_of};
 use super::{Demux, Frame, Input, Nanos, nanos_of_ticks};
 use crate::track::{Kind, TrackSource};
-use crate::{FileError, MAX_FRAME};
+use crate::{FileError, MAX_FRAME, MAX_INDEX};
 
 /// Opens the fragments behind the index. `tracks` have their number, their timescale, and where their edit list begins.
 pub(super) fn open(
@@ -115,25 +115,24 @@ impl Demux for Fragmented {
     }
 
     fn seek(&mut self, to: Nanos) -> Result<(), FileError> {
-        self.rewind()?;
         let is_video = |source: &TrackSource| source.track.codec.kind() == Kind::Video;
         let lead = self.sources.iter().position(is_video).unwrap_or(0);
-        let mut best = None;
-        loop {
-            let begins: Vec<_> = self.tracks.iter().map(|track| track.next).collect();
-            let Some(fragment) = self.read_fragment()? else {
-                break;
-            };
-            let own = self.queue.iter().filter(|it| it.track == lead);
-            let before = own.clone().filter(|it| it.keyframe && it.at <= to);
-            if let Some(place) = before.map(|it| it.at).next_back() {
-                best = Some((fragment, begins, place));
-            } else if own.clone().any(|it| it.at > to) {
-                break;
-            }
+        // A broken index is as good as none.
+        let near = self.by_index(lead, to).ok().flatten();
+        let mut found = match near {
+            Some(near) => self.last_before(near, lead, to)?,
+            None => None,
+        };
+        if found.is_none() {
+            found = self.last_before(self.first, lead, to)?;
         }
         self.rewind()?;
-        let Some((fragment, begins, place)) = best else {
+        let Some(Found {
+            fragment,
+            begins,
+            at,
+        }) = found
+        else {
             return Ok(());
         };
         self.input.seek(fragment)?;
@@ -142,8 +141,8 @@ impl Demux for Fragmented {
         }
         self.read_fragment()?;
         self.queue.retain(|it| match it.track == lead {
-            true => it.at >= place,
-            false => it.at.saturating_add(it.duration) > place,
+            true => it.at >= at,
+            false => it.at.saturating_add(it.duration) > at,
         });
         Ok(())
     }
@@ -153,7 +152,91 @@ impl Demux for Fragmented {
     }
 }
 
+/// A place to begin.
+#[derive(Debug)]
+struct Found {
+    fragment: u64,
+    /// Where the fragment begins, of each track.
+    begins: Vec<i64>,
+    at: Nanos,
+}
+
 impl Fragmented {
+    /// The last place of a track at or before `to`, of the fragments from this one on.
+    fn last_before(
+        &mut self,
+        from: u64,
+        lead: usize,
+        to: Nanos,
+    ) -> Result<Option<Found>, FileError> {
+        self.rewind()?;
+        self.input.seek(from)?;
+        let mut found = None;
+        loop {
+            let begins: Vec<_> = self.tracks.iter().map(|track| track.next).collect();
+            let Some(fragment) = self.read_fragment()? else {
+                break;
+            };
+            let own = self.queue.iter().filter(|it| it.track == lead);
+            let before = own.clone().filter(|it| it.keyframe && it.at <= to);
+            if let Some(at) = before.map(|it| it.at).next_back() {
+                found = Some(Found {
+                    fragment,
+                    begins,
+                    at,
+                });
+            } else if own.clone().any(|it| it.at > to) {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// The fragment of the last place at or before `to` that the index at the end of the file has; none if there is no such index, or
+    /// it leads elsewhere.
+    fn by_index(&mut self, lead: usize, to: Nanos) -> Result<Option<u64>, FileError> {
+        /// The box that the index ends with, which says how long all of it is.
+        const LAST: u64 = 16;
+        let len = self.input.len();
+        let mut last = [0; LAST as usize];
+        self.input.seek(len.saturating_sub(LAST))?;
+        self.input.read_up_to(&mut last)?;
+        let [0, 0, 0, 16, b'm', b'f', b'r', b'o', _, _, _, _, size @ ..] = last else {
+            return Ok(None);
+        };
+        let size = u64::from(u32::from_be_bytes(size));
+        self.input.seek(len.saturating_sub(size))?;
+        let Some((boxes::MFRA, size)) = boxes::read_header(&mut self.input)? else {
+            return Ok(None);
+        };
+        let mut mfra = Vec::new();
+        self.input
+            .read_into(&mut mfra, size, MAX_INDEX, "the index of fragments")?;
+        let Some(track) = self.tracks.get(lead) else {
+            return Ok(None);
+        };
+        let shift = self.shift.saturating_sub(track.start);
+        let timescale = track.timescale;
+        let time = |ticks: u64| {
+            let nanos = nanos_of_ticks(i64::try_from(ticks).ok()?, timescale)?;
+            Some(nanos.saturating_add(shift))
+        };
+        let places = boxes::tfra(&mfra, track.id)?.map(|it| it.entries);
+        let places = places.into_iter().flatten().filter_map(|place| {
+            let at = time(place.time).filter(|at| *at <= to)?;
+            (place.moof_offset >= self.first).then_some((at, place.moof_offset))
+        });
+        let Some((at, fragment)) = places.max_by_key(|(at, _)| *at) else {
+            return Ok(None);
+        };
+        // Fragments tell their times themselves, or only those do who have read all before.
+        self.rewind()?;
+        self.input.seek(fragment)?;
+        let is_there = self.read_fragment()? == Some(fragment)
+            && (self.queue.iter()).any(|it| it.track == lead && it.keyframe && it.presented == at);
+        Ok(is_there.then_some(fragment))
+    }
+
     fn rewind(&mut self) -> Result<(), FileError> {
         self.queue.clear();
         for track in &mut self.tracks {

@@ -5,24 +5,30 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 use ogg::{OggReadError, Packet, PacketReader};
 
-use super::{Demux, Frame, Input, Nanos, opus_duration};
-use crate::opus;
+use super::{Demux, Frame, Input, Nanos, nanos_of_ticks, opus_duration};
+use crate::opus::{self, OpusTime};
 use crate::track::{Kind, TrackSource};
 use crate::{FileError, MAX_FRAME, OpenOptions};
 
 /// Packets of other streams that may come before the next one of ours.
 const MAX_FOREIGN_PACKETS: u32 = 10_000;
 
-pub(super) fn open(input: Input, options: &OpenOptions) -> Result<Box<dyn Demux>, FileError> {
+/// Packets of a page at most (RFC 3533 section 6).
+const MAX_PAGE_PACKETS: usize = 255;
+
+pub(super) fn open(mut input: Input, options: &OpenOptions) -> Result<Box<dyn Demux>, FileError> {
     if !options.audio {
         return Err(FileError::NoTrack("video"));
     }
+    let last = LastPage::read(&mut input)?;
+    input.seek(0)?;
     let mut this = Ogg {
         reader: PacketReader::new(Rationed::new(input)),
         serial: 0,
         tracks: [TrackSource::opus(1)],
         at: 0,
         tags_are_next: false,
+        duration: None,
     };
     let mut other = None;
     // The first packets of all streams come before anything else.
@@ -33,6 +39,12 @@ pub(super) fn open(input: Input, options: &OpenOptions) -> Result<Box<dyn Demux>
             }
             this.tracks = [TrackSource::opus(channels)];
             this.begin(&packet);
+            let last = last.filter(|last| last.serial == packet.stream_serial());
+            if let Some(last) = last {
+                // What is wrong is told when it is played.
+                this.duration = this.duration_until(&last).ok().flatten();
+                this.seek(0)?;
+            }
             return Ok(Box::new(this));
         }
         if !packet.first_in_stream() {
@@ -75,9 +87,73 @@ struct Ogg {
     tracks: [TrackSource; 1],
     at: Nanos,
     tags_are_next: bool,
+    duration: Option<Nanos>,
+}
+
+/// The last page that is whole.
+#[derive(Debug, Clone, Copy)]
+struct LastPage {
+    /// The stream that it is of.
+    serial: u32,
+    /// Where what is in it ends, in samples.
+    end: u64,
+}
+
+impl LastPage {
+    /// Looks for it at the end of a file; none if there is none that says where it ends.
+    fn read(input: &mut Input) -> Result<Option<Self>, FileError> {
+        /// Two of the longest pages.
+        const TAIL: u64 = 2 * 65_307;
+        let len = input.len().min(TAIL);
+        input.seek(input.len().saturating_sub(len))?;
+        let mut tail = Vec::new();
+        input.read_into(&mut tail, len, TAIL, "the end of the file")?;
+        let found = (0..tail.len())
+            .rev()
+            .find_map(|at| Self::at(tail.get(at..)?));
+        Ok(found)
+    }
+
+    /// The page that these bytes begin with, if all of it is there (RFC 3533 section 6).
+    fn at(bytes: &[u8]) -> Option<Self> {
+        const HEAD: usize = 27;
+        /// No packet ends in the page.
+        const NONE: u64 = u64::MAX;
+        let (head, rest) = bytes.split_first_chunk::<HEAD>()?;
+        // Its name, and the version.
+        let fields = head.strip_prefix(b"OggS\0")?;
+        let end = u64::from_le_bytes(*fields.get(1..)?.first_chunk()?);
+        let serial = u32::from_le_bytes(*fields.get(9..)?.first_chunk()?);
+        let sizes = rest.get(..usize::from(*head.last()?))?;
+        let body: usize = sizes.iter().map(|size| usize::from(*size)).sum();
+        let is_whole = rest.len() >= sizes.len() + body;
+        (is_whole && end != NONE).then_some(Self { serial, end })
+    }
 }
 
 impl Ogg {
+    /// How long it plays up to the end of a page. What it begins at is told by its first page with sound. It moves the reader.
+    fn duration_until(&mut self, last: &LastPage) -> Result<Option<Nanos>, FileError> {
+        let mut first = OpusTime(0);
+        for _ in 0..MAX_PAGE_PACKETS {
+            let Some((packet, _)) = self.sound()? else {
+                break;
+            };
+            if packet.stream_serial() != last.serial {
+                break;
+            }
+            let length = opus::packet_duration(&packet.data).unwrap_or_default();
+            first = first.plus(length);
+            if packet.last_in_page() {
+                let begins = OpusTime(packet.absgp_page()).since(first);
+                let length = OpusTime(last.end).since(begins);
+                let ticks = i64::try_from(length.0).ok();
+                return Ok(ticks.and_then(|ticks| nanos_of_ticks(ticks, OpusTime::RATE)));
+            }
+        }
+        Ok(None)
+    }
+
     fn packet(&mut self) -> Result<Option<Packet>, FileError> {
         self.reader.get_mut().ration = MAX_FRAME;
         self.reader.read_packet().map_err(|error| match error {
@@ -159,7 +235,7 @@ impl Demux for Ogg {
     }
 
     fn duration(&self) -> Option<Nanos> {
-        None
+        self.duration
     }
 }
 

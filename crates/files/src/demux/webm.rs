@@ -23,6 +23,8 @@ const AUDIO: u64 = 2;
 const PCM_RATE: u32 = 8_000;
 /// Elements before the first cluster.
 const MAX_ELEMENTS: u32 = 10_000;
+/// The bytes of a block that tell its track, its time and whether it is a keyframe, at most.
+const BLOCK_HEAD: u64 = 8 + 3;
 /// The most clusters that a seek without index walks over.
 const MAX_CLUSTERS: u32 = 1_000_000;
 
@@ -261,8 +263,16 @@ impl Webm {
         Ok(!self.laced.sizes.is_empty())
     }
 
-    /// The last cluster that begins at or before `ticks`, by the index.
-    fn by_cues(&mut self, ticks: u64) -> Result<Option<u64>, FileError> {
+    /// The number of the track that a place to begin at has to have a keyframe of: that of the video, if there is one.
+    fn lead(&self) -> Option<u64> {
+        let mut tracks = self.sources.iter().zip(&self.numbers);
+        let video = tracks.find(|(source, _)| source.track.codec.kind() == Kind::Video);
+        video.map(|(_, (number, _))| *number)
+    }
+
+    /// The last cluster that the index names at or before `ticks`; with a keyframe of `lead`, if that is given: clusters without one are
+    /// in an index for the sake of the sound.
+    fn by_cues(&mut self, ticks: u64, lead: Option<u64>) -> Result<Option<u64>, FileError> {
         let Some(cues) = self.cues else {
             return Ok(None);
         };
@@ -275,38 +285,87 @@ impl Webm {
             .read_into(&mut self.body, *header.size, MAX_INDEX, "the index")?;
         let cues: Cues = decode(&self.body, "the index")?;
         let behind = cues.cue_point.iter().filter(|cue| *cue.cue_time <= ticks);
-        let place = behind
-            .max_by_key(|cue| *cue.cue_time)
-            .and_then(|cue| cue.cue_track_positions.first());
-        let Some(place) = place else {
+        let places = behind.filter_map(|cue| {
+            let mut places = cue.cue_track_positions.iter();
+            let place = places.find(|it| lead.is_none_or(|lead| *it.cue_track == lead))?;
+            Some((*cue.cue_time, *place.cue_cluster_position))
+        });
+        let Some((_, place)) = places.max_by_key(|(time, _)| *time) else {
             return Ok(None);
         };
         let (start, _) = self.segment;
-        let cluster = start.saturating_add(*place.cue_cluster_position);
+        let cluster = start.saturating_add(place);
         self.input.seek(cluster)?;
         let header = read_header(&mut self.input)?;
         Ok((header.id == Cluster::ID).then_some(cluster))
     }
 
     /// The same by walking over all clusters; what is malformed, or cut off, ends them.
-    fn by_walking(&mut self, ticks: u64) -> u64 {
-        let mut best = self.first_cluster;
-        let _ = self.walk(ticks, &mut best);
-        best
+    fn by_walking(&mut self, ticks: u64, lead: Option<u64>) -> u64 {
+        let mut clusters = Vec::new();
+        let _ = self.walk(ticks, &mut clusters);
+        let mut found = clusters.into_iter().rev();
+        let found = match lead {
+            None => found.next(),
+            Some(lead) => found.find(|it| self.has_keyframe(*it, lead, ticks).unwrap_or(false)),
+        };
+        found.unwrap_or(self.first_cluster)
     }
 
-    fn walk(&mut self, ticks: u64, best: &mut u64) -> Result<(), FileError> {
-        let (mut cluster, mut clusters) = (*best, 0);
+    /// Whether a cluster has a keyframe of a track at or before `ticks`.
+    fn has_keyframe(&mut self, cluster: u64, track: u64, ticks: u64) -> Result<bool, FileError> {
+        self.input.seek(cluster)?;
+        read_header(&mut self.input)?;
+        let mut time = 0;
+        while !self.input.is_at_end() {
+            let header = read_header(&mut self.input)?;
+            if header.id == Cluster::ID || header.size.is_unknown {
+                break;
+            }
+            let size = *header.size;
+            let behind = self.input.position().saturating_add(size);
+            let keyframe = if header.id == Timestamp::ID {
+                self.input.read_into(&mut self.body, size, 8, "a time")?;
+                time = *decode::<Timestamp>(&self.body, "a time")?;
+                continue;
+            } else if header.id == SimpleBlock::ID {
+                let start = size.min(BLOCK_HEAD);
+                self.input
+                    .read_into(&mut self.body, start, BLOCK_HEAD, "a block")?;
+                None
+            } else if header.id == BlockGroup::ID {
+                self.input
+                    .read_into(&mut self.body, size, MAX_FRAME, "a block")?;
+                let group: BlockGroup = decode(&self.body, "a block group")?;
+                let Block(block) = group.block;
+                self.body = block.into();
+                Some(group.reference_block.is_empty())
+            } else {
+                self.input.skip(size)?;
+                continue;
+            };
+            let block = BlockStart::read(&self.body, time, keyframe)?;
+            if block.number == track && block.keyframe && block.ticks <= i128::from(ticks) {
+                return Ok(true);
+            }
+            self.input.seek(behind)?;
+        }
+        Ok(false)
+    }
+
+    /// Collects the clusters that begin at or before `ticks`, up to the first that does not.
+    fn walk(&mut self, ticks: u64, clusters: &mut Vec<u64>) -> Result<(), FileError> {
+        let (mut cluster, mut count) = (self.first_cluster, 0);
         // Where the cluster ends, if it says so.
         let mut end = None;
-        self.input.seek(*best)?;
+        self.input.seek(cluster)?;
         while !self.input.is_at_end() {
             let at = self.input.position();
             let header = read_header(&mut self.input)?;
             let size = *header.size;
             if header.id == Cluster::ID {
-                clusters += 1;
-                if clusters > MAX_CLUSTERS {
+                count += 1;
+                if count > MAX_CLUSTERS {
                     break;
                 }
                 cluster = at;
@@ -318,7 +377,9 @@ impl Webm {
                 if *decode::<Timestamp>(&self.body, "a time")? > ticks {
                     break;
                 }
-                *best = cluster;
+                if clusters.last() != Some(&cluster) {
+                    clusters.push(cluster);
+                }
                 // An end that is behind us already is none: every step goes on.
                 let end = end.filter(|end| *end > self.input.position());
                 if let Some(end) = end {
@@ -329,6 +390,29 @@ impl Webm {
             }
         }
         Ok(())
+    }
+}
+
+/// What a block begins with.
+struct BlockStart {
+    /// Its track.
+    number: u64,
+    /// Its time, which is that of its cluster and a difference.
+    ticks: i128,
+    keyframe: bool,
+}
+
+impl BlockStart {
+    /// Reads it from the first bytes of a block in a cluster of that time. A simple block says itself whether it is a keyframe.
+    fn read(mut bytes: &[u8], time: u64, keyframe: Option<bool>) -> Result<Self, FileError> {
+        let corrupt = || FileError::corrupt("a block");
+        let number = *VInt64::read_from(&mut bytes).map_err(|_| corrupt())?;
+        let [high, low, flags] = *bytes.first_chunk().ok_or_else(corrupt)?;
+        Ok(Self {
+            number,
+            ticks: i128::from(time) + i128::from(i16::from_be_bytes([high, low])),
+            keyframe: keyframe.unwrap_or(flags & 0x80 != 0),
+        })
     }
 }
 
@@ -379,10 +463,13 @@ impl Demux for Webm {
         let cluster = match ticks {
             0 => self.first_cluster,
             // A broken index is as good as none.
-            _ => match self.by_cues(ticks).ok().flatten() {
-                Some(cluster) => cluster,
-                None => self.by_walking(ticks),
-            },
+            _ => {
+                let lead = self.lead();
+                match self.by_cues(ticks, lead).ok().flatten() {
+                    Some(cluster) => cluster,
+                    None => self.by_walking(ticks, lead),
+                }
+            }
         };
         self.input.seek(cluster)
     }

@@ -112,20 +112,29 @@ fn the_index_leads_to_keyframes() {
     let disk = write(Container::WebM, &setups, &before, |_, file| {
         killed = file.to_vec()
     });
-    for file in [&disk.0, &killed] {
-        let mut file = open(file).unwrap();
-        file.seek(Duration::from_millis(37_500)).unwrap();
-        let packet = loop {
-            let packet = file.next().unwrap().unwrap();
-            if packet.track == 1 {
-                break Header::parse(packet.bytes)
-                    .unwrap()
-                    .payload(packet.bytes)
-                    .to_vec();
-            }
-        };
-        // The keyframe at 36 s, which is the 900th picture.
-        assert_eq!(packet.last(), Some(&(900_u64 as u8)));
+    // Keyframes are 4 s apart, so that half of the clusters have none, and the index names those by their sound.
+    for (to, keyframe) in [
+        (37_500, 36),
+        (39_500, 36),
+        (40_000, 40),
+        (3_900, 0),
+        (59_900, 56),
+    ] {
+        for file in [&disk.0, &killed] {
+            let mut file = open(file).unwrap();
+            file.seek(Duration::from_millis(to)).unwrap();
+            let packet = loop {
+                let packet = file.next().unwrap().unwrap();
+                if packet.track == 1 {
+                    break Header::parse(packet.bytes)
+                        .unwrap()
+                        .payload(packet.bytes)
+                        .to_vec();
+                }
+            };
+            // The number of the picture.
+            assert_eq!(packet.last(), Some(&((keyframe * 25_u64) as u8)), "{to} ms");
+        }
     }
 }
 

@@ -8,9 +8,11 @@
     clippy::panic
 )]
 
-use std::io::Cursor;
+use std::io::{Cursor, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use portunus_files::bitstream::{Picture, Setup, read_setup};
@@ -528,5 +530,67 @@ fn seeks_go_to_keyframes() {
             });
         }
         assert!(whole.as_ref() == Some(&expected.data), "{to:?}");
+    }
+}
+
+/// A file that counts the bytes that are read of it.
+struct Counting(Cursor<Vec<u8>>, Arc<AtomicU64>);
+
+impl Read for Counting {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.0.read(buffer)?;
+        self.1.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+}
+
+impl Seek for Counting {
+    fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
+        self.0.seek(to)
+    }
+}
+
+#[test]
+fn a_seek_in_a_long_file_goes_by_its_index() {
+    // 40 s, and a tone whose packets have their numbers in them.
+    let mut file = File::new(1);
+    let setup = TrackSetup {
+        setup: Setup::Opus { channels: 2 },
+        picture: None,
+        rotation: Rotation::R0,
+        name: None,
+    };
+    file.set_track(0, setup).unwrap();
+    for number in 0..2_000_u16 {
+        let mut data = vec![0xfc; 6_000];
+        data[1..3].copy_from_slice(&number.to_be_bytes());
+        file.frame(&Frame {
+            track: 0,
+            at: Duration::from_millis(20) * u32::from(number),
+            keyframe: true,
+            data,
+        });
+    }
+    let whole = file.finish();
+    let mut broken = whole.clone();
+    // Its index leads nowhere.
+    let index = whole.windows(4).rposition(|it| it == b"tfra").unwrap();
+    broken[index + 40..index + 80].fill(0x55);
+    let unfinished = whole[..index - 12].to_vec();
+    for (bytes, most) in [(&whole, 8), (&broken, 1), (&unfinished, 1)] {
+        let read = Arc::new(AtomicU64::new(0));
+        let counting = Counting(Cursor::new(bytes.clone()), Arc::clone(&read));
+        let mut file = MediaFile::from_reader(counting, "mp4", &ONCE).unwrap();
+        for (to, number) in [(30_000, 1_500_u16), (39_980, 1_999), (10, 0), (12_345, 617)] {
+            read.store(0, Ordering::Relaxed);
+            file.seek(Duration::from_millis(to)).unwrap();
+            let packet = file.next().unwrap().unwrap();
+            let payload = Header::parse(packet.bytes).unwrap().payload(packet.bytes);
+            // What is sought is in it, or begins behind it.
+            let found = u16::from_be_bytes([payload[1], payload[2]]);
+            assert!((number..=number + 1).contains(&found), "{to}: {found}");
+            let read = read.load(Ordering::Relaxed);
+            assert!(read * most < bytes.len() as u64 * 2, "{to}: {read}");
+        }
     }
 }
