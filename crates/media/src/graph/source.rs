@@ -393,6 +393,7 @@ impl KeyframeRequests {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::IngestId;
 
@@ -487,8 +488,8 @@ mod tests {
         });
         let mut source = Source::new(ingest, window);
         let push = |source: &mut Source, seq, now| {
-            let mut packet = source.recycle(0, SeqNo(seq), now).expect("a buffer");
-            let inner = Arc::get_mut(&mut packet).expect("nobody else has it");
+            let mut packet = source.recycle(0, SeqNo(seq), now).unwrap();
+            let inner = Arc::get_mut(&mut packet).unwrap();
             (inner.seq, inner.arrival) = (SeqNo(seq), now);
             source.push(packet, now);
             source.fresh.clear();
