@@ -16,7 +16,9 @@ pub enum FileError {
     #[error("the file name {0:?} is empty, has a NUL or goes up by '..'")]
     Path(String),
     /// It is in no folder that files may be asked for in.
-    #[error("{0:?} is in none of the folders that files may be asked for in (`folders` of the plugin's section)")]
+    #[error(
+        "{0:?} is in none of the folders that files may be asked for in (`folders` of the plugin's section)"
+    )]
     Outside(String),
     /// It is a folder, a pipe or a device.
     #[error("not a regular file")]
