@@ -32,6 +32,8 @@ impl fmt::Display for ClientAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             ClientAddress::Ipv4(address) => address.fmt(f),
+            // The only address of that network that somebody may have.
+            ClientAddress::Ipv6([0, 0, 0, 0]) => Ipv6Addr::LOCALHOST.fmt(f),
             ClientAddress::Ipv6([a, b, c, d]) => {
                 write!(f, "{}/64", Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
             }
@@ -99,6 +101,7 @@ mod tests {
         assert_eq!(at("::ffff:192.0.2.1"), at("192.0.2.1"));
         assert_ne!(at("192.0.2.1"), at("192.0.2.2"));
         assert_eq!(at("2001:db8:1:2::3").to_string(), "2001:db8:1:2::/64");
+        assert_eq!(at("::1").to_string(), "::1");
         assert_eq!(at("192.0.2.1").to_string(), "192.0.2.1");
     }
 }
