@@ -393,7 +393,7 @@ fn a_call_that_is_not_accepted_cannot_be_changed() {
     let theirs = world.until(bob, SECOND, is_incoming);
     for (node, call) in [(alice, call), (bob, theirs)] {
         world.command(node, reinvite(call));
-        assert_eq!(world.until(node, SECOND, is_renegotiated), false);
+        assert!(!world.until(node, SECOND, is_renegotiated));
     }
 }
 
