@@ -200,6 +200,13 @@ async fn an_error_leaves_the_call_as_it_was() {
     assert_eq!(call.agreed().len(), 2);
     assert!(call.answer_alone("nonsense").is_err());
     assert_eq!(call.agreed().len(), 2);
+    // The client knows no such audio: what there is goes on.
+    let other = elsewhere.replace("RTP/AVP 111", "RTP/AVP 18");
+    assert!(call.answer_alone(&other).is_err());
+    assert_eq!(call.agreed().len(), 2);
+    let without = other.replace("m=audio 6000", "m=audio 0");
+    call.answer_alone(&without).unwrap();
+    assert_eq!(call.agreed().len(), 1);
 }
 
 #[tokio::test]
