@@ -151,6 +151,22 @@ fn far(port: u16, direction: &str) -> String {
 
 const BOTH: [Line; 2] = [Line::Audio, Line::Video];
 
+/// As RFC 3264 section 6.1 does not have it, but gateways do.
+#[tokio::test]
+async fn a_far_end_may_send_by_the_numbers_of_its_own_answer() {
+    let world = World::new(everywhere());
+    let (_client, mut call) = world.call(&BOTH).await;
+    let answer = far(6000, "sendrecv").replace("111", "107");
+    call.accept_answer_alone(&answer, None).unwrap();
+    let legs = world.server.requested().legs;
+    let remote = legs[0].remote.as_ref().unwrap();
+    let numbers = |payloads: &[portunus_core::media::leg::LegPayload]| -> Vec<u8> {
+        payloads.iter().map(|payload| payload.pt.0).collect()
+    };
+    assert_eq!(numbers(&remote.outgoing), [107]);
+    assert_eq!(numbers(&remote.incoming), [111, 107]);
+}
+
 #[tokio::test]
 async fn a_held_call_is_open_in_one_direction_only() {
     let world = World::new(everywhere());
