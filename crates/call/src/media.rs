@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use portunus_core::sdp::plain::{
-    FarSession, LocalEnd, PlainMedia, PlainSession, Ports, SrtpPolicy, SrtpUse,
+    FarSession, LocalEnd, PlainError, PlainMedia, PlainSession, Ports, SrtpPolicy, SrtpUse,
 };
 use portunus_core::sdp::{Description, Direction, Kind};
 use portunus_core::{Handle, LocalJsep, Mid};
@@ -165,14 +165,26 @@ impl CallMedia {
         Ok(sdp)
     }
 
-    /// Answers an offer of the far end without asking the client: with what it said before, and nothing new.
+    /// Answers an offer of the far end without asking the client: with what it said before, and nothing new. One by which a call would lose its
+    /// sound, as the client knows none of its codecs, is refused: the call goes on as it was.
     pub fn answer_alone(&mut self, sdp: &str) -> Result<String, CallError> {
-        self.check_far(sdp)?;
+        let far = FarSession::parse(sdp)?;
+        self.settings.check_far(&far)?;
         let mut session = self.session.clone();
         session.take_offer(sdp, None)?;
         let said = session.said();
         let local = self.local();
         let answer = session.answer(&said, &local, None, &mut fill)?;
+        let loses = |kind| {
+            let mut used = far.media.iter().filter(|media| media.is_usable());
+            let is_offered = used.any(|media| media.kind() == Some(kind));
+            let had = self.session.agreed_on(kind).is_some();
+            is_offered && had && session.agreed_on(kind).is_none()
+        };
+        let is_nothing = session.agreed().is_empty();
+        if loses(Kind::Audio) || is_nothing && loses(Kind::Video) {
+            return Err(PlainError::NoMedia.into());
+        }
         self.session = session;
         self.apply();
         Ok(answer)

@@ -6,7 +6,9 @@ use portunus_core::Pt;
 use portunus_core::audio::AudioCodec;
 use portunus_core::media::SourceRef;
 use portunus_core::sdp::negotiated::Codec;
-use portunus_core::sdp::plain::{FarSession, LocalEnd, LocalPorts, PlainSession, Ports};
+use portunus_core::sdp::plain::{
+    FarSession, LocalEnd, LocalPorts, PlainError, PlainSession, Ports,
+};
 use portunus_core::sdp::{
     AnswerOptions, CodecName, Description, Direction, Kind, MediaOffer, OfferOptions,
 };
@@ -76,18 +78,23 @@ impl ServerCall {
         audio_codec(first_codec(agreed)?.codec)
     }
 
-    /// Takes the far end's offer, and gives the answer: with the best codec that both have, if there is one, and telephone events.
+    /// Takes the far end's offer, and gives the answer: with the best codec that both have, if there is one, and telephone events. Within a
+    /// call there has to be one.
     pub fn answer(&mut self, offer: &str) -> Result<String, CallError> {
         self.check_far(offer)?;
         let mut session = self.session.clone();
         let taken = session.take_offer(offer, None)?;
         let mut options = AnswerOptions::default();
-        options.audio.codecs = CODECS.map(name).to_vec();
+        options.audio.codecs = self.codecs().map(name).collect();
         options.audio.dtmf = true;
         options.video.codecs = Vec::new();
         options.data = false;
         let said = Description::answer(&taken.description, &options);
         let answer = session.answer(&said, &self.local(), None, &mut fill)?;
+        // A call that goes on without sound is none.
+        if self.codec().is_some() && session.agreed_on(Kind::Audio).is_none() {
+            return Err(PlainError::NoMedia.into());
+        }
         self.session = session;
         self.apply();
         Ok(answer)
@@ -96,7 +103,7 @@ impl ServerCall {
     /// An offer to the far end.
     pub fn offer(&mut self) -> Result<String, CallError> {
         let mut audio = MediaOffer::new(Kind::Audio, Direction::SendRecv);
-        for codec in CODECS {
+        for codec in self.codecs() {
             audio.add_codec(name(codec), None, None);
         }
         audio.add_dtmf(DTMF);
@@ -117,6 +124,13 @@ impl ServerCall {
         Ok(())
     }
 
+    /// What is taken of the far end now, the best first: what is spoken stays as it is, if it can.
+    fn codecs(&self) -> impl Iterator<Item = AudioCodec> + use<> {
+        let now = self.codec();
+        let others = CODECS.into_iter().filter(move |codec| Some(*codec) != now);
+        now.into_iter().chain(others)
+    }
+
     /// Has the leg do what is agreed on.
     fn apply(&self) {
         let Some(agreed) = self.session.agreed_on(Kind::Audio) else {
@@ -126,9 +140,10 @@ impl ServerCall {
             });
         };
         self.leg.set_remote(remote(agreed, self.settings.latching));
+        // A far end that holds the call and says that it sends nothing meanwhile is not missed.
         self.leg.set_gates(LegGates {
             send: agreed.far_direction.receives(),
-            receive: true,
+            receive: agreed.far_direction.sends(),
         });
     }
 

@@ -186,6 +186,12 @@ pub(crate) fn remote(agreed: &PlainMedia, latching: bool) -> LegRemote {
         codec: codec.codec,
         clock_rate: codec.spec.clock_rate,
     };
+    // Some far ends send by the numbers of their answer, and not by those that they were offered (RFC 3264 section 6.1).
+    let is_ours = |pt| {
+        let is_unanswered = |spec: &CodecSpec| spec.pt == pt;
+        codecs.iter().any(|codec| codec.recv == pt) || agreed.unanswered.iter().any(is_unanswered)
+    };
+    let theirs = codecs.iter().filter(|codec| !is_ours(codec.send));
     let unanswered = |spec: &CodecSpec| {
         Some(LegPayload {
             pt: spec.pt,
@@ -210,6 +216,7 @@ pub(crate) fn remote(agreed: &PlainMedia, latching: bool) -> LegRemote {
             .iter()
             .map(|codec| payload(codec, codec.recv))
             .chain(agreed.unanswered.iter().filter_map(unanswered))
+            .chain(theirs.map(|codec| payload(codec, codec.send)))
             .collect(),
         outgoing: codecs
             .iter()

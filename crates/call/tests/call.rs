@@ -152,6 +152,22 @@ fn far(port: u16, direction: &str) -> String {
 
 const BOTH: [Line; 2] = [Line::Audio, Line::Video];
 
+/// As RFC 3264 section 6.1 does not have it, but gateways do.
+#[tokio::test]
+async fn a_far_end_may_send_by_the_numbers_of_its_own_answer() {
+    let world = World::new(everywhere());
+    let (_client, mut call) = world.call(&BOTH).await;
+    let answer = far(6000, "sendrecv").replace("111", "107");
+    call.accept_answer_alone(&answer, None).unwrap();
+    let legs = world.server.requested().legs;
+    let remote = legs[0].remote.as_ref().unwrap();
+    let numbers = |payloads: &[portunus_core::media::leg::LegPayload]| -> Vec<u8> {
+        payloads.iter().map(|payload| payload.pt.0).collect()
+    };
+    assert_eq!(numbers(&remote.outgoing), [107]);
+    assert_eq!(numbers(&remote.incoming), [111, 107]);
+}
+
 #[tokio::test]
 async fn a_held_call_is_open_in_one_direction_only() {
     let world = World::new(everywhere());
@@ -201,6 +217,13 @@ async fn an_error_leaves_the_call_as_it_was() {
     assert_eq!(call.agreed().len(), 2);
     assert!(call.answer_alone("nonsense").is_err());
     assert_eq!(call.agreed().len(), 2);
+    // The client knows no such audio: what there is goes on.
+    let other = elsewhere.replace("RTP/AVP 111", "RTP/AVP 18");
+    assert!(call.answer_alone(&other).is_err());
+    assert_eq!(call.agreed().len(), 2);
+    let without = other.replace("m=audio 6000", "m=audio 0");
+    call.answer_alone(&without).unwrap();
+    assert_eq!(call.agreed().len(), 1);
 }
 
 #[tokio::test]

@@ -121,6 +121,9 @@ pub trait Staying: Send + Sync + fmt::Debug {
 
     /// Mutes the caller or lets it be heard; returns what it is now, none if it is out.
     fn toggle_mute(&self) -> Option<bool>;
+
+    /// The caller is sent, and sends, another codec from now on.
+    fn set_codec(&self, codec: AudioCodec);
 }
 
 impl Stay {
@@ -137,6 +140,11 @@ impl Stay {
     /// Mutes the caller or lets it be heard; returns what it is now, none if it is out.
     pub fn toggle_mute(&self) -> Option<bool> {
         self.0.toggle_mute()
+    }
+
+    /// The caller is sent, and sends, another codec from now on.
+    pub fn set_codec(&self, codec: AudioCodec) {
+        self.0.set_codec(codec);
     }
 }
 

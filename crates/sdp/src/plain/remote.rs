@@ -80,7 +80,8 @@ impl FarSession {
             .position(|media| media.kind() == Some(kind) && media.is_usable())
     }
 
-    /// Checks that there is something to talk about; `may_end` if all media may be taken away.
+    /// Checks that there is something to talk about; `may_end` if all media may be taken away. A call that is to become something else, such
+    /// as a fax, is refused: it goes on as it was.
     pub(super) fn check(&self, may_end: bool) -> Result<(), PlainError> {
         let is_data = |media: &&FarMedia| media.port != 0 && media.is_data();
         if self.media.iter().any(|media| is_data(&media)) {
@@ -94,7 +95,9 @@ impl FarSession {
             .collect();
         if chosen.is_empty() {
             return match self.nothing() {
-                PlainError::NoMedia if may_end => Ok(()),
+                PlainError::NoMedia if may_end && self.media.iter().all(|it| it.port == 0) => {
+                    Ok(())
+                }
                 error => Err(error),
             };
         }

@@ -1,7 +1,7 @@
 //! What changes in a call.
 
 use portunus_rtp::Pt;
-use portunus_sdp::plain::PlainSession;
+use portunus_sdp::plain::{PlainError, PlainSession};
 use portunus_sdp::{Direction, Kind};
 
 use crate::support::session;
@@ -145,6 +145,10 @@ fn media_come_and_go() {
             "m=audio 0 RTP/AVP 0"
         ]
     );
+    assert_eq!(plain.agreed().len(), 1);
+    // It cannot become a fax: the call goes on as it was.
+    let fax = telephone("m=audio 0 RTP/AVP 0\r\nm=video 0 RTP/AVP 96\r\nm=image 9 udptl t38\r\n");
+    assert_eq!(plain.take_offer(&fax, None), Err(PlainError::NoMedia));
     assert_eq!(plain.agreed().len(), 1);
     // All may end, and begin again.
     let none = telephone("m=audio 0 RTP/AVP 0\r\nm=video 0 RTP/AVP 96\r\n");

@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use portunus_audio::RtpLeg;
 use portunus_core::{AudioRooms, Caller, Entrance, EntranceError, Stay, Staying};
-use portunus_dsp::ParticipantId;
+use portunus_dsp::{AudioCodec, ParticipantId};
 use portunus_resources::Id;
 
 use super::{Audience, Join, Link, RecordWish, Room, RoomState, Who};
@@ -92,6 +92,12 @@ impl Staying for PhoneStay {
         state.mute(&self.id, muted, None).ok()?;
         Some(muted)
     }
+
+    fn set_codec(&self, codec: AudioCodec) {
+        if let Some(room) = self.room.upgrade() {
+            room.lock().recode(&self.id, self.number, codec);
+        }
+    }
 }
 
 impl Drop for PhoneStay {
@@ -133,6 +139,15 @@ impl RoomState {
         self.tell_joined(&id, true);
         let number = self.roster.get(&id).map(|person| person.number);
         number.ok_or(EntranceError::Ended)
+    }
+
+    /// A caller speaks another codec from now on.
+    fn recode(&mut self, id: &Id, number: ParticipantId, codec: AudioCodec) {
+        let person = self.roster.get_mut(id);
+        if let Some(person) = person.filter(|it| it.number == number) {
+            person.settings.codec = codec;
+            self.remix(id);
+        }
     }
 
     /// The participant `id`, if it is still this caller.

@@ -52,20 +52,14 @@ pub(super) async fn attend(
         let later = vec![("Retry-After".to_owned(), seconds)];
         return office.reject_with(call, 480, later);
     }
-    let (media, legs) = match ServerCall::new(office.call.clone()) {
+    let media = match ServerCall::new(office.call.clone()) {
         Ok(opened) => opened,
         Err(error) => {
             tracing::warn!(%call, "a call is refused: {error}");
             return reject(503);
         }
     };
-    let mut talk = Talk {
-        office: Arc::clone(&office),
-        call,
-        media,
-        legs,
-        events,
-    };
+    let mut talk = Talk::new(Arc::clone(&office), call, media, events);
     let offer = invite.sdp();
     let is_ours = offer.is_none();
     let sdp = match &offer {
@@ -116,6 +110,8 @@ async fn visit(talk: &mut Talk, entrance: &dyn Entrance, invite: &Seen) -> Farew
         Ok(pin) => pin,
         Err(farewell) => return farewell,
     };
+    // It may have changed meanwhile.
+    let codec = talk.media.codec().unwrap_or(codec);
     match talk.enter(entrance, shown(invite), codec, Pin::Shown(pin)) {
         Ok(visit) => talk.stay(visit).await,
         Err(error) => {

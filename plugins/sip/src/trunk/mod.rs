@@ -316,13 +316,7 @@ impl Trunks {
                 cancel_early: false,
             }),
         });
-        let talk = Talk {
-            office: Arc::clone(&self.office),
-            call,
-            media,
-            legs,
-            events,
-        };
+        let talk = Talk::new(Arc::clone(&self.office), call, (media, legs), events);
         let outgoing = Outgoing {
             room: dialled.room,
             display: dialled.display.unwrap_or(dialled.to),

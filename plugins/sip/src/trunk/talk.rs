@@ -20,6 +20,8 @@ pub(super) struct Talk {
     pub(super) media: ServerCall,
     pub(super) legs: mpsc::Receiver<LegNews>,
     pub(super) events: mpsc::Receiver<AgentEvent>,
+    /// The far end has asked for an offer within the call, and answers it with its ACK.
+    offers: bool,
 }
 
 /// What the far end does.
@@ -33,6 +35,8 @@ pub(super) enum Deed {
     Answer(Arc<Response>),
     /// It has acknowledged our answer.
     Acknowledge(Arc<Request>),
+    /// It has changed the call.
+    Change,
     /// It is not heard any more, or cannot be sent to.
     Gone,
     /// The call has ended.
@@ -42,7 +46,23 @@ pub(super) enum Deed {
 }
 
 impl Talk {
-    /// The next thing that the far end does, if it does anything before `until`. Changes that it asks for are answered by the way.
+    pub(super) fn new(
+        office: Arc<Office>,
+        call: CallId,
+        (media, legs): (ServerCall, mpsc::Receiver<LegNews>),
+        events: mpsc::Receiver<AgentEvent>,
+    ) -> Self {
+        Talk {
+            office,
+            call,
+            media,
+            legs,
+            events,
+            offers: false,
+        }
+    }
+
+    /// The next thing that the far end does, if it does anything before `until`. Changes that it asks for have been answered.
     pub(super) async fn next(&mut self, until: Option<Instant>) -> Deed {
         // A century: nothing is waited for.
         let until = until.unwrap_or_else(|| Instant::now() + Duration::from_secs(3_000_000_000));
@@ -80,11 +100,17 @@ impl Talk {
         Some(match event {
             Some(AgentEvent::Provisional { .. }) => Deed::Progress,
             Some(AgentEvent::Accepted { response, .. }) => Deed::Answer(response),
-            Some(AgentEvent::Acknowledged { request, .. }) => Deed::Acknowledge(request),
+            Some(AgentEvent::Acknowledged { request, .. }) => {
+                if !std::mem::take(&mut self.offers) {
+                    return Some(Deed::Acknowledge(request));
+                }
+                self.answered(&Seen::from(&request));
+                Deed::Change
+            }
             Some(AgentEvent::Ended { code, reason, .. }) => Deed::End { code, reason },
             Some(AgentEvent::Reinvite { request, .. }) => {
                 self.change(&Seen::from(&request));
-                return None;
+                Deed::Change
             }
             // The plugin ends, or the far end did more than there was room for: the call is not left to itself.
             None => {
@@ -100,11 +126,13 @@ impl Talk {
 
     /// The far end changes the call, holds it, or only says that it is there.
     fn change(&mut self, invite: &Seen) {
-        let offer = match invite.sdp() {
-            Some(sdp) => self.media.answer(&sdp),
+        let sdp = invite.sdp();
+        let offer = match &sdp {
+            Some(sdp) => self.media.answer(sdp),
             // It asks for an offer: it gets what there is.
             None => self.media.offer(),
         };
+        self.offers = sdp.is_none() && offer.is_ok();
         self.office.command(match offer {
             Ok(sdp) => Command::AcceptReinvite {
                 call: self.call,
@@ -120,6 +148,18 @@ impl Talk {
                 }
             }
         });
+    }
+
+    /// The far end has answered the offer that it has asked for.
+    fn answered(&mut self, ack: &Seen) {
+        let taken = ack.sdp().map(|answer| self.media.accept_answer(&answer));
+        match taken {
+            Some(Ok(())) => {}
+            Some(Err(error)) => {
+                tracing::debug!(call = %self.call, "the answer to a change is of no use: {error}");
+            }
+            None => tracing::debug!(call = %self.call, "a change is not answered"),
+        }
     }
 
     /// Ends the call from this side; [`Deed::End`] still comes.

@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use portunus_core::audio::{AudioConfig, AudioThreads};
+use portunus_call::ServerCall;
+use portunus_core::audio::{AudioCodec, AudioConfig, AudioThreads};
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
 use portunus_core::{
@@ -19,6 +20,8 @@ use portunus_sip::message::{Message, Request, Response};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+use super::talk::{Deed, Talk};
+use super::visit::{Farewell, Pin};
 use super::{TrunkConfig, Trunks};
 use crate::config::SipConfig;
 use crate::media::MediaContext;
@@ -59,7 +62,7 @@ impl Entrance for PinRoom {
     }
 
     fn enter(&self, _: Caller) -> Result<Stay, EntranceError> {
-        Ok(Stay::new(OpenStay))
+        Ok(Stay::new(OpenStay(None)))
     }
 }
 
@@ -67,8 +70,9 @@ impl Entrance for PinRoom {
 #[derive(Debug)]
 struct OpenRoom;
 
+/// Whoever wants it is told what is spoken.
 #[derive(Debug)]
-struct OpenStay;
+struct OpenStay(Option<mpsc::UnboundedSender<AudioCodec>>);
 
 impl Staying for OpenStay {
     fn id(&self) -> String {
@@ -77,6 +81,10 @@ impl Staying for OpenStay {
 
     fn toggle_mute(&self) -> Option<bool> {
         Some(true)
+    }
+
+    fn set_codec(&self, codec: AudioCodec) {
+        let _ = self.0.as_ref().unwrap().send(codec);
     }
 }
 
@@ -97,7 +105,7 @@ impl Entrance for OpenRoom {
         assert!(caller.is_invited);
         // The room keeps the way to its caller.
         std::mem::forget(caller.tell);
-        Ok(Stay::new(OpenStay))
+        Ok(Stay::new(OpenStay(None)))
     }
 }
 
@@ -416,4 +424,143 @@ async fn a_room_calls_a_telephone() {
     };
     assert_ne!(again, id);
     assert!(news.try_recv().is_err());
+}
+
+/// A room that tells what is spoken.
+#[derive(Debug)]
+struct ToldRoom(mpsc::UnboundedSender<AudioCodec>);
+
+impl Entrance for ToldRoom {
+    fn room(&self) -> String {
+        "1".to_owned()
+    }
+
+    fn wants_pin(&self) -> bool {
+        false
+    }
+
+    fn takes_pin(&self, _: &str) -> bool {
+        true
+    }
+
+    fn enter(&self, caller: Caller) -> Result<Stay, EntranceError> {
+        std::mem::forget(caller.tell);
+        Ok(Stay::new(OpenStay(Some(self.0.clone()))))
+    }
+}
+
+impl World {
+    /// A call whose far end has offered [`OFFER`], and what tells it what happens.
+    fn talk(&self) -> (Talk, mpsc::Sender<AgentEvent>) {
+        let office = Arc::clone(&self.trunks.office);
+        let (mut media, legs) = ServerCall::new(office.call.clone()).unwrap();
+        media.answer(OFFER).unwrap();
+        let (tell, events) = mpsc::channel(8);
+        (
+            Talk::new(office, CallId::new(1), (media, legs), events),
+            tell,
+        )
+    }
+
+    /// Where media goes to, and whether any is expected.
+    fn far(&self) -> (SocketAddr, bool) {
+        let legs = self.trunks.office.call.media.requested().legs;
+        let leg = legs.first().unwrap();
+        (leg.remote.as_ref().unwrap().rtp.unwrap(), leg.gates.receive)
+    }
+}
+
+/// The far end changes the call to this, or asks for an offer.
+fn reinvite(sdp: &str) -> AgentEvent {
+    let mut request = Request::clone(&invite("9"));
+    request.set_body("application/sdp", sdp);
+    if sdp.is_empty() {
+        request.headers.remove("Content-Type");
+    }
+    AgentEvent::Reinvite {
+        call: CallId::new(1),
+        request: Arc::new(request),
+    }
+}
+
+#[tokio::test]
+async fn a_far_end_that_asks_for_an_offer_within_the_call_is_where_its_ack_says() {
+    let mut world = World::new(TrunkConfig::default());
+    let (mut talk, tell) = world.talk();
+    assert_eq!(world.far(), ("192.0.2.7:6000".parse().unwrap(), true));
+    tell.send(reinvite("")).await.unwrap();
+    assert!(matches!(talk.next(None).await, Deed::Change));
+    let Command::AcceptReinvite { body, .. } = world.command().await else {
+        panic!("an offer");
+    };
+    let offer = String::from_utf8(body.unwrap().content).unwrap();
+    assert!(offer.contains("PCMA") && offer.contains("PCMU"), "{offer}");
+    let AgentEvent::Reinvite { request, .. } = reinvite(&OFFER.replace("6000", "7000")) else {
+        panic!("an answer");
+    };
+    let acknowledged = AgentEvent::Acknowledged {
+        call: CallId::new(1),
+        request,
+    };
+    tell.send(acknowledged).await.unwrap();
+    assert!(matches!(talk.next(None).await, Deed::Change));
+    assert_eq!(world.far(), ("192.0.2.7:7000".parse().unwrap(), true));
+}
+
+#[tokio::test]
+async fn a_far_end_that_holds_the_call_and_sends_nothing_is_not_missed() {
+    let mut world = World::new(TrunkConfig::default());
+    let (mut talk, tell) = world.talk();
+    for (direction, is_expected) in [
+        ("inactive", false),
+        ("recvonly", false),
+        ("sendonly", true),
+        ("sendrecv", true),
+    ] {
+        let held = format!("{OFFER}a={direction}\r\n");
+        tell.send(reinvite(&held)).await.unwrap();
+        assert!(matches!(talk.next(None).await, Deed::Change));
+        let accepted = world.command().await;
+        assert!(matches!(accepted, Command::AcceptReinvite { .. }));
+        assert_eq!(world.far().1, is_expected, "{direction}");
+    }
+}
+
+#[tokio::test]
+async fn a_room_hears_of_another_codec() {
+    let mut world = World::new(TrunkConfig::default());
+    let (mut talk, tell) = world.talk();
+    let (told, mut codecs) = mpsc::unbounded_channel();
+    let codec = talk.media.codec().unwrap();
+    let pin = Pin::Shown(None);
+    let visit = talk.enter(&ToldRoom(told), None, codec, pin).unwrap();
+    let stay = tokio::spawn(async move { talk.stay(visit).await });
+    // What is spoken stays, though there is something better.
+    let better = OFFER.replace("AVP 8 101", "AVP 9 8 101");
+    tell.send(reinvite(&better)).await.unwrap();
+    let Command::AcceptReinvite { body, .. } = world.command().await else {
+        panic!("an answer");
+    };
+    let answer = String::from_utf8(body.unwrap().content).unwrap();
+    assert!(answer.contains("AVP 8 101"), "{answer}");
+    // What there is nothing in common of is refused.
+    let none = OFFER.replace("AVP 8 101", "AVP 18 101");
+    tell.send(reinvite(&none)).await.unwrap();
+    assert!(matches!(
+        world.command().await,
+        Command::RejectReinvite { code: 488, .. }
+    ));
+    let other = OFFER.replace("AVP 8 101", "AVP 0 101");
+    tell.send(reinvite(&other)).await.unwrap();
+    assert!(matches!(
+        world.command().await,
+        Command::AcceptReinvite { .. }
+    ));
+    assert_eq!(codecs.recv().await, Some(AudioCodec::Pcmu));
+    drop(tell);
+    assert!(matches!(
+        stay.await.unwrap(),
+        Farewell::Ended { code: 500, .. }
+    ));
+    assert_eq!(codecs.recv().await, None);
 }

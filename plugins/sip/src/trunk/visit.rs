@@ -102,7 +102,7 @@ impl Talk {
                 Deed::Nothing => return Ok(digits),
                 Deed::Gone => return Err(Farewell::HangUp),
                 Deed::End { code, reason } => return Err(Farewell::Ended { code, reason }),
-                Deed::Progress | Deed::Answer(_) | Deed::Acknowledge(_) => continue,
+                Deed::Progress | Deed::Answer(_) | Deed::Acknowledge(_) | Deed::Change => continue,
             }
             until = Instant::now() + NEXT_DIGIT;
         }
@@ -128,7 +128,7 @@ impl Talk {
             },
             tell,
         })?;
-        Ok(Visit { stay, news })
+        Ok(Visit { stay, codec, news })
     }
 
     /// Stays until the call ends, or the room does not want the caller any more. `*6` mutes the caller and lets it be heard again.
@@ -152,6 +152,13 @@ impl Talk {
                 }
                 Deed::End { code, reason } => return Farewell::Ended { code, reason },
                 Deed::Gone => return Farewell::HangUp,
+                Deed::Change => {
+                    let codec = self.media.codec().filter(|codec| *codec != visit.codec);
+                    if let Some(codec) = codec {
+                        visit.codec = codec;
+                        visit.stay.set_codec(codec);
+                    }
+                }
                 Deed::Key(_)
                 | Deed::Nothing
                 | Deed::Progress
@@ -175,5 +182,7 @@ pub(super) enum Pin {
 /// A caller's stay, with what the room does to it.
 pub(super) struct Visit {
     pub(super) stay: Stay,
+    /// What it is sent and sends.
+    codec: AudioCodec,
     news: mpsc::Receiver<CallerNews>,
 }
