@@ -139,7 +139,7 @@ impl Handle {
     fn tell_of_end(&self, outcome: portunus_record::Outcome, tell: &Tell) {
         let (handle, tell) = (self.clone(), Arc::clone(tell));
         tokio::spawn(async move {
-            if let Err(error) = outcome.ended().await {
+            if let Some(error) = outcome.failed().await {
                 handle.push(None, tell(RecordingNews::Failed(&error)), None);
             }
         });

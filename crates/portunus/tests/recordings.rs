@@ -11,6 +11,7 @@ use std::process::{Command, Output};
 
 use portunus_files::manifest::{self, Manifest};
 use portunus_files::mjr::UnixMicros;
+use portunus_files::opus::{OggOpusWriter, OpusHead, OpusTags, OpusTime};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -326,14 +327,63 @@ fn incomplete_files_of_a_manifest_are_repaired_and_it_says_so() {
     let folder = folder.path();
     let webm = std::fs::read(data("vp8-opus.webm")).unwrap();
     std::fs::write(folder.join("torn.webm"), &webm[..webm.len() - 400]).unwrap();
-    write_manifest(folder, &[("ann", "torn.webm", 0, "video")]);
+    let mut opus =
+        OggOpusWriter::new(Vec::new(), 1, &OpusHead::default(), &OpusTags::default()).unwrap();
+    for number in 0..250 {
+        let at = OpusTime(number * 960);
+        opus.packet(at, &[0xfc, 1, 2]).unwrap();
+    }
+    let opus = opus.finish(OpusTime(0)).unwrap();
+    std::fs::write(folder.join("torn.opus"), &opus[..opus.len() - 10]).unwrap();
+    let torn = [
+        ("ann", "torn.webm", 0, "video"),
+        ("bob", "torn.opus", 0, "audio"),
+    ];
+    write_manifest(folder, &torn);
     done(folder, &["repair", "room.json"]);
     let after = Manifest::read(&std::fs::read(folder.join("room.json")).unwrap()).unwrap();
+    // As long as it is: what has no length is in no film.
+    let sound = &after.participants[1].files[0];
+    assert!(sound.complete && sound.duration_ms > 3_500.0, "{sound:?}");
     let file = &after.participants[0].files[0];
     assert!(file.complete && after.ended.is_some());
     assert_eq!(file.end, Some(manifest::FileEnd::Crashed));
     assert!(file.duration_ms > 500.0 && file.duration_ms < 1_100.0);
     assert!(done(folder, &["list"]).contains("crashed"));
+}
+
+#[test]
+fn files_that_have_not_got_their_names_are_found_and_repaired() {
+    let folder = of_janus();
+    let folder = folder.path();
+    let webm = std::fs::read(data("vp8-opus.webm")).unwrap();
+    std::fs::write(folder.join("a.webm.tmp"), &webm[..webm.len() - 400]).unwrap();
+    let mjr = std::fs::read(folder.join("vp9-video.mjr")).unwrap();
+    std::fs::write(folder.join("b.mjr.tmp"), &mjr[..mjr.len() - 100]).unwrap();
+    write_manifest(folder, &[("ann", "a.webm", 0, "video")]);
+    let text = done(folder, &["list"]);
+    assert!(!text.contains("missing"), "{text}");
+    assert_eq!(text.matches("a.webm").count(), 1, "{text}");
+    assert!(text.contains("b.mjr.tmp  "), "{text}");
+    done(folder, &["repair", "room.json", "b.mjr.tmp"]);
+    let text = done(folder, &["list"]);
+    assert!(
+        text.contains("crashed") && text.contains("b.mjr  "),
+        "{text}"
+    );
+    for name in ["a.webm", "b.mjr"] {
+        assert!(!folder.join(format!("{name}.tmp")).exists());
+        let text = done(folder, &["info", name]);
+        assert!(!text.contains("incomplete"), "{text}");
+    }
+    // Another file of that name stays as it is.
+    std::fs::write(folder.join("b.mjr.tmp"), &mjr).unwrap();
+    refused(
+        folder,
+        &["repair", "b.mjr.tmp"],
+        1,
+        &["b.mjr", "is there already"],
+    );
 }
 
 /// How strong a tone is in samples of 8 kHz, by Goertzel's filter.

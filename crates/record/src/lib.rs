@@ -16,6 +16,7 @@ mod ending;
 mod error;
 mod file;
 mod format;
+mod held;
 mod joint;
 mod manifest_file;
 mod opening;

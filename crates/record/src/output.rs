@@ -6,6 +6,7 @@ use portunus_media::Tapped;
 
 use crate::clock::Clock;
 use crate::content::{Content, Put};
+use crate::held::Held;
 use crate::place::Places;
 use crate::shared::Claim;
 use crate::target::Target;
@@ -18,12 +19,17 @@ pub(crate) struct Output {
     /// None once it is finished.
     content: Option<Content>,
     buffer: Vec<u8>,
+    /// Since when there is something in the buffer.
+    held: Held,
     clock: Clock,
     written: Written,
 }
 
-/// The buffer is written once there are so many bytes in it.
+/// The buffer is written once there are so many bytes in it while packets are taken.
 const MANY: usize = 1 << 20;
+/// What has come waits so long for more, and is written by one call: a recording is written once a second. After a crash as much is
+/// missing at its end.
+const HOLD: Duration = Duration::from_millis(700);
 
 /// What was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -52,6 +58,11 @@ impl Output {
     ) -> Result<Self, RecordError> {
         let mut buffer = Vec::new();
         let content = Content::begin(spec, &mut buffer)?;
+        let held = Held::new(match content {
+            Content::Mjr(_) => HOLD,
+            // A page is of a second already.
+            Content::OggOpus(_) => Duration::ZERO,
+        });
         let mut target = Target::create(claim, places, &spec.name)?;
         target.append(&buffer)?;
         buffer.clear();
@@ -59,16 +70,17 @@ impl Output {
             target,
             content: Some(content),
             buffer,
+            held,
             clock: Clock::now(),
             written: Written::default(),
         })
     }
 
-    /// Writes what there is. What came at `until` or later is not written any more, and the answer is true.
+    /// Takes what there is, and writes it if it is time to. What came at `until` or later is not taken any more, and the answer is true.
     pub(crate) fn write(
         &mut self,
         batch: &[Tapped],
-        until: Option<Instant>,
+        (until, now): (Option<Instant>, Instant),
     ) -> Result<bool, RecordError> {
         for tapped in batch {
             if until.is_some_and(|until| tapped.arrival() >= until) {
@@ -85,7 +97,9 @@ impl Output {
                 came.1 = came.1.max(arrival);
             }
         }
-        self.flush()?;
+        if self.held.is_due(self.buffer.len(), now) {
+            self.flush()?;
+        }
         Ok(false)
     }
 
@@ -129,9 +143,11 @@ impl Output {
         Ok(put)
     }
 
-    fn flush(&mut self) -> Result<(), RecordError> {
+    /// Writes what was taken.
+    pub(crate) fn flush(&mut self) -> Result<(), RecordError> {
         let written = self.target.append(&self.buffer);
         self.buffer.clear();
+        self.held.clear();
         written
     }
 }

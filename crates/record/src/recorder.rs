@@ -107,8 +107,8 @@ impl Recorder {
     }
 
     /// Makes a file for a recording that somebody else writes: one that is not of the packets of a source. `name` and
-    /// `dir` are as of a [`RecordingSpec`]; `.extension` is added unless the name ends with it. It blocks: see
-    /// [`Recorder::blocking`].
+    /// `dir` are as of a [`RecordingSpec`]; `.extension` is added unless the name ends with it. It blocks: to be called by
+    /// [`Recorder::blocking`], so that the command for complete files can be run.
     pub fn create_file(
         &self,
         (dir, name): (Option<&str>, &str),
@@ -145,6 +145,8 @@ impl Recorder {
         work: impl FnOnce() -> Result<T, E> + Send + 'static,
         undo: impl FnOnce(T) + Send + 'static,
     ) -> Result<T, E> {
+        // What becomes of this may be a file that somebody else writes, on a thread of its own.
+        self.shared.completions.in_this_runtime();
         let disk = self.shared.disks.near(path);
         let undo = |late: Result<T, E>| {
             if let Ok(late) = late {

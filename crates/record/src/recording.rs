@@ -2,8 +2,10 @@
 
 use std::ffi::OsStr;
 use std::fmt;
+use std::future::poll_fn;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Instant;
 
 use portunus_files::manifest::FileEnd;
@@ -160,7 +162,33 @@ impl Outcome {
         Ok(())
     }
 
-    /// Waits until the recording has ended, and tells why; an error if that was not as it should be.
+    /// Waits until one of its files has ended by an error, whatever the others do, and gives that; none once all have ended as they
+    /// should.
+    pub async fn failed(mut self) -> Option<Arc<RecordError>> {
+        let states = self.states.iter_mut();
+        let mut waits: Vec<_> = states
+            .map(|state| Box::pin(state.wait_for(|state| matches!(state, State::Ended(_)))))
+            .collect();
+        poll_fn(move |context| {
+            let mut failed = None;
+            waits.retain_mut(|wait| match wait.as_mut().poll(context) {
+                Poll::Pending => true,
+                Poll::Ready(state) => {
+                    if let Ok(State::Ended(Err(error))) = state.as_deref() {
+                        failed = Some(Arc::clone(error));
+                    }
+                    false
+                }
+            });
+            match failed.is_some() || waits.is_empty() {
+                true => Poll::Ready(failed),
+                false => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    /// Waits until all of the recording has ended, and tells why; an error if that was not as it should be.
     pub async fn ended(mut self) -> Result<End, Arc<RecordError>> {
         let mut outcome = Ok(End::Stopped);
         for state in &mut self.states {

@@ -85,7 +85,7 @@ impl Single {
             round.batch.clear();
             let goes_on = self.tap.drain(&mut round.batch, BATCH);
             let is_all = round.batch.len() < BATCH;
-            let is_time_up = output.write(&round.batch, self.control.until());
+            let is_time_up = output.write(&round.batch, (self.control.until(), round.now));
             round.batch.clear();
             if is_time_up? {
                 return Ok(Some(End::Time));
@@ -142,6 +142,7 @@ impl Single {
                 let _ = output.finish();
                 Ok(())
             }
+            (Some(output), Err(RecordError::Fault { .. })) => output.flush(),
             _ => Ok(()),
         };
         self.count();

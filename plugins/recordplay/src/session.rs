@@ -199,7 +199,7 @@ impl Session {
             return;
         }
         self.notify("recording", Some(described.id));
-        if let Err(error) = outcome.ended().await {
+        if let Some(error) = outcome.failed().await {
             self.fail(turn, &error, told_why);
         }
     }

@@ -12,6 +12,9 @@ use tempfile::NamedTempFile;
 
 use super::Failure;
 
+/// What recordings end in.
+pub(super) const ENDINGS: [&str; 6] = ["mjr", "webm", "mkv", "mp4", "opus", "ogg"];
+
 /// A failure that names the file.
 pub(super) fn failed(path: &Path, why: impl std::fmt::Display) -> Failure {
     Failure::Other(format!("{}: {why}", path.display()))
@@ -33,6 +36,46 @@ pub(super) fn manifest(path: &Path) -> Result<Manifest, Failure> {
     Manifest::read(&bytes).map_err(|error| failed(path, error))
 }
 
+/// The longest end of a name that `recording.temporary` makes, behind the dot.
+const MAX_TEMPORARY: usize = 16;
+
+/// Where a file is: at its path, or where a server that was killed has left it (`recording.temporary`), with one more ending.
+pub(super) fn found(path: &Path) -> PathBuf {
+    if path.symlink_metadata().is_ok() {
+        return path.to_owned();
+    }
+    let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+    let entries = std::fs::read_dir(folder.unwrap_or(Path::new(".")));
+    let entries = entries.into_iter().flatten().filter_map(Result::ok);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let is_own = |other: &std::ffi::OsString| {
+        let other = other.to_string_lossy();
+        let ending = other
+            .strip_prefix(&*name)
+            .and_then(|it| it.strip_prefix('.'));
+        ending.is_some_and(|it| {
+            !it.is_empty()
+                && it.len() <= MAX_TEMPORARY
+                && it.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        })
+    };
+    let mut own = entries.map(|entry| entry.file_name()).filter(is_own);
+    match (own.next(), own.next()) {
+        (Some(one), None) => path.with_file_name(one),
+        _ => path.to_owned(),
+    }
+}
+
+/// What a file is called once it is complete: without the ending that it has while it is written.
+pub(super) fn complete_name(path: &Path) -> PathBuf {
+    let complete = path.with_extension("");
+    let is_recording = |path: &Path| ENDINGS.contains(&extension(path).as_str());
+    match !is_recording(path) && is_recording(&complete) && extension(path).len() <= MAX_TEMPORARY {
+        true => complete,
+        false => path.to_owned(),
+    }
+}
+
 /// The path of a file that a manifest names. Names that lead out of the manifest's folder are refused, by links as well.
 pub(super) fn named(manifest: &Path, name: &str) -> Result<PathBuf, Failure> {
     let folder = manifest.parent().filter(|it| !it.as_os_str().is_empty());
@@ -46,7 +89,7 @@ pub(super) fn named(manifest: &Path, name: &str) -> Result<PathBuf, Failure> {
     if name.is_empty() || !inside.into_iter().all(is_plain) {
         return Err(refused());
     }
-    let path = folder.join(name);
+    let path = found(&folder.join(name));
     let real = path.canonicalize().map_err(|error| failed(&path, error))?;
     let folder = folder.canonicalize();
     let folder = folder.map_err(|error| failed(manifest, error))?;

@@ -10,9 +10,6 @@ use serde_json::{Value, json};
 
 use super::{Failure, ListOptions, files, text};
 
-/// What recordings end in.
-const ENDINGS: [&str; 6] = ["mjr", "webm", "mkv", "mp4", "opus", "ogg"];
-
 /// A file as a line, and as JSON.
 struct Listed {
     name: String,
@@ -38,7 +35,8 @@ pub(super) fn run(options: &ListOptions) -> Result<(), Failure> {
         known.insert(options.dir.join(&file.file));
     }
     let others = names.iter().filter(|path| {
-        ENDINGS.contains(&files::extension(path).as_str()) && !known.contains(*path)
+        let complete = files::complete_name(path);
+        files::ENDINGS.contains(&files::extension(&complete).as_str()) && !known.contains(&complete)
     });
     let others: Vec<_> = others.map(|path| of_file(path)).collect();
     if options.json {
@@ -121,7 +119,7 @@ fn name_of(path: &Path) -> String {
 /// A file that a manifest names, as the manifest tells.
 fn of_manifest(dir: &Path, file: &File) -> Listed {
     let state = match (&file.error, file.end) {
-        _ if !dir.join(&file.file).exists() => "missing".to_owned(),
+        _ if !files::found(&dir.join(&file.file)).exists() => "missing".to_owned(),
         (Some(error), _) => format!("failed: {error}"),
         (None, Some(end)) => end.name().to_owned(),
         (None, None) => "being written, or its server was killed".to_owned(),

@@ -21,7 +21,7 @@ pub(super) fn run(options: &RepairOptions) -> Result<(), Failure> {
         let done = match files::extension(path) == "json" {
             true => of_manifest(path, options.force),
             false => one(path, options.force).map(|done| {
-                println!("{}: {}", path.display(), done.told);
+                println!("{}: {}", done.path.display(), done.told);
             }),
         };
         if let Err(failure) = done {
@@ -36,6 +36,8 @@ pub(super) fn run(options: &RepairOptions) -> Result<(), Failure> {
 
 /// What became of a file.
 struct Done {
+    /// Where it is now.
+    path: PathBuf,
     told: String,
     /// How long it is.
     duration: Duration,
@@ -53,15 +55,14 @@ fn of_manifest(path: &Path, force: bool) -> Result<(), Failure> {
         .flat_map(|it| &mut it.files)
         .filter(|it| !it.complete);
     for file in incomplete {
-        let done =
-            files::named(path, &file.file).and_then(|named| Ok((one(&named, force)?, named)));
+        let done = files::named(path, &file.file).and_then(|named| one(&named, force));
         match done {
-            Ok((done, named)) => {
-                println!("{}: {}", named.display(), done.told);
+            Ok(done) => {
+                println!("{}: {}", done.path.display(), done.told);
                 file.complete = true;
                 file.end.get_or_insert(FileEnd::Crashed);
                 file.duration_ms = done.duration.as_secs_f64() * 1_000.0;
-                file.bytes = named.metadata().map_or(file.bytes, |it| it.len());
+                file.bytes = done.path.metadata().map_or(file.bytes, |it| it.len());
                 let micros = u64::try_from(done.duration.as_micros()).unwrap_or(0);
                 last = last.max(file.started_us.unwrap_or(0).saturating_add(micros));
             }
@@ -93,17 +94,29 @@ fn one(path: &Path, force: bool) -> Result<Done, Failure> {
         let why = "a server is writing it: end that first (--force repairs it all the same)";
         return Err(failed(&why));
     }
-    match files::extension(path).as_str() {
-        "mjr" => mjr(path, file),
+    // A server that was killed has not given it its name (`recording.temporary`).
+    let name = files::complete_name(path);
+    if name != path && name.symlink_metadata().is_ok() {
+        let why = format!("{} is there already: rename one of them", name.display());
+        return Err(failed(&why));
+    }
+    let (told, duration) = match files::extension(&name).as_str() {
+        "mjr" => mjr(path, file)?,
         "opus" | "ogg" => {
             let summary = Summary::of(path, Depth::Ends).map_err(|error| failed(&error))?;
-            Ok(Done {
-                told: "nothing to repair: such files are whole wherever they end".to_owned(),
-                duration: summary.duration.unwrap_or_default(),
-            })
+            let told = "nothing to repair: such files are whole wherever they end";
+            (told.to_owned(), summary.duration.unwrap_or_default())
         }
-        _ => of_container(path, file),
+        _ => of_container(path, file)?,
+    };
+    if name != path {
+        std::fs::rename(path, &name).map_err(|error| failed(&error))?;
     }
+    Ok(Done {
+        path: name,
+        told,
+        duration,
+    })
 }
 
 /// Whether a server writes a file now: those hold a lock as long.
@@ -119,7 +132,8 @@ fn is_written(file: &File) -> bool {
     }
 }
 
-fn of_container(path: &Path, file: File) -> Result<Done, Failure> {
+/// What became of it, and how long it is.
+fn of_container(path: &Path, file: File) -> Result<(String, Duration), Failure> {
     let before = file.metadata().map_or(0, |it| it.len());
     let new = files::temporary(path)?;
     let mut buffered = BufWriter::new(new.as_file());
@@ -131,23 +145,20 @@ fn of_container(path: &Path, file: File) -> Result<Done, Failure> {
     drop(buffered);
     let duration = repaired.duration;
     if repaired.was_whole {
-        let told = "nothing to repair".to_owned();
-        return Ok(Done { told, duration });
+        return Ok(("nothing to repair".to_owned(), duration));
     }
     files::keep(new, path)?;
-    Ok(Done {
-        told: format!(
-            "repaired: {} with {} frames; {} of {before} bytes at its end were torn or are replaced",
-            text::duration(duration),
-            repaired.frames,
-            repaired.cut
-        ),
-        duration,
-    })
+    let told = format!(
+        "repaired: {} with {} frames; {} of {before} bytes at its end were torn or are replaced",
+        text::duration(duration),
+        repaired.frames,
+        repaired.cut
+    );
+    Ok((told, duration))
 }
 
 /// Keeps the frames that are whole.
-fn mjr(path: &Path, mut file: File) -> Result<Done, Failure> {
+fn mjr(path: &Path, mut file: File) -> Result<(String, Duration), Failure> {
     let failed = |error: &dyn std::fmt::Display| files::failed(path, error);
     let mut reader = FrameReader::new();
     let mut piece = vec![0; 64 << 10];
@@ -169,8 +180,7 @@ fn mjr(path: &Path, mut file: File) -> Result<Done, Failure> {
         }
     };
     let Some(damage) = damage else {
-        let told = "nothing to repair".to_owned();
-        return Ok(Done { told, duration });
+        return Ok(("nothing to repair".to_owned(), duration));
     };
     if frames == 0 {
         return Err(failed(&damage));
@@ -181,13 +191,11 @@ fn mjr(path: &Path, mut file: File) -> Result<Done, Failure> {
     let mut new = files::temporary(path)?;
     let copied = std::io::copy(&mut source.take(kept), new.as_file_mut());
     copied.map_err(|error| failed(&error))?;
-    files::keep(new, &PathBuf::from(path))?;
-    Ok(Done {
-        told: format!(
-            "repaired: {} with {frames} frames; the last {} bytes are left out ({damage})",
-            text::duration(duration),
-            before.saturating_sub(kept)
-        ),
-        duration,
-    })
+    files::keep(new, path)?;
+    let told = format!(
+        "repaired: {} with {frames} frames; the last {} bytes are left out ({damage})",
+        text::duration(duration),
+        before.saturating_sub(kept)
+    );
+    Ok((told, duration))
 }

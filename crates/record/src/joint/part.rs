@@ -1,7 +1,7 @@
 //! A file of a recording that tracks share.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use portunus_files::assemble::{Assembler, TrackStats};
 use portunus_files::container::{
@@ -14,6 +14,7 @@ use super::note::clock;
 use super::writer::Track;
 use crate::control::Control;
 use crate::ending::Ending;
+use crate::held::Held;
 use crate::manifest_file::{NAMES, numbered};
 use crate::session::Entry;
 use crate::shared::Claim;
@@ -22,8 +23,11 @@ use crate::{Format, Participant, RecordError, Recorder};
 
 /// Tracks that a file has room for.
 pub(super) const MOST_TRACKS: usize = 6;
-/// Edits are done once there are so many bytes of them.
+/// Edits are done once there are so many bytes of them while frames are taken.
 const MANY: usize = 4 << 20;
+/// Frames wait so long for more, and are written by one call, twice a second. They have waited for those that were lost before,
+/// and after a crash at most 2 s may be missing.
+const HOLD: Duration = Duration::from_millis(200);
 /// What is kept free for the end of a file that may not be longer: so many bytes, and one byte of so many.
 const END_ROOM: u64 = 4_096;
 const END_SHARE: u64 = 256;
@@ -94,6 +98,8 @@ pub(super) struct Part {
     /// None before the first setup.
     writer: Option<Box<dyn ContainerWriter>>,
     edits: Edits,
+    /// Since when there are edits to be done.
+    held: Held,
     pub(super) entry: Option<Entry>,
     /// Where it ends by now.
     duration: Duration,
@@ -118,6 +124,11 @@ impl Part {
             },
             writer: None,
             edits: Edits::default(),
+            held: Held::new(match format {
+                // Its fragments have waited already.
+                Format::Mp4 => Duration::ZERO,
+                Format::WebM | Format::Matroska | Format::Mjr | Format::OggOpus => HOLD,
+            }),
             entry: None,
             duration: Duration::ZERO,
             kept: 0,
@@ -216,9 +227,21 @@ impl Part {
             false => self.kept.saturating_add(bytes),
         };
         match self.edits.append.len() > MANY {
-            true => self.target.edit(&mut self.edits),
+            true => self.write(),
             false => Ok(()),
         }
+    }
+
+    /// Writes what can be written by now, if it is time to.
+    pub(super) fn flush_due(&mut self, now: Instant) -> Result<(), RecordError> {
+        if let Some(writer) = &mut self.writer {
+            writer.flush(&mut self.edits);
+        }
+        let patches = self.edits.patches.iter().map(|(_, bytes)| bytes.len());
+        let bytes = self.edits.append.len() + patches.sum::<usize>();
+        // A file that has its header plays.
+        let is_due = self.held.is_due(bytes, now) || self.target.len() == 0;
+        if is_due { self.write() } else { Ok(()) }
     }
 
     /// Writes what can be written by now.
@@ -226,6 +249,11 @@ impl Part {
         if let Some(writer) = &mut self.writer {
             writer.flush(&mut self.edits);
         }
+        self.write()
+    }
+
+    fn write(&mut self) -> Result<(), RecordError> {
+        self.held.clear();
         self.target.edit(&mut self.edits)
     }
 
@@ -273,9 +301,10 @@ impl Part {
             return Ok(());
         };
         // What cannot be written any more is left as it is: it plays.
-        let finished = match error.is_none_or(RecordError::leaves_room) {
-            true => self.finish(writer),
-            false => Ok(()),
+        let finished = match error {
+            Some(RecordError::Write { .. }) => Ok(()),
+            Some(error) if !error.leaves_room() => self.write(),
+            _ => self.finish(writer),
         };
         let ending = Ending {
             entry: self.entry.take(),
@@ -289,14 +318,14 @@ impl Part {
     }
 
     fn finish(&mut self, writer: Box<dyn ContainerWriter>) -> Result<(), RecordError> {
-        let before = self.edits.append.len();
+        // What there is first: it is kept whatever becomes of the end.
+        self.write()?;
         writer.finish(&mut self.edits);
         if self.target.is_full_with(self.edits.append.len() as u64) {
             // It plays without its end.
-            self.edits.append.truncate(before);
-            self.edits.patches.clear();
+            self.edits.clear();
         }
-        self.target.edit(&mut self.edits)
+        self.write()
     }
 
     fn refuse(&mut self, number: usize, error: &ContainerError) {

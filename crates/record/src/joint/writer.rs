@@ -144,7 +144,7 @@ impl Writer {
         }
         self.write()?;
         if let Some(part) = &mut self.part {
-            part.flush()?;
+            part.flush_due(round.now)?;
         }
         Ok(over)
     }

@@ -100,3 +100,20 @@ async fn one_that_hangs_is_ended_with_all_that_it_started() {
         until("what it started has ended", is_gone).await;
     }
 }
+
+#[tokio::test]
+async fn it_is_run_for_a_file_that_somebody_else_writes_and_nothing_else_is_recorded() {
+    let rig = with_command(&["cp", "{file}", "{file}.copy"], 60);
+    let place = (None, "mix");
+    let recorder = rig.recorder.clone();
+    let create = move || recorder.create_file(place, "wav");
+    let file = rig.recorder.blocking(place, create).await.unwrap();
+    // As a mix of a room: by a thread of its own.
+    let written = std::thread::spawn(move || file.finish(true));
+    written.join().unwrap().unwrap();
+    let finished = tokio::time::timeout(Duration::from_secs(20), rig.recorder.finished());
+    finished.await.expect("the server waits for it at its end");
+    assert!(rig.path("mix.wav.copy").exists());
+    let totals = rig.recorder.totals();
+    assert_eq!((totals.commands, totals.commands_failed), (1, 0));
+}

@@ -8,7 +8,7 @@ use portunus_core::testing::Line;
 use portunus_files::{Play, Playback};
 use serde_json::json;
 
-use crate::world::{World, ask, offer, play, record, result, say};
+use crate::world::{World, ask, offer, play, record, result, say, show};
 
 #[tokio::test]
 async fn what_is_recorded_can_be_listed_and_played() {
@@ -62,6 +62,23 @@ async fn what_is_recorded_can_be_listed_and_played() {
     let (playback, _) = Playback::open(&[world.path("rec-7-audio.mjr")]).unwrap();
     assert_eq!(playback.duration(), Some(Duration::from_millis(1_980)));
     assert_eq!(world.counter("recordings"), 1);
+}
+
+#[tokio::test]
+async fn a_file_that_becomes_too_long_ends_the_recording_whichever_it_is() {
+    let world = World::with(|_| {}, |recording| recording.max_file_bytes = 1_000).await;
+    let mut client = world.attach().await;
+    record(&mut client, &[Line::Audio, Line::Video], json!({ "id": 8 })).await;
+    world.up(&mut client).await;
+    let taps = world.taps();
+    say(&taps[0], 0..10);
+    // Without a keyframe 5 s are left out.
+    show(&taps[1], 0..400);
+    let done = result(&mut client).await;
+    assert_eq!(done, json!({ "status": "done", "id": 8, "is_private": 0 }));
+    assert_eq!(client.next().await["janus"], "hangup");
+    let list = world.list().await;
+    assert_eq!(list[0]["duration"].as_u64().map(|it| it > 100), Some(true));
 }
 
 #[tokio::test]

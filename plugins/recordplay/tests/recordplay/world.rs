@@ -201,10 +201,19 @@ pub async fn record(client: &mut TestClient, lines: &[Line], more: Value) -> (Va
 
 /// Lets a client say something: packets of 20 ms.
 pub fn say(tap: &RequestedOutlet, packets: std::ops::Range<u16>) {
+    send(tap, packets, Codec::Opus);
+}
+
+/// Lets it show something: packets of VP8 without a keyframe, 20 ms apart.
+pub fn show(tap: &RequestedOutlet, packets: std::ops::Range<u16>) {
+    send(tap, packets, Codec::Vp8);
+}
+
+fn send(tap: &RequestedOutlet, packets: std::ops::Range<u16>, codec: Codec) {
     let start = Instant::now();
     for sequence in packets {
         let at = start + Duration::from_millis(20) * sequence.into();
-        tap.pretend_packet(&packet(sequence), Codec::Opus, at);
+        tap.pretend_packet(&packet(sequence), codec, at);
     }
 }
 

@@ -1,0 +1,57 @@
+//! How long bytes wait for more before they are written: each call of the system costs, whatever it writes.
+
+use std::time::{Duration, Instant};
+
+/// So many bytes wait for no more.
+const ENOUGH: usize = 256 << 10;
+
+/// What waits to be written.
+#[derive(Debug)]
+pub(crate) struct Held {
+    longest: Duration,
+    since: Option<Instant>,
+}
+
+impl Held {
+    /// Nothing waits yet, and nothing does for longer than that.
+    pub(crate) const fn new(longest: Duration) -> Self {
+        Self {
+            longest,
+            since: None,
+        }
+    }
+
+    /// Whether so many bytes that wait now are to be written.
+    pub(crate) fn is_due(&mut self, bytes: usize, now: Instant) -> bool {
+        if bytes == 0 {
+            self.since = None;
+            return false;
+        }
+        let since = *self.since.get_or_insert(now);
+        bytes >= ENOUGH || now.saturating_duration_since(since) >= self.longest
+    }
+
+    /// All was written.
+    pub(crate) fn clear(&mut self) {
+        self.since = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_is_written_when_it_is_time_or_much() {
+        let mut held = Held::new(Duration::from_millis(700));
+        let start = Instant::now();
+        let mut is_due = |bytes, millis| held.is_due(bytes, start + Duration::from_millis(millis));
+        // Nothing is never due, and the time of what comes later begins with it.
+        assert!(!is_due(0, 0) && !is_due(0, 5_000));
+        assert!(!is_due(10, 5_000) && !is_due(20, 5_500));
+        assert!(is_due(30, 5_700) && is_due(ENOUGH, 5_701));
+        held.clear();
+        assert!(!held.is_due(10, start + Duration::from_millis(6_000)));
+        assert!(Held::new(Duration::ZERO).is_due(1, start));
+    }
+}
