@@ -8,8 +8,9 @@ use crate::demux::{Frame, Nanos};
 /// goes on without a gap: WebM rounds times to milliseconds.
 const TOLERANCE: Nanos = 12_000_000;
 
-/// A file whose times go forward by more than this between two frames is taken to be corrupt.
-const LONGEST_GAP: Nanos = 3_600 * 1_000_000_000;
+/// A file whose times go forward by more than this between two frames is taken to be corrupt. A recording may have been paused, or
+/// all that is in it muted, for hours.
+const LONGEST_GAP: Nanos = 24 * 3_600 * 1_000_000_000;
 
 /// What a frame lasts if nothing tells.
 const FALLBACK: Nanos = 20_000_000;
@@ -182,6 +183,16 @@ mod tests {
         // A real gap stays.
         let place = schedule.place(&frame(0, 500 * MS, 20 * MS)).unwrap();
         assert_eq!(place.presented, 500 * MS);
+    }
+
+    #[test]
+    fn a_recording_that_was_paused_for_hours_goes_on() {
+        const HOUR: Nanos = 3_600_000 * MS;
+        let mut schedule = Schedule::new([true].into_iter());
+        schedule.place(&frame(0, 0, 20 * MS)).unwrap();
+        let place = schedule.place(&frame(0, 3 * HOUR, 20 * MS)).unwrap();
+        assert_eq!(place.at, 3 * HOUR);
+        assert_eq!(schedule.place(&frame(0, 30 * HOUR, 0)), Err(Senseless));
     }
 
     #[test]
