@@ -117,6 +117,8 @@ test('every control has a name', async ({ page }) => {
         .map((control) => control.outerHTML),
     );
     expect(nameless).toEqual([]);
+    // Such a button would look pressed always.
+    await expect(page.locator('button.primary[aria-pressed]')).toHaveCount(0);
   }
 });
 
