@@ -52,6 +52,8 @@ pub struct Peer {
     pub clocks: Vec<(usize, SenderClock)>,
     /// The packets that were asked for again: index of the m-line, and number.
     pub asked: Vec<(usize, u64)>,
+    /// The m-lines on which a keyframe was asked for, in the order in which it was.
+    pub keyframes_asked: Vec<usize>,
 }
 
 /// An RTP packet that has come.
@@ -139,6 +141,7 @@ impl Peer {
             events: Vec::new(),
             clocks: Vec::new(),
             asked: Vec::new(),
+            keyframes_asked: Vec::new(),
         }
     }
 
@@ -394,6 +397,7 @@ impl Peer {
             match feedback {
                 Feedback::SenderReport { media, clock, .. } => self.clocks.push((media, clock)),
                 Feedback::Nack { media, seq } => self.asked.push((media, seq.0)),
+                Feedback::Keyframe { media } => self.keyframes_asked.push(media),
                 _ => {}
             }
         }

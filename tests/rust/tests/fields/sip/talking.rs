@@ -321,3 +321,38 @@ async fn keys_are_told_of_a_call_that_is_transcoded() {
         "{told}"
     );
 }
+
+/// A VP8 keyframe of 16 by 16 pixels in one packet, as far as anybody looks at it.
+const KEYFRAME: [u8; 12] = [0x10, 0x10, 0, 0, 0x9d, 0x01, 0x2a, 16, 0, 16, 0, 7];
+
+/// RFC 5168: there are telephones that know no RTCP for it.
+#[tokio::test]
+async fn a_keyframe_that_is_asked_for_by_info_is_asked_of_the_browser() {
+    let mut world = World::new().await;
+    let (mut page, _) = world.registered("ann", json!({})).await;
+    let mut peer = Peer::offering().await;
+    let call = json!({ "request": "call", "uri": world.phone.uri("bob") });
+    offer(&mut page, &mut peer, call).await;
+    let invite = world.phone.request(Method::Invite).await;
+    let sdp = world.phone.sdp();
+    let mut talk = world.phone.answer(&invite, 200, &[], &sdp).await;
+    world.phone.request(Method::Ack).await;
+    let accepted = until(&mut page, "accepted").await;
+    peer.accept(accepted["jsep"]["sdp"].as_str().unwrap());
+    peer.connect().await;
+    // Whoever has a keyframe asks for none any more.
+    for timestamp in (0..).step_by(9_000) {
+        peer.keyframes_asked.clear();
+        peer.send(1, timestamp, &KEYFRAME).await;
+        peer.run_for(std::time::Duration::from_millis(300)).await;
+        if peer.keyframes_asked.is_empty() {
+            break;
+        }
+    }
+    let wanted = "<media_control><vc_primitive><to_encoder><picture_fast_update/></to_encoder></vc_primitive></media_control>";
+    let body = ("application/media_control+xml", wanted);
+    world.phone.ask(&mut talk, Method::Info, &[], body).await;
+    world.phone.response(200).await;
+    peer.run_until(|peer| peer.keyframes_asked.contains(&1))
+        .await;
+}
