@@ -40,7 +40,10 @@ async fn files_are_played_from_the_folders_that_are_named() {
         let body = json!({ "type": kind, "filename": elsewhere });
         let answer = asker.ask("create", &body).await;
         let error = answer["error"].as_str().unwrap();
-        assert!(error.contains("`folders` of the plugin's section"), "{error}");
+        assert!(
+            error.contains("`folders` of the plugin's section"),
+            "{error}"
+        );
     }
 }
 
