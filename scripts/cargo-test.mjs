@@ -1,11 +1,14 @@
 // `cargo test --workspace` with several test binaries at a time: many wait more than they compute. Arguments: the cargo to run. What it
-// writes is read as that of `cargo test` is: each binary's output in one piece, when it has ended.
+// writes is read as that of `cargo test` is: each binary's output in one piece, when it has ended. Tests that failed run once more when
+// all others have ended; of those that pass then a line says `test NAME ... flaky`.
 import { spawn } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import path from 'node:path';
 
 // These take longest: they begin first, so that nobody waits for them alone in the end.
 const FIRST = ['flash_and_beep', 'hammer', 'switching', 'adaptation', 'crash', 'cli'];
+// So many tests that fail do so for a reason: they do not run once more.
+const MANY = 8;
 // A test that hangs must say so before whoever runs all of them loses patience.
 const PATIENCE_MS = 15 * 60_000;
 
@@ -68,31 +71,53 @@ async function compile() {
     }));
 }
 
-/** Runs one binary, where cargo would run it; whether it passed. */
-async function test({ executable, folder }) {
-  const { output, ended, left } = await run(executable, [], {
+/** Runs tests of one binary, where cargo would run it. */
+function runTests({ executable, folder }, args) {
+  return run(executable, args, {
     cwd: folder,
     env: { ...process.env, CARGO_MANIFEST_DIR: folder },
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: PATIENCE_MS,
   });
-  let told = `     Running ${path.relative(process.cwd(), folder)} (${executable})\n${output}`;
-  if (!/^test result: /m.test(output)) {
-    told += `test all of it, which ended by ${ended} ... FAILED\ntest result: FAILED. 0 passed; 1 failed\n`;
-  }
+}
+
+/** The line that says whose tests follow. */
+const heading = ({ executable, folder }) => `     Running ${path.relative(process.cwd(), folder)} (${executable})\n`;
+
+/** Runs all tests of one binary; whether none failed for good, and those that may run once more. */
+async function test(binary) {
+  const { output, ended, left } = await runTests(binary, []);
+  let told = heading(binary) + output;
+  const whole = /^test result: /m.test(output);
+  if (!whole) told += `test all of it, which ended by ${ended} ... FAILED\ntest result: FAILED. 0 passed; 1 failed\n`;
   if (left) told += 'test leaves processes behind ... FAILED\ntest result: FAILED. 0 passed; 1 failed\n';
   process.stdout.write(told);
-  return ended === 0 && !left;
+  const failed = [...output.matchAll(/^test (\S+)( - should panic)? \.\.\. FAILED$/gm)].map(([, name]) => name);
+  if (whole && !left && failed.length > 0) again.push({ binary, failed });
+  else passed &&= ended === 0 && !left;
+}
+
+/** Runs a test that failed by itself. What it writes then is not counted. */
+async function testAgain(binary, name) {
+  const { output, ended, left } = await runTests(binary, ['--exact', name]);
+  const flaky = ended === 0 && !left && /^test result: ok\. 1 passed/m.test(output);
+  process.stdout.write(`${heading(binary)}${output.replace(/^/gm, 'again: ')}\n${flaky ? `test ${name} ... flaky\n` : ''}`);
+  passed &&= flaky;
 }
 
 const binaries = await compile();
 const place = ({ name }) => (FIRST.includes(name) ? FIRST.indexOf(name) : FIRST.length);
 binaries.sort((one, other) => place(one) - place(other));
+/** The tests that failed, of binaries that ended by themselves. */
+const again = [];
 let passed = true;
 const worker = async () => {
-  for (let binary = binaries.shift(); binary; binary = binaries.shift()) passed = (await test(binary)) && passed;
+  for (let binary = binaries.shift(); binary; binary = binaries.shift()) await test(binary);
 };
 await Promise.all(Array.from({ length: availableParallelism() }, worker));
+// Many that fail are no matter of chance.
+if (again.flatMap(({ failed }) => failed).length > MANY) passed = false;
+else for (const { binary, failed } of again) for (const name of failed) await testAgain(binary, name);
 const docs = await run(cargo, ['test', '--workspace', '--locked', '--doc', '--no-fail-fast'], {
   stdio: ['ignore', 'pipe', 'pipe'],
 });

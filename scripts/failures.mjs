@@ -1,13 +1,16 @@
-// The titles of the tests that failed in a report of Playwright's (its JSON), a line each: `node scripts/failures.mjs REPORT`.
+// The titles of the tests of one status in a report of Playwright's (its JSON), a line each: `node scripts/failures.mjs STATUS REPORT`.
+// The status is `unexpected` of those that failed each time, and `flaky` of those that passed when they ran once more.
 import { readFileSync } from 'node:fs';
+
+const [status, file] = process.argv.slice(2);
 
 function* failures(suite, titles) {
   for (const inner of suite.suites ?? []) yield* failures(inner, [...titles, inner.title]);
   for (const spec of suite.specs ?? []) {
-    const projects = spec.tests.filter((test) => !['expected', 'skipped'].includes(test.status));
+    const projects = spec.tests.filter((test) => test.status === status);
     for (const { projectName } of projects) yield [`[${projectName}]`, ...titles, spec.title].join(' ');
   }
 }
 
-const report = JSON.parse(readFileSync(process.argv[2], 'utf8'));
+const report = JSON.parse(readFileSync(file, 'utf8'));
 for (const name of failures(report, [])) console.log(name);
