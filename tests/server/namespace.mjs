@@ -41,6 +41,9 @@ export function makeNamespace() {
   run('ip', ['netns', 'add', name]);
   try {
     run('ip', ['link', 'add', outside, 'type', 'veth', 'peer', 'name', inside, 'netns', name]);
+    // A second later IPv6 would add its addresses, at which Chromium gives up the connections that it is about to make.
+    withoutIpv6([], outside);
+    withoutIpv6(['ip', 'netns', 'exec', name], inside);
     run('ip', ['addr', 'add', `${net}.1/24`, 'dev', outside]);
     run('ip', ['link', 'set', outside, 'up']);
     for (const command of [`addr add ${net}.2/24 dev ${inside}`, `link set ${inside} up`, 'link set lo up']) {
@@ -94,4 +97,14 @@ function bucket(device, kbps, latency) {
 
 function run(command, args) {
   return execFileSync(command, args, { stdio: ['ignore', 'pipe', 'pipe'] }).toString();
+}
+
+/** Has an interface do without IPv6; `inside` is what runs a command where it is. */
+function withoutIpv6(inside, device) {
+  const [command, ...args] = [...inside, 'tee', `/proc/sys/net/ipv6/conf/${device}/disable_ipv6`];
+  try {
+    execFileSync(command, args, { input: '1', stdio: ['pipe', 'ignore', 'ignore'] });
+  } catch {
+    // A kernel without IPv6.
+  }
 }

@@ -10,8 +10,16 @@ export function element<T extends HTMLElement = HTMLElement>(id: string): T {
   return found as T;
 }
 
-// On a narrow screen the links to the pages are a line that is moved sideways: to the page that this is.
-document.querySelector('header [aria-current="page"]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
+// On a narrow screen the links to the pages are a line that is moved sideways: to the page that this is, however wide the line becomes.
+const links = document.querySelector<HTMLElement>('header .links');
+const here = links?.querySelector<HTMLElement>('[aria-current="page"]');
+if (links && here) {
+  const show = () => {
+    const [line, link] = [links.getBoundingClientRect(), here.getBoundingClientRect()];
+    links.scrollLeft += link.left - line.left - (line.width - link.width) / 2;
+  };
+  new ResizeObserver(show).observe(links);
+}
 
 export interface NoticeAction {
   label: string;
