@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use portunus_call::{LegEvent, LegNews, LegSide, ServerCall};
 use portunus_sip::agent::{AgentEvent, Body, CallId, Command};
+use portunus_sip::dtmf;
 use portunus_sip::message::{Request, Response};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
 use super::Office;
+use super::keys::{Keys, Way};
 use crate::calling::sdp_body;
 use crate::seen::Seen;
 
@@ -22,6 +24,7 @@ pub(super) struct Talk {
     pub(super) events: mpsc::Receiver<AgentEvent>,
     /// The far end has asked for an offer within the call, and answers it with its ACK.
     offers: bool,
+    keys: Keys,
 }
 
 /// What the far end does.
@@ -59,6 +62,7 @@ impl Talk {
             legs,
             events,
             offers: false,
+            keys: Keys::default(),
         }
     }
 
@@ -85,7 +89,8 @@ impl Talk {
                         by: LegSide::FarEnd,
                         ..
                     } => {
-                        if let Some(key) = news.event.digit() {
+                        let key = news.event.digit();
+                        if let Some(key) = key.filter(|_| self.keys.count(Way::Sound)) {
                             return Deed::Key(key);
                         }
                     }
@@ -110,7 +115,13 @@ impl Talk {
             Some(AgentEvent::Ended { code, reason, .. }) => Deed::End { code, reason },
             Some(AgentEvent::Reinvite { request, .. }) => {
                 self.change(&Seen::from(&request));
+                // It may be another telephone from now on.
+                self.keys = Keys::default();
                 Deed::Change
+            }
+            Some(AgentEvent::Request { request, .. }) => {
+                let key = dtmf::key(&request)?;
+                return self.keys.count(Way::Info).then_some(Deed::Key(key));
             }
             // The plugin ends, or the far end did more than there was room for: the call is not left to itself.
             None => {
