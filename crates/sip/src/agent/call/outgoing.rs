@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::session::{SESSION_EXPIRES, too_small};
+use super::session::{MOST_LONGER, SESSION_EXPIRES, too_small};
 use super::{CANCELLED, Call, Owed, Phase};
 use crate::agent::compose::{Speaker, add_headers, set_request_body};
 use crate::agent::exchange::{Answer, ExchangeId, Owner, Sending, to_tag};
@@ -32,6 +32,8 @@ pub(super) struct Calling {
     pub(super) cancelled: bool,
     /// The session interval that a peer wants at least.
     least_session: Option<std::time::Duration>,
+    /// How often that was more than what we had asked for.
+    longer_session: u8,
 }
 
 #[derive(Debug)]
@@ -95,6 +97,7 @@ impl Agent {
             tried: Vec::new(),
             cancelled: false,
             least_session: None,
+            longer_session: 0,
             invite,
         };
         let call = Call {
@@ -354,7 +357,10 @@ impl Agent {
             if response.status.is_redirection() {
                 calling.follow(response);
             }
-            if let Some(least) = too_small(&answer.request, response) {
+            if let Some(least) = too_small(&answer.request, response)
+                && calling.longer_session < MOST_LONGER
+            {
+                calling.longer_session = calling.longer_session.saturating_add(1);
                 calling.least_session = Some(least);
                 let uri = answer.request.uri.clone();
                 self.send_invite(now, id, uri);
