@@ -25,6 +25,8 @@ pub(super) struct Calling {
     cseq: u32,
     /// Early dialogs, one for each fork that answered.
     forks: Vec<Fork>,
+    /// Provisional answers that came.
+    provisional: u32,
     /// Where redirections sent us, still to be tried; the next is last.
     next: Vec<Uri>,
     /// Where we have been.
@@ -41,12 +43,17 @@ struct Fork {
     dialog: Dialog,
     /// The latest reliable provisional answer.
     rseq: Option<u32>,
+    /// Which of all provisional answers was its latest, and which its latest with a description; 0: none.
+    latest: (u32, u32),
 }
 
 impl Calling {
-    /// The early dialog that answered last.
+    /// The early dialog that requests go to: of the fork that is heard, whose description came last; if there is none, of the
+    /// one that answered last.
     pub(super) fn latest_dialog(&mut self) -> Option<&mut Dialog> {
-        self.forks.last_mut().map(|fork| &mut fork.dialog)
+        let forks = self.forks.iter_mut();
+        let fork = forks.max_by_key(|fork| (fork.latest.1, fork.latest.0))?;
+        Some(&mut fork.dialog)
     }
 
     pub(super) fn fork(&mut self, remote_tag: &str) -> Option<&mut Dialog> {
@@ -93,6 +100,7 @@ impl Agent {
             to: NameAddr::new(uri.clone()),
             cseq: 0,
             forks: Vec::new(),
+            provisional: 0,
             next: Vec::new(),
             tried: Vec::new(),
             cancelled: false,
@@ -197,23 +205,26 @@ impl Agent {
         };
         let mut prack = None;
         if !tag.is_empty() {
-            let known = calling
-                .forks
-                .iter()
-                .position(|fork| fork.dialog.id().remote_tag == tag);
-            match known {
-                // The fork that answered last is the one that requests go to.
-                Some(at) => {
-                    let fork = calling.forks.remove(at);
-                    calling.forks.push(fork);
+            let known = |fork: &Fork| fork.dialog.id().remote_tag == tag;
+            if !calling.forks.iter().any(known) {
+                let Ok(dialog) = Dialog::of_response(request, &response) else {
+                    return;
+                };
+                if calling.forks.len() >= most {
+                    return;
                 }
-                None if calling.forks.len() >= most => return,
-                None => match Dialog::of_response(request, &response) {
-                    Ok(dialog) => calling.forks.push(Fork { dialog, rseq: None }),
-                    Err(_) => return,
-                },
+                calling.forks.push(Fork {
+                    dialog,
+                    rseq: None,
+                    latest: (0, 0),
+                });
             }
-            if let Some(fork) = calling.forks.last_mut() {
+            calling.provisional = calling.provisional.saturating_add(1);
+            if let Some(fork) = calling.forks.iter_mut().find(|fork| known(fork)) {
+                fork.latest.0 = calling.provisional;
+                if !response.body.is_empty() {
+                    fork.latest.1 = calling.provisional;
+                }
                 fork.dialog.learn(&response);
                 if let (true, Ok(Some(rseq))) = (
                     response.headers.has_token("Require", "100rel"),
