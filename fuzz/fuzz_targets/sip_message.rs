@@ -51,6 +51,8 @@ fuzz_target!(|data: &[u8]| match Message::parse(data) {
         visit(&message);
         assert_eq!(Message::parse(&message.to_bytes()).as_ref(), Ok(&message));
         if let Message::Request(request) = &message {
+            let key = portunus_sip::dtmf::key(request);
+            assert!(key.is_none_or(|key| "0123456789*#ABCD".contains(key)));
             let mut response = Response::to(request, StatusCode::TRYING);
             response.headers.set_to_tag("fuzz");
             let written = Message::parse(&response.to_bytes());

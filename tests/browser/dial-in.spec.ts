@@ -6,6 +6,7 @@ import { hears, TONES } from './audio';
 import { enter, join, moderate, person, SECRET } from './audioroom';
 import { Baresip } from './baresip';
 import { expect, newUser, test as base } from './phone';
+import { startDialIn } from './sipp';
 import { phoneHears } from './sound-file';
 
 const ROOMS = { open: 2001, locked: 2002 };
@@ -87,6 +88,17 @@ test('a room with a PIN asks for it', async ({ context, kamailio, port }) => {
   } finally {
     await phone.stop();
   }
+});
+
+test('a room with a PIN takes keys by INFO', async ({ context, port }) => {
+  const page = await context.newPage();
+  await page.goto(`/audioroom.html?room=${ROOMS.locked}&name=ann&pin=1234&tone=${TONES.ann}`);
+  await join(page, 'ann');
+  const phone = await startDialIn(`127.0.0.1:${port}`, ROOMS.locked, 2_000);
+  await expect(person(page, 'Ben')).toBeVisible();
+  expect(await phone.end(), phone.log()).toBe(0);
+  await expect(person(page, 'Ben')).toBeHidden();
+  await phone.stop();
 });
 
 test('a room calls a phone', async ({ context, kamailio, server }) => {

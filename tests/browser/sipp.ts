@@ -23,6 +23,11 @@ export async function startCalling(server: string, user: string, milliseconds: n
   return start('calls', await freeTcpPort(), [server, '-s', user, '-d', String(milliseconds)], options);
 }
 
+/** Calls a room, enters the pin 1234 by INFO, stays for so many milliseconds, and hangs up. */
+export async function startDialIn(server: string, room: number, milliseconds: number): Promise<Child> {
+  return start('dials-in', await freeTcpPort(), [server, '-s', String(room), '-d', String(milliseconds)], {});
+}
+
 async function start(scenario: string, port: number, args: string[], { transport = 'udp', lost = 0 }: SippOptions): Promise<Child> {
   const media = await freeUdpPorts(4);
   return new Child(`sipp ${scenario}`, '/usr/bin/sipp', [

@@ -10,6 +10,7 @@ pub mod agent;
 mod deadlines;
 pub mod dialog;
 pub mod digest;
+pub mod dtmf;
 pub mod flow;
 pub mod framing;
 pub mod locate;

@@ -197,6 +197,7 @@ impl Phones {
         match (sdp, side.media.as_mut()) {
             (Some(sdp), Some(media)) => match media.peer_answered(&sdp) {
                 Ok(jsep) => {
+                    side.forks.note(dialog, &sdp);
                     if let Some(jsep) = jsep {
                         side.answered = true;
                         side.early = true;
@@ -251,7 +252,9 @@ impl Phones {
         if side.status == CallStatus::Closing {
             return;
         }
-        let jsep = match (message.sdp(), side.media.as_mut()) {
+        let forks = std::mem::take(&mut side.forks);
+        let early = || forks.unheard(dialog).map(str::to_owned);
+        let jsep = match (message.sdp().or_else(early), side.media.as_mut()) {
             (Some(sdp), Some(media)) => match media.peer_answered(&sdp) {
                 Ok(jsep) => jsep,
                 Err(fault) => {

@@ -12,6 +12,7 @@ mod config;
 mod counts;
 mod ending;
 mod endpoint;
+mod forks;
 mod forwarding;
 mod headers;
 mod limits;

@@ -8,6 +8,7 @@ use portunus_core::{ClientAddress, Handle, LocalJsep, Object};
 use portunus_sip::agent::{AccountId, CallId, SubscriptionId};
 use serde_json::Value;
 
+use crate::forks::Forks;
 use crate::headers::Prefixes;
 use crate::media::CallSide;
 use crate::register::RegisterRequest;
@@ -155,6 +156,8 @@ pub(crate) struct PageCall {
     pub(crate) answered: bool,
     /// The peer has answered, but has not accepted: it takes no change of the call yet.
     pub(crate) early: bool,
+    /// What its forks have described before it was accepted.
+    pub(crate) forks: Forks,
     /// SRTP is a must.
     pub(crate) srtp_required: bool,
     /// The page has taken the call from another, and has not answered our offer yet.
@@ -186,6 +189,7 @@ impl PageCall {
             autoaccept: true,
             answered: false,
             early: false,
+            forks: Forks::default(),
             srtp_required: false,
             moving: false,
             change: None,

@@ -18,6 +18,12 @@ use crate::seen::{NameAddr, Seen};
 /// Transfers that wait for somebody to follow them.
 const MAX_TRANSFERS: usize = 1_000;
 
+/// Those of them that were asked for outside of calls: the others are for who is in a call.
+const MAX_OUTSIDE: usize = MAX_TRANSFERS / 2;
+
+/// Those of one account that were asked for outside of calls: strangers that ask one account do not take the room of all.
+const MAX_OF_ACCOUNT: usize = 64;
+
 /// How long a transfer waits for somebody to follow it.
 const PATIENCE: Duration = Duration::from_secs(180);
 
@@ -26,6 +32,8 @@ const PATIENCE: Duration = Duration::from_secs(180);
 pub(crate) struct Transfer {
     pub(crate) refer: ReferId,
     pub(crate) account: Option<AccountId>,
+    /// It was asked for in a call.
+    within: bool,
     /// Whom to call, with what its INVITE is to have.
     target: String,
     referred_by: String,
@@ -109,13 +117,12 @@ impl Phones {
             Some(call) => call.pages.clone(),
             None => account.map(|it| self.masters_of(it)).unwrap_or_default(),
         };
+        let is_within = within.is_some();
         let account = within.map(|call| call.account).or(account);
+        let has_room = self.has_room_for_transfer(is_within, account);
         let target = NameAddr::read(message.header("Refer-To").unwrap_or_default());
         let uri = target.uri.parse::<Uri>();
-        let (Ok(uri), false) = (
-            uri,
-            pages.is_empty() || self.transfers.len() >= MAX_TRANSFERS,
-        ) else {
+        let (Ok(uri), true) = (uri, has_room && !pages.is_empty()) else {
             self.command(Command::NotifyRefer {
                 refer,
                 code: 603,
@@ -150,12 +157,23 @@ impl Phones {
             Transfer {
                 refer,
                 account,
+                within: is_within,
                 target: target.uri.to_owned(),
                 referred_by,
                 call: None,
                 at: Instant::now(),
             },
         );
+    }
+
+    /// Whether one more transfer may wait, of a call or for an account outside of calls.
+    fn has_room_for_transfer(&self, within: bool, account: Option<AccountId>) -> bool {
+        if within {
+            return self.transfers.len() < MAX_TRANSFERS;
+        }
+        let outside = || self.transfers.values().filter(|it| !it.within);
+        outside().count() < MAX_OUTSIDE
+            && outside().filter(|it| it.account == account).count() < MAX_OF_ACCOUNT
     }
 
     /// What a call of a page that follows a transfer of its account has to have in its INVITE. The transfer's number.

@@ -147,7 +147,7 @@ impl Allowance {
 }
 
 /// What shares an allowance: an IPv4 address, or the network of an IPv6 host.
-fn network(address: IpAddr) -> IpAddr {
+pub(super) fn network(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,
         IpAddr::V6(address) => {

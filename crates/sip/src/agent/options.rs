@@ -59,6 +59,10 @@ pub struct Limits {
     pub ringing: usize,
     /// Subscriptions, publications and REFERs at once.
     pub subscriptions: usize,
+    /// REFERs outside of calls at once, of one address that is not trusted.
+    pub refers_of_source: usize,
+    /// REFERs outside of calls at once, of trusted addresses for one account.
+    pub refers_of_account: usize,
     /// Transactions at once. A quarter is kept for requests within dialogs, for our own and for trusted sources.
     pub transactions: usize,
     /// Requests outside of dialogs that one address may send, in a burst.
@@ -93,6 +97,8 @@ impl Default for Limits {
             calls: 10_000,
             ringing: 2_000,
             subscriptions: 10_000,
+            refers_of_source: 16,
+            refers_of_account: 64,
             transactions: 40_000,
             burst: 100,
             rate: 50,

@@ -1,12 +1,14 @@
 //! REFERs of peers (RFC 3515): they ask us to call somebody, and hear how that goes.
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use super::call::Call;
 use super::compose::Speaker;
 use super::exchange::{Answer, Owner, Sending};
-use super::{Agent, AgentEvent, CallId, ReferId, Timer};
+use super::guard::network;
+use super::{AccountId, Agent, AgentEvent, CallId, ReferId, Timer};
 use crate::dialog::Dialog;
 use crate::flow::Flow;
 use crate::message::{Method, StatusCode};
@@ -15,10 +17,24 @@ use crate::transaction::NewRequest;
 /// For how long a peer hears of its REFER.
 const EXPIRES: Duration = Duration::from_secs(300);
 
+/// REFERs of one call of which the peer still hears.
+const MOST_OF_CALL: usize = 8;
+
+/// Whose a REFER is, for the bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asker {
+    Call(CallId),
+    /// An address, outside of calls.
+    Source(IpAddr),
+    /// One outside of calls whose address says nothing of who it is: it came from a registrar or a trunk, for this account.
+    Account(Option<AccountId>),
+}
+
 /// A REFER of a peer, and the subscription that it is.
 #[derive(Debug)]
 pub(super) struct Refer {
     speaker: Speaker,
+    asker: Asker,
     /// The call in whose dialog it came, as long as there is that call.
     call: Option<CallId>,
     /// The dialog, if there is no call.
@@ -50,7 +66,8 @@ impl Agent {
             self.refuse(new, 400, &[]);
             return;
         }
-        if self.load().subscriptions >= self.options.limits.subscriptions {
+        let asker = self.asker(new, call);
+        if self.load().subscriptions >= self.options.limits.subscriptions || self.asks_much(asker) {
             self.refuse_full(new);
             return;
         }
@@ -98,6 +115,7 @@ impl Agent {
             .map(|cseq| cseq.number);
         let refer = Refer {
             speaker,
+            asker,
             call,
             dialog,
             flow: new.flow.connection.is_some().then_some(new.flow),
@@ -118,6 +136,28 @@ impl Agent {
             request: new.request.clone(),
         });
         self.notify_refer(now, id, 100, None, false);
+    }
+
+    fn asker(&self, new: &NewRequest, call: Option<CallId>) -> Asker {
+        let source = new.flow.remote.ip();
+        match call {
+            Some(call) => Asker::Call(call),
+            None if self.guard.trusts(source) => {
+                Asker::Account(self.account_for(&new.request, &new.flow))
+            }
+            None => Asker::Source(network(source.to_canonical())),
+        }
+    }
+
+    /// Whether so many of its REFERs are under way that it has to wait: nobody takes the room of all others.
+    fn asks_much(&self, asker: Asker) -> bool {
+        let most = match asker {
+            Asker::Call(_) => MOST_OF_CALL,
+            Asker::Source(_) => self.options.limits.refers_of_source,
+            Asker::Account(_) => self.options.limits.refers_of_account,
+        };
+        let own = self.refers.values().filter(|refer| refer.asker == asker);
+        own.take(most).count() >= most
     }
 
     /// Tells the peer how it goes.

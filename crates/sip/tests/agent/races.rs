@@ -231,6 +231,50 @@ fn of_forks_without_end_some_are_answered() {
 }
 
 #[test]
+fn requests_before_the_call_is_taken_go_to_the_fork_that_is_heard() {
+    let mut world = World::new(Weather::FAIR, 1);
+    let alice = world.agent("alice", passive);
+    let proxy = world.hand();
+    let call = world.invite(alice, 1, invite("sip:bob@192.0.2.2"));
+    let invite = world.next_request(proxy, SECOND);
+    for (number, (code, tag, sdp, expected)) in [
+        (180, "one", "", "one"),
+        (180, "two", "", "two"),
+        (183, "one", "answer", "one"),
+        // It rings without a sound.
+        (183, "two", "", "one"),
+        (183, "three", "answer", "three"),
+        (180, "one", "", "three"),
+        (183, "one", "answer", "one"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut response = answer(&invite, code, tag, proxy);
+        if !sdp.is_empty() {
+            response.set_body("application/sdp", sdp);
+        }
+        world.send(proxy, alice, response);
+        world.pass(SECOND / 100);
+        world.command(
+            alice,
+            Command::InDialog {
+                call,
+                request: portunus_sip::agent::RequestId::new(number as u64),
+                method: Method::Info,
+                headers: Vec::new(),
+                body: None,
+            },
+        );
+        let info = world.next_request(proxy, SECOND);
+        let to = info.headers.to().unwrap().unwrap();
+        assert_eq!(to.tag(), Some(expected), "{number}");
+        world.send(proxy, alice, answer(&info, 200, expected, proxy));
+        world.pass(SECOND / 100);
+    }
+}
+
+#[test]
 fn of_several_forks_that_answer_one_is_taken() {
     let mut world = World::new(Weather::FAIR, 1);
     let alice = world.agent("alice", passive);

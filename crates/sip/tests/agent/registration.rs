@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use portunus_sip::agent::{Command, Profile, Registration};
+use portunus_sip::agent::{Command, Local, Profile, Registration};
 use portunus_sip::digest::Credentials;
 use portunus_sip::flow::Transport;
 use portunus_sip::message::Method;
@@ -482,4 +482,112 @@ fn accounts_with_the_same_user_part_are_told_apart() {
         let plain = contact.starts_with("sip:alice@");
         assert_eq!(account, if plain { ACCOUNT } else { second });
     }
+}
+
+/// The transports and Request-URIs of what the registrar's address gets, but for REGISTERs.
+fn reached(world: &mut World, node: usize) -> Vec<String> {
+    let requests = world.requests(node, SECOND).into_iter();
+    let first = |request: &portunus_sip::message::Request| {
+        let via = request.headers.get("Via").unwrap();
+        via.split_whitespace().next().unwrap().to_owned()
+    };
+    let mut told: Vec<String> = requests
+        .filter(|request| request.method != Method::Register)
+        .map(|request| format!("{} {} {}", request.method, request.uri, first(&request)))
+        .collect();
+    told.dedup();
+    told
+}
+
+#[test]
+fn calls_to_the_accounts_own_server_go_as_its_registrar_is_reached() {
+    for (registrar, called, expected) in [
+        // Without a transport all is as DNS says, or by UDP.
+        ("sip:192.0.2.1", "sip:bob@192.0.2.1", "UDP"),
+        ("sip:192.0.2.1;transport=tcp", "sip:bob@192.0.2.1", "TCP"),
+        (
+            "sip:192.0.2.1:5060;transport=TLS",
+            "sip:bob@192.0.2.1",
+            "TLS",
+        ),
+        ("sip:192.0.2.1:5060;transport=ws", "sip:bob@192.0.2.1", "WS"),
+        (
+            "sip:192.0.2.1:5060;transport=wss",
+            "sip:bob@192.0.2.1",
+            "WSS",
+        ),
+        ("sips:192.0.2.1:5060", "sip:bob@192.0.2.1", "TLS"),
+        (
+            "sips:192.0.2.1:5060;transport=tcp",
+            "sip:bob@192.0.2.1",
+            "TLS",
+        ),
+        (
+            "sips:192.0.2.1:5060;transport=ws",
+            "sip:bob@192.0.2.1",
+            "WSS",
+        ),
+        // The domain of the identity is the same server.
+        (
+            "sip:192.0.2.1:5060;transport=tls",
+            "sip:bob@home.test",
+            "TLS",
+        ),
+        // What the URI itself says comes first, as does another port.
+        (
+            "sip:192.0.2.1:5060;transport=tls",
+            "sip:bob@192.0.2.1:5060;transport=tcp",
+            "TCP",
+        ),
+        (
+            "sip:192.0.2.1:5061;transport=tls",
+            "sip:bob@192.0.2.1:5060",
+            "UDP",
+        ),
+        // Elsewhere its transport says nothing.
+        (
+            "sip:192.0.2.1:5060;transport=tls",
+            "sip:bob@other.test",
+            "UDP",
+        ),
+    ] {
+        let mut world = World::new(Weather::FAIR, 1);
+        for name in ["home.test", "other.test"] {
+            world.names.insert(name.into(), vec![address(0)]);
+        }
+        let node = world.hand();
+        let mut with = options();
+        for transport in [Transport::Tls, Transport::Ws, Transport::Wss] {
+            let local = with.locals[0].clone();
+            with.locals.push(Local { transport, ..local });
+        }
+        world.agent_with(with, passive, |_| Profile {
+            registration: Some(Registration {
+                registrar: Some(uri(registrar)),
+                ..registration()
+            }),
+            ..profile("sip:alice@home.test")
+        });
+        world.invite(1, 1, invite(called));
+        let told = reached(&mut world, node);
+        let expected = format!("INVITE {called} SIP/2.0/{expected}");
+        assert_eq!(told, [expected], "{registrar}");
+    }
+}
+
+#[test]
+fn an_outbound_proxy_is_the_way_whatever_the_registrar_is_reached_by() {
+    let mut world = World::new(Weather::FAIR, 1);
+    let (_, proxy) = (world.hand(), world.hand());
+    world.agent_with(options(), passive, |_| Profile {
+        registration: Some(Registration {
+            registrar: Some(uri("sip:192.0.2.1;transport=tcp")),
+            ..registration()
+        }),
+        outbound_proxy: Some(uri("sip:192.0.2.2")),
+        ..profile("sip:alice@192.0.2.1")
+    });
+    world.invite(2, 1, invite("sip:bob@192.0.2.1"));
+    let told = reached(&mut world, proxy);
+    assert_eq!(told, ["INVITE sip:bob@192.0.2.1 SIP/2.0/UDP"]);
 }

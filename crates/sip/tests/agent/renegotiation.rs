@@ -432,6 +432,98 @@ fn a_session_that_is_too_short_is_refused() {
     );
 }
 
+/// Answers each request of a method with 422 and a larger Min-SE. How many there were.
+fn never_long_enough(world: &mut World, (hand, other): (usize, usize), method: Method) -> u64 {
+    let mut asked = 0;
+    for _ in 0..1_000 {
+        let requests = world.requests(hand, SECOND / 10).into_iter();
+        for request in requests.filter(|request| request.method == method) {
+            asked += 1;
+            let mut refused = answer(&request, 422, "", hand);
+            refused.headers.push("Min-SE", 1_000 + asked);
+            world.send(hand, other, refused);
+        }
+    }
+    asked
+}
+
+#[test]
+fn a_peer_that_wants_ever_longer_sessions_is_not_called_for_ever() {
+    let mut world = World::new(Weather::FAIR, 1);
+    let mut with = options();
+    with.session.offer = Some(SECOND * 200);
+    let alice = world.agent_with(with, passive, |_| profile("sip:alice@192.0.2.1"));
+    let hand = world.hand();
+    world.invite(alice, 1, invite("sip:bob@192.0.2.2"));
+    let asked = never_long_enough(&mut world, (hand, alice), Method::Invite);
+    assert_eq!(asked, 9);
+    assert_eq!(
+        world.told(alice),
+        ["ended Rejected 422 Session Interval Too Small"]
+    );
+    world.assert_idle(alice);
+}
+
+#[test]
+fn a_session_that_each_proxy_wants_longer_is_refreshed() {
+    for update in [false, true] {
+        let mut world = World::new(Weather::FAIR, 1);
+        let (bob, hand, _, _) = with_hand(&mut world, |invite| {
+            invite.headers.push("Session-Expires", "600;refresher=uas");
+            invite.headers.push("Supported", "timer");
+            if update {
+                invite.headers.push("Allow", "INVITE, ACK, BYE, UPDATE");
+            }
+        });
+        world.pass(SECOND * 299);
+        let method = [Method::Invite, Method::Update][usize::from(update)].clone();
+        let mut intervals = Vec::new();
+        for least in ["700", "800", ""] {
+            let refresh = world
+                .requests(hand, SECOND * 2)
+                .into_iter()
+                .find(|request| request.method == method)
+                .unwrap();
+            let asked = refresh.headers.session_expires().unwrap().unwrap();
+            intervals.push(asked.interval.as_secs());
+            let code = if least.is_empty() { 200 } else { 422 };
+            let mut response = answer(&refresh, code, "", hand);
+            if code == 200 {
+                let agreed = "800;refresher=uac";
+                response.headers.push("Session-Expires", agreed);
+                response.set_body("application/sdp", "offer");
+            } else {
+                response.headers.push("Min-SE", least);
+            }
+            world.send(hand, bob, response);
+        }
+        assert_eq!(intervals, [600, 700, 800], "update {update}");
+        // The next is due after half of that.
+        world.pass(SECOND * 395);
+        let is_refresh = |request: &portunus_sip::message::Request| request.method == method;
+        assert!(
+            !world.inbox(hand).iter().any(
+                |it| matches!(it, portunus_sip::message::Message::Request(it) if is_refresh(it))
+            )
+        );
+        let requests = world.requests(hand, SECOND * 10);
+        assert!(requests.iter().any(is_refresh), "update {update}");
+    }
+}
+
+#[test]
+fn a_refresh_that_is_never_long_enough_is_given_up() {
+    let mut world = World::new(Weather::FAIR, 1);
+    let (bob, hand, _, _) = with_hand(&mut world, |invite| {
+        invite.headers.push("Session-Expires", "100;refresher=uas");
+        invite.headers.push("Supported", "timer");
+    });
+    let asked = never_long_enough(&mut world, (hand, bob), Method::Invite);
+    assert!((9..20).contains(&asked), "{asked}");
+    world.pass(MINUTE);
+    assert_eq!(world.told(bob), ["ended Lost 408 Session Expired"]);
+}
+
 #[test]
 fn a_session_of_two_agents_lasts_as_long_as_both_are_there() {
     for update in [false, true] {

@@ -1,8 +1,10 @@
 //! Transfers: REFER in both roles, Replaces.
 
 use portunus_sip::agent::{AgentEvent, CallId, Command, ReferId, RequestId};
-use portunus_sip::message::Method;
+use portunus_sip::message::{Message, Method, Request};
 
+use crate::races::{invite_by_hand, within};
+use crate::renegotiation::with_hand;
 use crate::world::*;
 
 fn refer(call: CallId, to: &str) -> Command {
@@ -190,4 +192,84 @@ fn a_refer_outside_of_calls_is_told_and_answered() {
     world.until(bob, MINUTE, is_refer);
     world.pass(MINUTE * 8);
     world.assert_idle(bob);
+}
+
+/// A REFER of a hand outside of calls.
+fn refer_by_hand(hand: usize, branch: &str) -> Request {
+    let mut request = invite_by_hand(hand, "sip:bob@192.0.2.1", branch);
+    request.method = Method::Refer;
+    request.headers.set("CSeq", "1 REFER");
+    request.headers.push("Refer-To", "<sip:carol@192.0.2.9>");
+    request.headers.remove("Content-Type");
+    request.body.clear();
+    request
+}
+
+/// How many of so many REFERs are taken; the others hear that there is no room for now.
+fn taken(world: &mut World, hand: usize, count: usize) -> usize {
+    for number in 0..count {
+        world.send(hand, 0, refer_by_hand(hand, &format!("{hand}-{number}")));
+    }
+    let responses = world.responses(hand, SECOND);
+    let of = |code| {
+        let with = responses.iter().filter(|it| it.status.code() == code);
+        with.count()
+    };
+    assert_eq!(of(202) + of(503), count);
+    of(202)
+}
+
+#[test]
+fn one_stranger_does_not_take_the_room_for_the_refers_of_all() {
+    let mut world = World::new(Weather::FAIR, 1);
+    let bob = world.agent("bob", passive);
+    let (flooding, other) = (world.hand(), world.hand());
+    assert_eq!(taken(&mut world, flooding, 40), 16);
+    assert_eq!(taken(&mut world, other, 3), 3);
+    // Who does not hear how it goes is forgotten, and may ask again.
+    world.pass(MINUTE);
+    world.told(bob);
+    world.send(flooding, bob, refer_by_hand(flooding, "later"));
+    let responses = world.responses(flooding, SECOND);
+    assert!(responses.iter().any(|it| it.status.code() == 202));
+}
+
+#[test]
+fn strangers_who_come_by_a_proxy_do_not_take_the_room_of_other_accounts() {
+    let mut world = World::new(Weather::FAIR, 1);
+    let mut with = options();
+    with.limits.trusted = vec![(address(0).ip(), 24)];
+    world.agent_with(with, passive, |_| profile("sip:bob@192.0.2.1"));
+    let proxy = world.hand();
+    assert_eq!(taken(&mut world, proxy, 90), 64);
+}
+
+#[test]
+fn a_call_has_a_bound_of_refers_of_its_own() {
+    let mut world = World::new(Weather::FAIR, 1);
+    let (bob, hand, _, mut dialog) = with_hand(&mut world, |_| {});
+    let mut ask = |world: &mut World, numbers: std::ops::Range<u32>| {
+        for number in numbers {
+            let branch = format!("r{number}");
+            let mut refer = within(&mut dialog, Method::Refer, hand, &branch);
+            refer.headers.push("Refer-To", "<sip:carol@192.0.2.9>");
+            world.send(hand, bob, refer);
+            world.pass(SECOND / 10);
+        }
+        let inbox = world.inbox(hand);
+        let of = |code| {
+            let is = |message: &&Message| match message {
+                Message::Response(response) => response.status.code() == code,
+                Message::Request(_) => false,
+            };
+            inbox.iter().filter(is).count()
+        };
+        (of(202), of(503))
+    };
+    assert_eq!(ask(&mut world, 0..10), (8, 2));
+    let refers: Vec<ReferId> = world.events(bob).iter().filter_map(is_refer).collect();
+    assert_eq!(refers.len(), 8);
+    // Nobody answers what was told of them.
+    world.pass(MINUTE);
+    assert_eq!(ask(&mut world, 10..13), (3, 0));
 }

@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
-use portunus_core::testing::{Line, jsep};
+use portunus_core::testing::{Line, TestClient, jsep};
 use portunus_sip::agent::{AgentEvent, CallId, Cause, Command};
+use portunus_sip::dialog::DialogId;
 use serde_json::{Value, json};
 
 use super::world::{PACKAGE, PHONE, World, ask, dialog, offer, response};
@@ -89,6 +90,74 @@ async fn a_call_is_told_step_by_step() {
                 "result": { "event": "hangup", "code": 200, "reason": "to BYE" } })
     );
     assert_eq!(page.next().await["janus"], "hangup");
+}
+
+/// What a fork of a call says, the last but for the words of a status line.
+async fn of_fork(world: &World, call: CallId, (call_id, tag): (&str, &str), line: &str, sdp: &str) {
+    let dialog = DialogId {
+        remote_tag: tag.to_owned(),
+        ..dialog(call_id)
+    };
+    let response = Arc::new(response(line, "", sdp));
+    world
+        .happen(match line.starts_with('2') {
+            true => AgentEvent::Accepted {
+                call,
+                dialog,
+                response,
+            },
+            false => AgentEvent::Provisional {
+                call,
+                dialog,
+                response,
+            },
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn of_telephones_that_are_heard_before_one_accepts_that_one_is_heard() {
+    let mut world = World::new();
+    let (mut page, _) = world.page("a", json!({})).await;
+    let (call, call_id) = world.call(&mut page, json!({})).await;
+    let at = |port: &str| PHONE.replace("4000", port);
+    let far = |world: &World| {
+        let legs = world.server.requested().legs;
+        let mut ports = legs.iter().filter_map(|leg| leg.remote.as_ref()?.rtp);
+        ports.next().map(|address| address.port())
+    };
+    let says = async |page: &mut TestClient, line, tag, sdp: &str, events: &[&str], port| {
+        of_fork(&world, call, (&call_id, tag), line, sdp).await;
+        for expected in events {
+            assert_eq!(page.event().await["result"]["event"], *expected);
+        }
+        assert_eq!(far(&world), Some(port), "{line} {tag}");
+    };
+    let page = &mut page;
+    let (progress, heard) = (["progress", "proceeding"], ["proceeding"]);
+    says(page, "183 P", "a", &at("4000"), &progress, 4000).await;
+    // Another one rings without a sound: nothing changes.
+    says(page, "183 P", "b", "", &["ringing", "proceeding"], 4000).await;
+    says(page, "183 P", "c", &at("4002"), &heard, 4002).await;
+    // As one may that has described its media reliably (RFC 3262).
+    says(page, "200 OK", "a", "", &["accepted"], 4000).await;
+}
+
+#[tokio::test]
+async fn who_accepts_with_a_description_of_its_own_is_heard() {
+    let mut world = World::new();
+    let (mut page, _) = world.page("a", json!({})).await;
+    let (call, call_id) = world.call(&mut page, json!({})).await;
+    of_fork(&world, call, (&call_id, "a"), "183 P", PHONE).await;
+    for expected in ["progress", "proceeding"] {
+        assert_eq!(page.event().await["result"]["event"], expected);
+    }
+    let other = PHONE.replace("4000", "4002");
+    of_fork(&world, call, (&call_id, "b"), "200 OK", &other).await;
+    assert_eq!(page.event().await["result"]["event"], "accepted");
+    let legs = world.server.requested().legs;
+    let far = legs.iter().find_map(|leg| leg.remote.as_ref()?.rtp);
+    assert_eq!(far.map(|address| address.port()), Some(4002));
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
-use portunus_sip::agent::{AgentEvent, Command, ReferId};
+use portunus_core::testing::TestClient;
+use portunus_sip::agent::{AccountId, AgentEvent, CallId, Command, ReferId};
 use portunus_sip::message::Method;
 use serde_json::{Value, json};
 
@@ -158,4 +159,58 @@ async fn a_transfer_of_the_peer_is_followed_or_declined() {
             ..
         }
     ));
+}
+
+/// How many of so many transfers a page is told of; the others are declined at once.
+async fn told_of(
+    world: &mut World,
+    (page, account): &mut (TestClient, AccountId),
+    call: Option<CallId>,
+    numbers: std::ops::Range<u64>,
+) -> u64 {
+    let mut told = 0;
+    for number in numbers {
+        let headers = "Refer-To: <sip:c@h>\r\n";
+        world
+            .happen(AgentEvent::Refer {
+                refer: ReferId::new(number),
+                account: Some(*account),
+                call,
+                request: Arc::new(request("REFER", headers, "")),
+            })
+            .await;
+        tokio::select! {
+            event = page.event() => {
+                assert_eq!(event["result"]["event"], "transfer", "{event}");
+                told += 1;
+            }
+            command = world.command() => {
+                let is_declined = matches!(command, Command::NotifyRefer { code: 603, last: true, .. });
+                assert!(is_declined, "{command:?}");
+            }
+        }
+    }
+    told
+}
+
+#[tokio::test]
+async fn strangers_do_not_take_the_room_for_the_transfers_of_others() {
+    let mut world = World::new();
+    let mut told = Vec::new();
+    let mut number = 0;
+    let mut pages = Vec::new();
+    for name in ["a", "b", "c", "d", "e", "f", "g", "h", "i"] {
+        let mut page = world.page(name, json!({})).await;
+        // Of one account, and of all together.
+        let numbers = number..number + 70;
+        told.push(told_of(&mut world, &mut page, None, numbers).await);
+        number += 70;
+        pages.push(page);
+    }
+    assert_eq!(told, [64, 64, 64, 64, 64, 64, 64, 52, 0]);
+    // Who is in a call is heard.
+    let page = pages.last_mut().unwrap();
+    let (call, _) = world.talk(&mut page.0).await;
+    let numbers = number..number + 5;
+    assert_eq!(told_of(&mut world, page, Some(call), numbers).await, 5);
 }

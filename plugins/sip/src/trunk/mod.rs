@@ -2,6 +2,7 @@
 
 mod config;
 mod incoming;
+mod keys;
 mod outgoing;
 mod pins;
 mod prompts;

@@ -8,7 +8,6 @@ use tokio::sync::mpsc;
 use super::Line;
 use super::talk::{Deed, Talk};
 use super::visit::{Farewell, Pin};
-use crate::seen::Seen;
 
 /// A call that a room makes.
 pub(super) struct Outgoing {
@@ -46,8 +45,7 @@ async fn converse(talk: &mut Talk, outgoing: &Outgoing) -> Farewell {
             Deed::Progress if !std::mem::replace(&mut rings, true) => {
                 let _ = outgoing.tell.try_send(DialNews::Ringing);
             }
-            Deed::Answer(response) => {
-                let answered = Seen::from(&response).sdp();
+            Deed::Answer(answered) => {
                 let taken = answered.map(|sdp| talk.media.accept_answer(&sdp));
                 match taken {
                     Some(Ok(())) => break,

@@ -5,12 +5,15 @@ use std::time::Duration;
 
 use portunus_call::{LegEvent, LegNews, LegSide, ServerCall};
 use portunus_sip::agent::{AgentEvent, Body, CallId, Command};
-use portunus_sip::message::{Request, Response};
+use portunus_sip::dtmf;
+use portunus_sip::message::Request;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
 use super::Office;
+use super::keys::{Keys, Way};
 use crate::calling::sdp_body;
+use crate::forks::Forks;
 use crate::seen::Seen;
 
 /// A call of a trunk.
@@ -22,6 +25,9 @@ pub(super) struct Talk {
     pub(super) events: mpsc::Receiver<AgentEvent>,
     /// The far end has asked for an offer within the call, and answers it with its ACK.
     offers: bool,
+    keys: Keys,
+    /// What the far end has described before it took our call.
+    forks: Forks,
 }
 
 /// What the far end does.
@@ -31,8 +37,8 @@ pub(super) enum Deed {
     Key(char),
     /// It rings, or plays something while it does.
     Progress,
-    /// It has answered our call.
-    Answer(Arc<Response>),
+    /// It has answered our call, with this description.
+    Answer(Option<String>),
     /// It has acknowledged our answer.
     Acknowledge(Arc<Request>),
     /// It has changed the call.
@@ -59,6 +65,8 @@ impl Talk {
             legs,
             events,
             offers: false,
+            keys: Keys::default(),
+            forks: Forks::default(),
         }
     }
 
@@ -85,7 +93,8 @@ impl Talk {
                         by: LegSide::FarEnd,
                         ..
                     } => {
-                        if let Some(key) = news.event.digit() {
+                        let key = news.event.digit();
+                        if let Some(key) = key.filter(|_| self.keys.count(Way::Sound)) {
                             return Deed::Key(key);
                         }
                     }
@@ -98,8 +107,21 @@ impl Talk {
 
     fn of_event(&mut self, event: Option<AgentEvent>) -> Option<Deed> {
         Some(match event {
-            Some(AgentEvent::Provisional { .. }) => Deed::Progress,
-            Some(AgentEvent::Accepted { response, .. }) => Deed::Answer(response),
+            Some(AgentEvent::Provisional {
+                dialog, response, ..
+            }) => {
+                if let Some(sdp) = Seen::from(&response).sdp() {
+                    self.forks.note(&dialog, &sdp);
+                }
+                Deed::Progress
+            }
+            Some(AgentEvent::Accepted {
+                dialog, response, ..
+            }) => {
+                let forks = std::mem::take(&mut self.forks);
+                let early = || forks.accepted(&dialog).map(str::to_owned);
+                Deed::Answer(Seen::from(&response).sdp().or_else(early))
+            }
             Some(AgentEvent::Acknowledged { request, .. }) => {
                 if !std::mem::take(&mut self.offers) {
                     return Some(Deed::Acknowledge(request));
@@ -110,7 +132,13 @@ impl Talk {
             Some(AgentEvent::Ended { code, reason, .. }) => Deed::End { code, reason },
             Some(AgentEvent::Reinvite { request, .. }) => {
                 self.change(&Seen::from(&request));
+                // It may be another telephone from now on.
+                self.keys = Keys::default();
                 Deed::Change
+            }
+            Some(AgentEvent::Request { request, .. }) => {
+                let key = dtmf::key(&request)?;
+                return self.keys.count(Way::Info).then_some(Deed::Key(key));
             }
             // The plugin ends, or the far end did more than there was room for: the call is not left to itself.
             None => {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use portunus_call::ServerCall;
+use portunus_call::{LegEvent, LegNews, LegSide, ServerCall};
 use portunus_core::audio::{AudioCodec, AudioConfig, AudioThreads};
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
@@ -16,7 +16,7 @@ use portunus_sip::agent::{AccountId, AgentEvent, CallId, Cause, Command};
 use portunus_sip::dialog::DialogId;
 use portunus_sip::digest::{Client, Credentials};
 use portunus_sip::flow::{Flow, Transport};
-use portunus_sip::message::{Message, Request, Response};
+use portunus_sip::message::{Message, Method, Request, Response};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
@@ -468,6 +468,100 @@ impl World {
         let leg = legs.first().unwrap();
         (leg.remote.as_ref().unwrap().rtp.unwrap(), leg.gates.receive)
     }
+}
+
+impl World {
+    /// The same, with a way for what its leg tells.
+    fn talk_with_leg(&self) -> (Talk, mpsc::Sender<AgentEvent>, mpsc::Sender<LegNews>) {
+        let (mut talk, tell) = self.talk();
+        let (leg, news) = mpsc::channel(8);
+        talk.legs = news;
+        (talk, tell, leg)
+    }
+}
+
+/// A key by RTP.
+fn by_sound(talk: &Talk, event: u8) -> LegNews {
+    LegNews {
+        leg: talk.media.leg().id(),
+        event: LegEvent::Key {
+            by: LegSide::FarEnd,
+            event,
+            duration: 800,
+            clock_rate: 8_000,
+        },
+    }
+}
+
+/// A key by INFO.
+fn by_info(key: char) -> AgentEvent {
+    let mut request = Request::clone(&invite("9"));
+    request.method = Method::Info;
+    request.set_body(
+        "application/dtmf-relay",
+        format!("Signal={key}\r\nDuration=160\r\n"),
+    );
+    AgentEvent::Request {
+        account: None,
+        call: Some(CallId::new(1)),
+        flow: Flow {
+            transport: Transport::Udp,
+            local: "127.0.0.1:5060".parse().unwrap(),
+            remote: "192.0.2.7:5060".parse().unwrap(),
+            connection: None,
+        },
+        request: Arc::new(request),
+    }
+}
+
+async fn next_key(talk: &mut Talk) -> char {
+    match timeout(Duration::from_secs(20), talk.next(None)).await {
+        Ok(Deed::Key(key)) => key,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_pin_is_entered_by_info() {
+    let world = World::new(TrunkConfig::default());
+    let (mut talk, tell) = world.talk();
+    for key in "99*1234#".chars() {
+        tell.send(by_info(key)).await.unwrap();
+    }
+    let codec = talk.media.codec().unwrap();
+    let pin = timeout(Duration::from_secs(20), talk.ask_pin(&PinRoom, codec));
+    assert_eq!(pin.await.unwrap(), Ok(Some("1234".to_owned())));
+}
+
+#[tokio::test]
+async fn a_key_that_is_told_both_ways_counts_once() {
+    let mut world = World::new(TrunkConfig::default());
+    let (mut talk, tell, leg) = world.talk_with_leg();
+    tell.send(by_info('1')).await.unwrap();
+    assert_eq!(next_key(&mut talk).await, '1');
+    // Let go, and another one that is told late.
+    for event in [1, 2] {
+        leg.send(by_sound(&talk, event)).await.unwrap();
+    }
+    let now = Some(tokio::time::Instant::now());
+    assert!(matches!(talk.next(now).await, Deed::Nothing));
+    for key in ['2', '2'] {
+        tell.send(by_info(key)).await.unwrap();
+        assert_eq!(next_key(&mut talk).await, '2');
+    }
+    // Another telephone, which has its own way.
+    tell.send(reinvite(OFFER)).await.unwrap();
+    let until = |deed: &Deed| matches!(deed, Deed::Change);
+    assert!(until(&talk.next(None).await));
+    assert!(matches!(
+        world.command().await,
+        Command::AcceptReinvite { .. }
+    ));
+    leg.send(by_sound(&talk, 11)).await.unwrap();
+    assert_eq!(next_key(&mut talk).await, '#');
+    tell.send(by_info('#')).await.unwrap();
+    tell.send(reinvite(OFFER)).await.unwrap();
+    assert!(until(&talk.next(None).await));
 }
 
 /// The far end changes the call to this, or asks for an offer.

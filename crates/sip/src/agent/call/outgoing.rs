@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::session::{SESSION_EXPIRES, too_small};
+use super::session::{MOST_LONGER, SESSION_EXPIRES, too_small};
 use super::{CANCELLED, Call, Owed, Phase};
 use crate::agent::compose::{Speaker, add_headers, set_request_body};
 use crate::agent::exchange::{Answer, ExchangeId, Owner, Sending, to_tag};
@@ -25,6 +25,8 @@ pub(super) struct Calling {
     cseq: u32,
     /// Early dialogs, one for each fork that answered.
     forks: Vec<Fork>,
+    /// Provisional answers that came.
+    provisional: u32,
     /// Where redirections sent us, still to be tried; the next is last.
     next: Vec<Uri>,
     /// Where we have been.
@@ -32,6 +34,8 @@ pub(super) struct Calling {
     pub(super) cancelled: bool,
     /// The session interval that a peer wants at least.
     least_session: Option<std::time::Duration>,
+    /// How often that was more than what we had asked for.
+    longer_session: u8,
 }
 
 #[derive(Debug)]
@@ -39,12 +43,17 @@ struct Fork {
     dialog: Dialog,
     /// The latest reliable provisional answer.
     rseq: Option<u32>,
+    /// Which of all provisional answers was its latest, and which its latest with a description; 0: none.
+    latest: (u32, u32),
 }
 
 impl Calling {
-    /// The early dialog that answered last.
+    /// The early dialog that requests go to: of the fork that is heard, whose description came last; if there is none, of the
+    /// one that answered last.
     pub(super) fn latest_dialog(&mut self) -> Option<&mut Dialog> {
-        self.forks.last_mut().map(|fork| &mut fork.dialog)
+        let forks = self.forks.iter_mut();
+        let fork = forks.max_by_key(|fork| (fork.latest.1, fork.latest.0))?;
+        Some(&mut fork.dialog)
     }
 
     pub(super) fn fork(&mut self, remote_tag: &str) -> Option<&mut Dialog> {
@@ -91,10 +100,12 @@ impl Agent {
             to: NameAddr::new(uri.clone()),
             cseq: 0,
             forks: Vec::new(),
+            provisional: 0,
             next: Vec::new(),
             tried: Vec::new(),
             cancelled: false,
             least_session: None,
+            longer_session: 0,
             invite,
         };
         let call = Call {
@@ -194,23 +205,26 @@ impl Agent {
         };
         let mut prack = None;
         if !tag.is_empty() {
-            let known = calling
-                .forks
-                .iter()
-                .position(|fork| fork.dialog.id().remote_tag == tag);
-            match known {
-                // The fork that answered last is the one that requests go to.
-                Some(at) => {
-                    let fork = calling.forks.remove(at);
-                    calling.forks.push(fork);
+            let known = |fork: &Fork| fork.dialog.id().remote_tag == tag;
+            if !calling.forks.iter().any(known) {
+                let Ok(dialog) = Dialog::of_response(request, &response) else {
+                    return;
+                };
+                if calling.forks.len() >= most {
+                    return;
                 }
-                None if calling.forks.len() >= most => return,
-                None => match Dialog::of_response(request, &response) {
-                    Ok(dialog) => calling.forks.push(Fork { dialog, rseq: None }),
-                    Err(_) => return,
-                },
+                calling.forks.push(Fork {
+                    dialog,
+                    rseq: None,
+                    latest: (0, 0),
+                });
             }
-            if let Some(fork) = calling.forks.last_mut() {
+            calling.provisional = calling.provisional.saturating_add(1);
+            if let Some(fork) = calling.forks.iter_mut().find(|fork| known(fork)) {
+                fork.latest.0 = calling.provisional;
+                if !response.body.is_empty() {
+                    fork.latest.1 = calling.provisional;
+                }
                 fork.dialog.learn(&response);
                 if let (true, Ok(Some(rseq))) = (
                     response.headers.has_token("Require", "100rel"),
@@ -354,7 +368,10 @@ impl Agent {
             if response.status.is_redirection() {
                 calling.follow(response);
             }
-            if let Some(least) = too_small(&answer.request, response) {
+            if let Some(least) = too_small(&answer.request, response)
+                && calling.longer_session < MOST_LONGER
+            {
+                calling.longer_session = calling.longer_session.saturating_add(1);
                 calling.least_session = Some(least);
                 let uri = answer.request.uri.clone();
                 self.send_invite(now, id, uri);

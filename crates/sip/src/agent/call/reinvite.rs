@@ -223,8 +223,9 @@ impl Agent {
             .response
             .as_ref()
             .and_then(|response| too_small(&answer.request, response));
-        if let (Some(least), Some(session)) = (least, &mut call.session) {
-            session.lengthen(least);
+        if let (Some(least), Some(session)) = (least, &mut call.session)
+            && session.lengthen(least)
+        {
             call.reinvite = Some(reinvite);
             self.send_reinvite(now, id);
             return;

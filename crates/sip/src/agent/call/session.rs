@@ -15,10 +15,15 @@ pub(super) const SESSION_EXPIRES: &str = "Session-Expires";
 /// Before a refresh that was refused is tried again.
 const LEAST_WAIT: Duration = Duration::from_secs(5);
 
+/// Each proxy on the way may want a longer interval than the one before it (RFC 4028 section 8.1): so often one request is sent again for that.
+pub(super) const MOST_LONGER: u8 = 8;
+
 /// The session timer of a call.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Session {
     interval: Duration,
+    /// How often the interval was too short, since it was agreed on.
+    longer: u8,
     /// Whether we refresh.
     ours: bool,
     /// When it is over, if it is not refreshed.
@@ -200,6 +205,13 @@ impl Agent {
         let Some(call) = self.up(id) else {
             return;
         };
+        let response = answer.response.as_ref();
+        let least = response.and_then(|response| too_small(&answer.request, response));
+        if let (Some(least), Some(session)) = (least, &mut call.session)
+            && session.lengthen(least)
+        {
+            return self.refresh(now, id);
+        }
         match (&answer.response, answer.code) {
             (Some(response), 200..300) => {
                 if let (Some(dialog), Ok(contact)) = (&mut call.dialog, response.headers.contact())
@@ -222,12 +234,19 @@ impl Session {
     fn new(now: Instant, interval: Duration, ours: bool) -> Self {
         Self {
             interval,
+            longer: 0,
             ours,
             until: now + interval,
         }
     }
 
-    pub(super) fn lengthen(&mut self, least: Duration) {
-        self.interval = self.interval.max(least);
+    /// The interval was too short (422): the request is to be sent again with this one, unless that was done too often.
+    pub(super) fn lengthen(&mut self, least: Duration) -> bool {
+        let may = self.longer < MOST_LONGER;
+        if may {
+            self.longer = self.longer.saturating_add(1);
+            self.interval = self.interval.max(least);
+        }
+        may
     }
 }

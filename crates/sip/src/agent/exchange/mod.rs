@@ -8,12 +8,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::command::ExtraHeaders;
+use super::command::{ExtraHeaders, Profile};
 use super::compose::{Contact, Speaker};
 use super::{AccountId, Agent, CallId, ReferId, RequestId, SubscriptionId};
 use crate::digest::{Client as Digest, Credentials, Kind};
 use crate::flow::{Flow, Route, Target};
-use crate::message::{NameAddr, Request, Response, Uri};
+use crate::message::{NameAddr, Request, Response, SipUri, Uri};
 use crate::transaction::ClientId;
 
 /// The code for a secret that was refused, as Janus has it.
@@ -157,18 +157,52 @@ impl Sending {
         }
     }
 
-    /// Outside of dialogs: by way of the outbound proxy.
+    /// Outside of dialogs: by way of the outbound proxy, or to the account's own server in the way that the registrar is reached.
     pub(super) fn outside(
         owner: Owner,
         speaker: Speaker,
         request: Request,
         call: Option<CallId>,
     ) -> Self {
-        let hop = speaker.profile.outbound_proxy.clone();
+        let proxy = speaker.profile.outbound_proxy.clone();
+        let hop = proxy.or_else(|| as_registrar(&speaker.profile, &request));
         Self {
             hop,
             ..Self::within(owner, speaker, request, call)
         }
+    }
+}
+
+/// The way of a request to the account's own server, the host of the registrar or of the identity, where the URI of the registrar says
+/// what it is reached by (`;transport=tls`, or `sips:`), and that of the request does not: the same. For whoever has asked for TLS nothing
+/// is to leave in the clear. What DNS is asked follows from that (RFC 3263 section 4.1).
+fn as_registrar(profile: &Profile, request: &Request) -> Option<Uri> {
+    let registrar = profile
+        .registration
+        .as_ref()?
+        .registrar
+        .as_ref()?
+        .as_sip()?;
+    let uri = request.uri.as_sip()?;
+    let is_open = uri.transport().is_none() && !uri.secure && !request.headers.has("Route");
+    if !is_open || (registrar.transport().is_none() && !registrar.secure) {
+        return None;
+    }
+    let is_registrar =
+        uri.host == registrar.host && (uri.port.is_none() || uri.port == registrar.port);
+    let identity = profile.identity.as_sip();
+    let is_domain = uri.port.is_none() && identity.is_some_and(|own| own.host == uri.host);
+    if is_registrar {
+        Some(registrar.clone().into())
+    } else if is_domain {
+        let mut hop = SipUri::new(uri.host.clone());
+        hop.secure = registrar.secure;
+        if let Some(transport) = registrar.transport() {
+            hop.params.set("transport", Some(transport));
+        }
+        Some(hop.into())
+    } else {
+        None
     }
 }
 
