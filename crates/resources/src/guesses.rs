@@ -64,8 +64,8 @@ impl Guesses {
         }
     }
 
-    /// A client has shown this, and it was wrong.
-    pub(crate) fn note(&self, client: ClientAddress, tried: Option<Id>, shown: &str) {
+    /// A client has shown this in a request, and it was wrong.
+    pub(crate) fn note(&self, client: ClientAddress, tried: Option<Id>, shown: &[&str]) {
         if self.most == 0 {
             return;
         }
@@ -118,7 +118,7 @@ mod tests {
         let tries = (from..).take_while(|n| {
             let may = guesses.check(client, tried.as_ref()).is_ok();
             if may {
-                guesses.note(client, tried.clone(), &n.to_string());
+                guesses.note(client, tried.clone(), &[&n.to_string()]);
             }
             may && n - from < 1_000
         });
@@ -144,10 +144,10 @@ mod tests {
     fn the_same_again_is_no_guess() {
         let guesses = Guesses::new(2);
         for _ in 0..100 {
-            guesses.note(ONE, room(1), "of yesterday");
+            guesses.note(ONE, room(1), &["of yesterday"]);
         }
         assert_eq!(guesses.check(ONE, room(1).as_ref()), Ok(()));
-        guesses.note(ONE, room(1), "another");
+        guesses.note(ONE, room(1), &["another"]);
         assert!(guesses.check(ONE, room(1).as_ref()).is_err());
     }
 
@@ -155,7 +155,7 @@ mod tests {
     fn memory_is_bounded_and_0_is_no_limit() {
         let guesses = Guesses::new(1);
         for number in 0..MOST_KNOWN as u64 + 10 {
-            guesses.note(ONE, room(number), "x");
+            guesses.note(ONE, room(number), &["x"]);
         }
         assert_eq!(guesses.known().len(), MOST_KNOWN);
         let unlimited = Guesses::new(0);

@@ -6,12 +6,13 @@
 //! [`Refusal`], which each plugin turns into the codes and texts that its clients know.
 //!
 //! What strangers make has [`Limits`], and ends once it was unused for a time. Who of them shows too many wrong secrets has to wait
-//! ([`Resources::may_try`]).
+//! ([`Resources::guarded`]).
 #![forbid(unsafe_code)]
 
 mod access;
 mod configured;
 mod expiry;
+mod guarded;
 mod guesses;
 mod id;
 mod limits;
@@ -22,6 +23,7 @@ mod saved;
 
 pub use access::{Access, AllowedTokens, check_secret};
 pub use configured::{ConfiguredOptions, ConfiguredRoom, RoomProblem, check_keys, read_rooms};
+pub use guarded::Refused;
 pub use guesses::Guessing;
 pub use id::{Id, Ids};
 pub use limits::{Limits, Maker, TooMany};

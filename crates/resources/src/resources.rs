@@ -77,8 +77,8 @@ impl<R: Resource> Resources<R> {
         Ok((resources, first))
     }
 
-    /// The same, with how many wrong secrets a client may show at once for one of them; 0: any number. It is for a plugin that asks
-    /// [`Resources::may_try`] before it looks at one, and tells [`Resources::tried`] of those that were wrong.
+    /// The same, with how many wrong secrets a client may show at once for one of them; 0: any number. It is for a plugin whose
+    /// requests are [`Resources::guarded`].
     #[must_use]
     pub fn with_max_wrong(self, most: u32) -> Self {
         Resources {
@@ -88,7 +88,7 @@ impl<R: Resource> Resources<R> {
     }
 
     /// Whether what a request shows is looked at now: after too many wrong ones a client has to wait. Whoever may administer never has.
-    pub fn may_try(&self, fields: Fields<'_>, maker: Maker) -> Result<(), Guessing> {
+    pub(crate) fn may_try(&self, fields: Fields<'_>, maker: Maker) -> Result<(), Guessing> {
         let Maker::Client(client) = maker else {
             return Ok(());
         };
@@ -98,7 +98,7 @@ impl<R: Resource> Resources<R> {
             self.guesses.check(client, None)?;
             // Not each request says that it was wrong.
             if check_secret(fields, ADMIN_KEY, key).is_err() {
-                self.guesses.note(client, None, shown);
+                self.guesses.note(client, None, &[shown]);
             }
         }
         match OPENERS.iter().any(|name| fields.has(name)) {
@@ -107,14 +107,20 @@ impl<R: Resource> Resources<R> {
         }
     }
 
-    /// The member `name` of a request was wrong: a pin, a secret or a token.
-    pub fn tried(&self, fields: Fields<'_>, maker: Maker, name: &str) {
-        if let Maker::Client(client) = maker
-            && OPENERS.contains(&name)
-            && let Ok(Some(shown)) = fields.string(name)
-        {
-            self.guesses.note(client, self.tried_on(fields), shown);
+    /// Members of a request were wrong, of a pin, a secret and a token: those that `is_wrong` says. All together they are one guess.
+    pub(crate) fn tried(&self, fields: Fields<'_>, maker: Maker, is_wrong: impl Fn(&str) -> bool) {
+        let Maker::Client(client) = maker else { return };
+        let wrong = OPENERS.iter().filter(|name| is_wrong(name));
+        let shown: Vec<&str> = wrong
+            .filter_map(|name| fields.string(name).ok().flatten())
+            .collect();
+        if !shown.is_empty() {
+            self.guesses.note(client, self.tried_on(fields), &shown);
         }
+    }
+
+    pub(crate) fn guesses(&self) -> &Guesses {
+        &self.guesses
     }
 
     /// The resource that a request wants to get into.

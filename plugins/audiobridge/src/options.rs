@@ -225,7 +225,7 @@ impl RoomOptions {
             return Ok(());
         }
         match client.signed_token_opens(token, &format!("room={room}")) {
-            Some(false) => Err(Refusal::Wrong("token")),
+            Some(false) => Err(Refusal::NotSigned),
             Some(true) | None => Ok(()),
         }
     }

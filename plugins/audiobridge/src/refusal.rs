@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use portunus_core::{DialError, FieldError, JsepError, Object, OutOfScope, Untrusted};
-use portunus_resources::{self as resources, Guessing, Id, TooMany};
+use portunus_resources::{self as resources, Guessing, Id, Refused, TooMany};
 use serde_json::Value;
 
 /// Why a request is refused; the text is what the client reads.
@@ -53,6 +53,9 @@ pub(crate) enum Refusal {
     /// It may have been right, and was not looked at.
     #[error("Unauthorized ({0})")]
     Guessing(#[from] Guessing),
+    /// A token that was signed for something else, or is no more valid. Nobody guesses those.
+    #[error("Unauthorized (wrong token)")]
+    NotSigned,
     #[error("Unauthorized ({0})")]
     Untrusted(#[from] Untrusted),
     #[error("Unauthorized ({0})")]
@@ -108,15 +111,6 @@ impl Refusal {
         Refusal::Field(FieldError::Missing(name.to_owned()))
     }
 
-    /// The member of the request that was wrong, of those that open a room.
-    pub(crate) const fn wrong(&self) -> Option<&'static str> {
-        match self {
-            Refusal::Wrong(name) => Some(name),
-            Refusal::NotAllowed => Some("token"),
-            _ => None,
-        }
-    }
-
     /// The `error_code` on the wire.
     pub(crate) const fn code(&self) -> u16 {
         match self {
@@ -141,6 +135,7 @@ impl Refusal {
             | Refusal::NotAllowed
             | Refusal::Limit(_)
             | Refusal::Guessing(_)
+            | Refusal::NotSigned
             | Refusal::Untrusted(_)
             | Refusal::OutOfScope(_)
             | Refusal::Destination(_) => 489,
@@ -168,6 +163,16 @@ impl Refusal {
             .with("error_code", self.code())
             .with("error", self.to_string())
             .into()
+    }
+}
+
+impl Refused for Refusal {
+    fn blames(&self, member: &str) -> bool {
+        match self {
+            Refusal::Wrong(name) => *name == member,
+            Refusal::NotAllowed => member == "token",
+            _ => false,
+        }
     }
 }
 

@@ -1,7 +1,6 @@
 //! The plugin's requests, and what each reaches beyond the call.
 
 use portunus_core::{Fields, Reach, Requests, Right, Rights, recording};
-use portunus_resources::Maker;
 
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
@@ -82,22 +81,5 @@ impl Shared {
         let rights = self.rooms.rights(fields, rights);
         REQUESTS.check(request, fields, rights)?;
         Ok(rights)
-    }
-
-    /// Answers a request of somebody who may show something that opens a room: not too many wrong ones.
-    pub(crate) fn guarded<T>(
-        &self,
-        fields: Fields<'_>,
-        maker: Maker,
-        answer: impl FnOnce() -> Result<T, Refusal>,
-    ) -> Result<T, Refusal> {
-        self.rooms.may_try(fields, maker)?;
-        let answered = answer();
-        if let Err(refusal) = &answered
-            && let Some(name) = refusal.wrong()
-        {
-            self.rooms.tried(fields, maker, name);
-        }
-        answered
     }
 }

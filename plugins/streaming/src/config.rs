@@ -37,6 +37,8 @@ pub struct StreamingConfig {
     /// How long what such a client has made is there without being used; 0: for ever.
     #[serde(with = "portunus_core::configuration::seconds")]
     pub unused_timeout: Duration,
+    /// Wrong secrets, pins and tokens that such a client may show at once for one mountpoint, and wrong admin keys; 0: any number.
+    pub max_wrong: u32,
     /// The mountpoints that are there from the start.
     #[serde(
         rename = "mountpoint",
@@ -59,6 +61,7 @@ impl Default for StreamingConfig {
             max_per_client: 10,
             max_from_clients: 100,
             unused_timeout: Limits::default().unused_timeout,
+            max_wrong: 20,
             mountpoints: Vec::new(),
         }
     }

@@ -95,6 +95,7 @@ impl Streaming {
             outgoing,
             string_ids,
             save,
+            max_wrong,
             mountpoints,
             ..
         } = config;
@@ -111,7 +112,7 @@ impl Streaming {
             media,
             recorder,
             events: events.of_plugin(PACKAGE),
-            mountpoints,
+            mountpoints: mountpoints.with_max_wrong(max_wrong),
             next_viewer: AtomicU64::new(1),
         });
         manage::create_all(&shared, first, &sources).await;

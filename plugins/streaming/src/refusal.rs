@@ -1,7 +1,7 @@
 //! Why a request is refused: codes and texts.
 
 use portunus_core::{FieldError, JsepError, OutOfScope, Right, Rights, Untrusted};
-use portunus_resources::{self as resources, Id, SavedError};
+use portunus_resources::{self as resources, Guessing, Id, Refused, SavedError};
 use serde_json::{Value, json};
 
 /// Why a request is refused; the text is what the client reads.
@@ -30,6 +30,9 @@ pub(crate) enum Refusal {
     Ports { mid: String, error: String },
     #[error("Unauthorized (wrong {0})")]
     Unauthorized(&'static str),
+    /// It may have been right, and was not looked at.
+    #[error("Unauthorized ({0})")]
+    Guessing(#[from] Guessing),
     #[error("Unauthorized ({0})")]
     Untrusted(#[from] Untrusted),
     #[error("Unauthorized ({0})")]
@@ -66,7 +69,10 @@ impl Refusal {
             | Refusal::Element { .. } => 454,
             Refusal::NoSuchMountpoint(_) | Refusal::NotWatching => 455,
             Refusal::CannotCreate(_) | Refusal::Ports { .. } => 456,
-            Refusal::Unauthorized(_) | Refusal::Untrusted(_) | Refusal::OutOfScope(_) => 457,
+            Refusal::Unauthorized(_)
+            | Refusal::Guessing(_)
+            | Refusal::Untrusted(_)
+            | Refusal::OutOfScope(_) => 457,
             Refusal::CannotSwitch(_) => 458,
             Refusal::CannotRecord(_) => 459,
             Refusal::State(_) => 460,
@@ -91,6 +97,17 @@ impl Refusal {
     /// The event that tells it.
     pub(crate) fn to_json(&self) -> Value {
         json!({ "streaming": "event", "error_code": self.code(), "error": self.to_string() })
+    }
+}
+
+impl Refused for Refusal {
+    fn blames(&self, member: &str) -> bool {
+        match self {
+            // A publisher shows a token or the secret.
+            Refusal::Unauthorized("token") => member != "pin",
+            Refusal::Unauthorized(name) => *name == member,
+            _ => false,
+        }
     }
 }
 

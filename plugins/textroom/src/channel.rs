@@ -126,8 +126,8 @@ impl Guest {
         let answer = check_texts(&request.members).and_then(|()| match request.name.as_str() {
             "join" => {
                 let shared = Arc::clone(&self.shared);
-                let asker = self.asker.clone();
-                let joined = shared.guarded(fields, &asker, || self.join(request));
+                let maker = self.asker.maker;
+                let joined = shared.rooms.guarded(fields, maker, || self.join(request));
                 joined.map(|()| None)
             }
             "leave" => self.leave(fields).map(Some),

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use portunus_core::{FieldError, JsepError, Object, OutOfScope, Untrusted};
-use portunus_resources::{self as resources, Guessing, Id, TooMany};
+use portunus_resources::{self as resources, Guessing, Id, Refused, TooMany};
 
 /// Why a request is refused; the text is what the client reads.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -84,15 +84,6 @@ impl Refusal {
         Refusal::Value { name, reason }
     }
 
-    /// The member of the request that was wrong, of those that open a room.
-    pub(crate) const fn wrong(&self) -> Option<&'static str> {
-        match self {
-            Refusal::Wrong(name) => Some(name),
-            Refusal::NotAllowed => Some("token"),
-            _ => None,
-        }
-    }
-
     /// The `error_code` on the wire.
     pub(crate) const fn code(&self) -> u16 {
         match self {
@@ -143,6 +134,16 @@ impl Refusal {
             .with("textroom", kind)
             .with("error_code", self.code())
             .with("error", self.to_string())
+    }
+}
+
+impl Refused for Refusal {
+    fn blames(&self, member: &str) -> bool {
+        match self {
+            Refusal::Wrong(name) => *name == member,
+            Refusal::NotAllowed => member == "token",
+            _ => false,
+        }
     }
 }
 

@@ -79,21 +79,4 @@ impl Shared {
         let rights = self.rooms.rights(fields, asker.rights);
         Ok(REQUESTS.check(request, fields, rights)?)
     }
-
-    /// Answers a request of somebody who may show something that opens a room: not too many wrong ones.
-    pub(crate) fn guarded<T>(
-        &self,
-        fields: Fields<'_>,
-        asker: &Asker,
-        answer: impl FnOnce() -> Result<T, Refusal>,
-    ) -> Result<T, Refusal> {
-        self.rooms.may_try(fields, asker.maker)?;
-        let answered = answer();
-        if let Err(refusal) = &answered
-            && let Some(name) = refusal.wrong()
-        {
-            self.rooms.tried(fields, asker.maker, name);
-        }
-        answered
-    }
 }

@@ -12,7 +12,7 @@ use crate::Shared;
 use crate::publication::Configure;
 use crate::refusal::Refusal;
 use crate::requests::REQUESTS;
-use crate::room::{Join, Room};
+use crate::room::{Join, Room, RoomState};
 use crate::subscription::{Change, SubscriberConfigure, SubscriberJoin, Switch, Watch};
 
 /// A handle as long as its client is there.
@@ -59,8 +59,16 @@ impl Attached {
 
     /// Answers by events.
     fn request(&mut self, name: &str, message: &Message) -> Result<(), Refusal> {
-        let fields = Fields(&message.body);
         in_scope(name, message)?;
+        let (shared, fields) = (Arc::clone(&self.shared), Fields(&message.body));
+        let maker = Maker::of(message.rights, message.client);
+        shared
+            .rooms
+            .guarded(fields, maker, || self.take(name, message))
+    }
+
+    fn take(&mut self, name: &str, message: &Message) -> Result<(), Refusal> {
+        let fields = Fields(&message.body);
         let rights = self.shared.check(name, fields, message.rights)?;
         let is_join = matches!(name, "join" | "joinandconfigure" | "watch");
         match &self.role {
@@ -79,6 +87,18 @@ impl Attached {
         }
     }
 
+    /// Answers at once.
+    fn manage(&self, name: &str, message: &Message) -> Result<Reply, Refusal> {
+        in_scope(name, message)?;
+        let (shared, fields) = (&self.shared, Fields(&message.body));
+        let maker = Maker::of(message.rights, message.client);
+        shared.rooms.guarded(fields, maker, || {
+            let rights = shared.check(name, fields, message.rights)?;
+            let client = Some((&self.handle, &message.scope));
+            shared.manage(name, fields, client, (rights, maker))
+        })
+    }
+
     fn join(&mut self, name: &str, message: &Message, rights: Rights) -> Result<(), Refusal> {
         let fields = Fields(&message.body);
         let ids = self.shared.rooms.ids();
@@ -87,13 +107,14 @@ impl Attached {
         if state.destroyed {
             return Err(Refusal::NoSuchRoom(room.id.clone()));
         }
+        // Of the wrong type they are refused with the secret and without it.
+        for name in ["pin", "token"] {
+            fields.string(name)?;
+        }
         let by_secret = state.options.access.shows_secret(fields);
         if !by_secret {
-            state
-                .options
-                .check_signed_token(&room.id, (&self.handle, &message.scope), fields)?;
-        }
-        if !by_secret {
+            let client = (&self.handle, &message.scope);
+            state.options.check_signed_token(&room.id, client, fields)?;
             state.options.access.check_pin(fields)?;
         }
         if name == "watch" {
@@ -119,7 +140,10 @@ impl Attached {
                 let key = self.handle.id();
                 let configured = configure
                     .as_ref()
-                    .map(|configure| state.configure(&id, key, configure, jsep))
+                    .map(|configure| {
+                        self.guard_recording(&state, configure, message)?;
+                        state.configure(&id, key, configure, jsep)
+                    })
                     .transpose();
                 let configured = match configured {
                     Ok(configured) => configured,
@@ -175,6 +199,7 @@ impl Attached {
                     return Err(Refusal::AlreadyPublished);
                 }
                 let configure = Configure::read(Fields(&message.body), rights)?;
+                self.guard_recording(&state, &configure, message)?;
                 let jsep = message.jsep.as_ref();
                 let configured = state.configure(id, key, &configure, jsep)?;
                 let event = state
@@ -198,6 +223,22 @@ impl Attached {
                 self.handle.close_pc();
             }
             _ => return Err(Refusal::Invalid("Not a request of participants")),
+        }
+        Ok(())
+    }
+
+    /// Whoever may not record in a room is not told, but may not try its secret for ever.
+    fn guard_recording(
+        &self,
+        state: &RoomState,
+        configure: &Configure,
+        message: &Message,
+    ) -> Result<(), Refusal> {
+        if configure.needs_secret(&state.options) {
+            let secret = (&state.id, state.options.access.secret.as_deref());
+            let maker = Maker::of(message.rights, message.client);
+            let rooms = &self.shared.rooms;
+            rooms.shows_secret(secret, Fields(&message.body), maker)?;
         }
         Ok(())
     }
@@ -283,20 +324,11 @@ impl PluginHandle for Attached {
             Ok(name) => name.to_ascii_lowercase(),
             Err(error) => return self.refuse(&message, &error.into()),
         };
-        let unknown = || Refusal::UnknownRequest(name.clone());
         if REQUESTS.reach(&name).is_none() {
-            return self.refuse(&message, &unknown());
+            return self.refuse(&message, &Refusal::UnknownRequest(name));
         }
         if !ASYNCHRONOUS.contains(&name.as_str()) {
-            let allowed = in_scope(&name, &message)
-                .and_then(|()| self.shared.check(&name, fields, message.rights));
-            let managed = allowed.and_then(|rights| {
-                let maker = Maker::of(message.rights, message.client);
-                let client = Some((&self.handle, &message.scope));
-                let managed = self.shared.manage(&name, fields, client, (rights, maker));
-                managed.ok_or_else(unknown)
-            });
-            return match managed {
+            return match self.manage(&name, &message) {
                 Ok(reply) => {
                     self.discard_offer(&message);
                     reply

@@ -36,6 +36,8 @@ pub struct VideoRoomConfig {
     /// How long what such a client has made is there without being used; 0: for ever.
     #[serde(with = "portunus_core::configuration::seconds")]
     pub unused_timeout: Duration,
+    /// Wrong secrets, pins and tokens that such a client may show at once for one room, and wrong admin keys; 0: any number.
+    pub max_wrong: u32,
     /// The rooms that are there from the start.
     #[serde(
         rename = "room",
@@ -57,6 +59,7 @@ impl Default for VideoRoomConfig {
             max_per_client: limits.max_per_client,
             max_from_clients: limits.max_from_clients,
             unused_timeout: limits.unused_timeout,
+            max_wrong: 20,
             rooms: Vec::new(),
         }
     }

@@ -84,6 +84,7 @@ impl VideoRoom {
             outgoing,
             string_ids,
             save,
+            max_wrong,
             rooms: configured,
             ..
         } = config;
@@ -95,7 +96,7 @@ impl VideoRoom {
             media,
             recorder,
             events: events.of_plugin(PACKAGE),
-            rooms,
+            rooms: rooms.with_max_wrong(max_wrong),
         };
         for room in first {
             let made = shared.make(
@@ -166,12 +167,9 @@ impl Plugin for VideoRoom {
                 .required_string("request")
                 .map_err(Refusal::from)
                 .and_then(|name| {
-                    let unknown = || Refusal::UnknownRequest(name.to_owned());
                     let name = name.to_ascii_lowercase();
                     let operator = (Rights::ALL, Maker::Operator);
-                    self.shared
-                        .manage(&name, fields, None, operator)
-                        .ok_or_else(unknown)
+                    self.shared.manage(&name, fields, None, operator)
                 }),
         };
         Some(reply.unwrap_or_else(|refusal| Reply::Success(refusal.to_json())))

@@ -194,7 +194,7 @@ impl RoomOptions {
         }
         let token = fields.string("token")?;
         match client.signed_token_opens(token, &format!("room={room}")) {
-            Some(false) => Err(Refusal::Wrong("token")),
+            Some(false) => Err(Refusal::NotSigned),
             Some(true) | None => Ok(()),
         }
     }

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use portunus_core::{FieldError, JsepError, Object, OutOfScope, Untrusted};
-use portunus_resources::{self as resources, Id, TooMany};
+use portunus_resources::{self as resources, Guessing, Id, Refused, TooMany};
 use serde_json::Value;
 
 /// Why a request is refused; the text is what the client reads.
@@ -41,12 +41,21 @@ pub(crate) enum Refusal {
     PublishersFull(u64),
     #[error("Unauthorized ({0})")]
     Unauthorized(&'static str),
+    /// Something is asked for that is not shown, unless the room's secret is: what.
+    #[error("Unauthorized ({0})")]
+    NotShown(&'static str),
     /// A secret that is not the one that is asked for: the member that shows it.
     #[error("Unauthorized (wrong {0})")]
     Wrong(&'static str),
     /// Clients may not make more.
     #[error("Unauthorized ({0})")]
     Limit(TooMany),
+    /// It may have been right, and was not looked at.
+    #[error("Unauthorized ({0})")]
+    Guessing(#[from] Guessing),
+    /// A token that was signed for something else, or is no more valid. Nobody guesses those.
+    #[error("Unauthorized (wrong token)")]
+    NotSigned,
     #[error("Unauthorized ({0})")]
     Untrusted(#[from] Untrusted),
     #[error("Unauthorized ({0})")]
@@ -103,8 +112,11 @@ impl Refusal {
             Refusal::WrongSdpType(_) => 431,
             Refusal::PublishersFull(_) => 432,
             Refusal::Unauthorized(_)
+            | Refusal::NotShown(_)
             | Refusal::Wrong(_)
             | Refusal::Limit(_)
+            | Refusal::Guessing(_)
+            | Refusal::NotSigned
             | Refusal::Untrusted(_)
             | Refusal::OutOfScope(_)
             | Refusal::Destination(_) => 433,
@@ -127,6 +139,19 @@ impl Refusal {
     }
 }
 
+impl Refused for Refusal {
+    fn blames(&self, member: &str) -> bool {
+        // With the right secret nothing else is asked for: one that is shown was wrong.
+        let or_secret = member == "secret";
+        match self {
+            Refusal::Wrong(name) => *name == member || or_secret,
+            Refusal::Field(FieldError::Missing(name)) => name == "pin" && or_secret,
+            Refusal::NotShown(_) | Refusal::NotSigned => or_secret,
+            _ => false,
+        }
+    }
+}
+
 /// What all plugins refuse alike, as this one's clients know it.
 impl From<resources::Refusal> for Refusal {
     fn from(refusal: resources::Refusal) -> Self {
@@ -134,7 +159,7 @@ impl From<resources::Refusal> for Refusal {
             resources::Refusal::Field(error) => Refusal::Field(error),
             resources::Refusal::Value(name, reason) => Refusal::value(name, reason),
             resources::Refusal::Wrong(name) => Refusal::Wrong(name),
-            resources::Refusal::TokenNeeded => Refusal::Unauthorized("a token is needed"),
+            resources::Refusal::TokenNeeded => Refusal::NotShown("a token is needed"),
             resources::Refusal::NoSuch(id) => Refusal::NoSuchRoom(id),
             resources::Refusal::Exists(id) => Refusal::RoomExists(id),
             resources::Refusal::TooMany(limit) => Refusal::Limit(limit),

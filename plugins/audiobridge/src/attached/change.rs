@@ -25,11 +25,16 @@ impl Attached {
             return Err(Refusal::SameRoom);
         }
         let room = self.shared.rooms.named(fields)?;
-        let before = former.lock().settings_of(&former_id);
+        let (before, by_rtp) = {
+            let former = former.lock();
+            let before = former.settings_of(&former_id);
+            (before, former.is_by_rtp(&former_id))
+        };
         let before = before.ok_or(Refusal::NotInRoom("change room"))?;
 
         // One room after the other: others may go the other way. First it is in both, without media in the new one.
         let mut state = room.lock();
+        state.check_rtp(by_rtp)?;
         let admin = state.admit(fields, (&self.handle, &message.scope))?;
         let settings = before.changing(fields, &state.options)?;
         let id = state.free_id(wanted, ids)?;

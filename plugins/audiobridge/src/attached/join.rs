@@ -104,11 +104,7 @@ impl Attached {
         by_rtp: bool,
     ) -> Result<Join, Refusal> {
         let fields = Fields(&message.body);
-        if by_rtp && !room.options.allow_rtp {
-            return Err(Refusal::Unauthorized(
-                "no plain RTP in this room, see allow_rtp_participants",
-            ));
-        }
+        room.check_rtp(by_rtp)?;
         let admin = room.admit(fields, (&self.handle, &message.scope))?;
         let settings = Settings::joining(fields, &room.options)?;
         let id = room.free_id(wanted, self.shared.rooms.ids())?;

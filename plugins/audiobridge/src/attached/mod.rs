@@ -97,7 +97,9 @@ impl Attached {
         in_scope(name, message)?;
         let shared = Arc::clone(&self.shared);
         let maker = Maker::of(message.rights, message.client);
-        shared.guarded(Fields(&message.body), maker, || self.take(name, message))
+        shared
+            .rooms
+            .guarded(Fields(&message.body), maker, || self.take(name, message))
     }
 
     fn take(&mut self, name: &str, message: &Message) -> Answered {
@@ -120,7 +122,7 @@ impl Attached {
         in_scope(name, message)?;
         let (shared, fields) = (Arc::clone(&self.shared), Fields(&message.body));
         let maker = Maker::of(message.rights, message.client);
-        shared.guarded(fields, maker, || {
+        shared.rooms.guarded(fields, maker, || {
             let rights = shared.check(name, fields, message.rights)?;
             if name == "resetdecoder" {
                 let (room, id) = self.here().ok_or(Refusal::NotInRoom("reset"))?;

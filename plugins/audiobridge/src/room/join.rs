@@ -45,6 +45,16 @@ impl RoomState {
         }
     }
 
+    /// Checks that somebody may be in it who comes by plain RTP, if that is so.
+    pub(crate) fn check_rtp(&self, by_rtp: bool) -> Result<(), Refusal> {
+        match by_rtp && !self.options.allow_rtp {
+            true => Err(Refusal::Unauthorized(
+                "no plain RTP in this room, see allow_rtp_participants",
+            )),
+            false => Ok(()),
+        }
+    }
+
     /// The id that somebody gets who comes.
     pub(crate) fn free_id(
         &self,

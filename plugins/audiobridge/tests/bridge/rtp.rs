@@ -108,6 +108,34 @@ async fn rooms_allow_it_and_offers_come_before_it() {
 }
 
 #[tokio::test]
+async fn it_goes_on_to_rooms_that_allow_it_and_to_no_others() {
+    let world = World::new(json!({ "allow_rtp_participants": true })).await;
+    world.create(json!({ "room": 7 })).await;
+    let open = json!({ "room": 8, "allow_rtp_participants": true });
+    world.create(open).await;
+    let change = |room: u64| json!({ "request": "changeroom", "room": room });
+    for offered in [false, true] {
+        let mut ann = world.attach().await;
+        let mut request = join(json!({}));
+        request["generate_offer"] = json!(offered);
+        ask(&mut ann, request).await;
+        let refused = ask(&mut ann, change(7)).await;
+        assert_eq!(code(&refused), 489, "{refused}");
+        let text = refused["error"].as_str().unwrap();
+        assert!(text.contains("allow_rtp_participants"), "{text}");
+        // It stays where it is.
+        assert_eq!(world.participants().await[0]["id"], 1);
+        let changed = ask(&mut ann, change(8)).await;
+        assert_eq!(changed["audiobridge"], "roomchanged", "{changed}");
+        assert!(world.participants().await.is_empty());
+    }
+    // Who has a PeerConnection, or none yet, may go there.
+    let mut bob = world.join(2, json!({})).await;
+    let changed = ask(&mut bob, change(7)).await;
+    assert_eq!(changed["audiobridge"], "roomchanged", "{changed}");
+}
+
+#[tokio::test]
 async fn what_is_wrong_in_it_is_told() {
     let world = World::new(json!({ "allow_rtp_participants": true })).await;
     let mut ann = world.attach().await;

@@ -51,8 +51,10 @@ pub(crate) fn reply(
     asker: Asker,
 ) -> Reply {
     Reply::Later(Later::new(async move {
-        let answered = answer(&shared, &request, &body, &asker).await;
-        answered.unwrap_or_else(|refusal| refusal.to_json())
+        let answer = answer(&shared, &request, &body, &asker);
+        let mountpoints = &shared.mountpoints;
+        let answered = mountpoints.guarded_later(Fields(&body), asker.maker, answer);
+        answered.await.unwrap_or_else(|refusal| refusal.to_json())
     }))
 }
 
@@ -67,7 +69,7 @@ async fn answer(
     let client = asker.client.as_ref();
     match request {
         "list" => list(shared, fields, client.is_none()),
-        "info" => info(shared, fields, rights),
+        "info" => info(shared, fields, rights, asker.maker),
         "create" => {
             let created = create::create(shared, body, asker).await;
             created.map_err(|refusal| refusal.told_to(rights))
@@ -93,14 +95,20 @@ fn list(shared: &Shared, fields: Fields<'_>, by_administrator: bool) -> Result<V
     Ok(json!({ "streaming": "list", "list": listed }))
 }
 
-fn info(shared: &Shared, fields: Fields<'_>, rights: Rights) -> Result<Value, Refusal> {
+fn info(
+    shared: &Shared,
+    fields: Fields<'_>,
+    rights: Rights,
+    maker: Maker,
+) -> Result<Value, Refusal> {
     let mountpoint = shared.mountpoints.named(fields)?;
     let access = mountpoint.details().access.clone();
     let has_secret = access.secret.is_some();
     if has_secret {
         fields.string("secret")?;
     }
-    let admin = access.check_secret(fields).is_ok();
+    let secret = (&mountpoint.id, access.secret.as_deref());
+    let admin = shared.mountpoints.shows_secret(secret, fields, maker)?;
     // Where there is no secret, that anybody may manage it does not mean that anybody may see the server's disk and network.
     let places = admin && (has_secret || rights.may(Right::Create));
     Ok(json!({ "streaming": "info", "info": mountpoint.info(admin, places) }))

@@ -150,10 +150,13 @@ impl Attached {
             return manage::reply(viewer.shared.clone(), name, message.body, client);
         }
         viewer.begin_answer();
-        let allowed = scope
-            .map_err(Refusal::from)
-            .and_then(|()| viewer.shared.check(&name, fields, message.rights));
-        let answered = allowed.and_then(|_| viewer.answer(&name, &message));
+        let maker = Maker::of(message.rights, message.client);
+        let answered = scope.map_err(Refusal::from).and_then(|()| {
+            viewer.shared.mountpoints.guarded(fields, maker, || {
+                viewer.shared.check(&name, fields, message.rights)?;
+                viewer.answer(&name, &message)
+            })
+        });
         viewer.respond(&message.transaction, &name, answered);
         Reply::Ack(None)
     }

@@ -1,4 +1,4 @@
-//! Mountpoints that strangers make: how many, how large, and how long they are there.
+//! Mountpoints that strangers make: how many, how large, and how long they are there. And how often they may try to get into others.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use portunus_core::{Plugin, Requester};
 use portunus_streaming::{ConfiguredMountpoint, StreamingConfig};
 use serde_json::{Value, json};
 
-use crate::world::{PACKAGE, World, create, refused};
+use crate::world::{PACKAGE, World, ask, create, refused};
 
 /// How long a test waits for something that has to come.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -165,4 +165,103 @@ async fn a_mountpoint_of_a_stranger_has_ports_of_the_range_and_keeps_little() {
     assert_eq!(kept(&mut client, 2).await, 1 << 20);
     let mut operator = world.client().await;
     assert_eq!(kept(&mut operator, 3).await, 100 << 20);
+}
+
+/// Whether a refusal says that nobody has looked at what was shown.
+fn waits(refused: &Value) -> bool {
+    assert_eq!(refused["error_code"], 457, "{refused}");
+    let text = refused["error"].as_str().unwrap();
+    text.contains("try again in") && text.contains("max_wrong")
+}
+
+/// A server where clients may show five wrong ones, with these mountpoints of an operator.
+async fn guarded(mountpoints: Vec<Value>) -> World {
+    let world = World::with(StreamingConfig {
+        max_wrong: 5,
+        ..StreamingConfig::default()
+    })
+    .await;
+    let mut operator = world.client().await;
+    for mountpoint in mountpoints {
+        create(&mut operator, mountpoint).await;
+    }
+    world
+}
+
+#[tokio::test]
+async fn nobody_finds_a_pin_or_a_secret_by_trying() {
+    let locked = |id| {
+        let mut radio = radio(id);
+        radio["pin"] = json!("0042");
+        radio["secret"] = json!("s");
+        radio
+    };
+    let world = guarded(vec![locked(1), locked(2)]).await;
+    for n in 0..50 {
+        let mut client = stranger(&world, 1).await;
+        let watch = json!({ "request": "watch", "id": 1, "pin": format!("{n:04}") });
+        assert_eq!(waits(&ask(&mut client, watch).await), n >= 5, "{n}");
+    }
+    // Nor by another request, nor by another member.
+    let mut client = stranger(&world, 1).await;
+    for name in ["info", "edit", "destroy", "enable", "disable", "kick_all"] {
+        let manage = json!({ "request": name, "id": 1, "secret": "s" });
+        assert!(waits(&client.request(manage).await), "{name}");
+    }
+    // Other mountpoints are open, also to switch to, and neither others nor who may administer have to wait.
+    let watch = json!({ "request": "watch", "id": 2, "pin": "0042" });
+    let watched = ask(&mut client, watch).await;
+    assert_eq!(watched["result"]["status"], "preparing", "{watched}");
+    let switch = json!({ "request": "switch", "id": 1, "pin": "0042" });
+    assert!(waits(&ask(&mut client, switch).await));
+    let watch = json!({ "request": "watch", "id": 1, "pin": "0042" });
+    let watched = ask(&mut stranger(&world, 2).await, watch).await;
+    assert_eq!(watched["result"]["status"], "preparing", "{watched}");
+    let disable = json!({ "request": "disable", "id": 1, "secret": "s" });
+    let disabled = world.client().await.request(disable).await;
+    assert_eq!(disabled["streaming"], "ok", "{disabled}");
+}
+
+#[tokio::test]
+async fn what_is_told_without_a_secret_and_with_one_is_no_way_to_find_it() {
+    let mut locked = radio(1);
+    locked["secret"] = json!("s");
+    let world = guarded(vec![locked]).await;
+    let mut client = stranger(&world, 1).await;
+    let info = |secret: &str| json!({ "request": "info", "id": 1, "secret": secret });
+    for _ in 0..8 {
+        assert_eq!(client.request(info("old")).await["streaming"], "info");
+    }
+    for n in 0..8 {
+        let told = client.request(info(&n.to_string())).await;
+        assert_eq!(told["streaming"] == "info", n < 4, "{n}: {told}");
+    }
+    assert!(waits(&client.request(info("s")).await));
+    // What everybody is told needs none.
+    let public = json!({ "request": "info", "id": 1 });
+    assert_eq!(client.request(public).await["streaming"], "info");
+}
+
+#[tokio::test]
+async fn nobody_finds_what_publishers_show_by_trying() {
+    let studio = |id| {
+        json!({ "request": "create", "type": "whip", "id": id, "token": "t", "secret": "s",
+            "media": [{ "type": "audio", "mid": "a", "codec": "opus" }] })
+    };
+    let world = guarded(vec![studio(1), studio(2)]).await;
+    let mut client = stranger(&world, 1).await;
+    for (id, name) in [(1, "token"), (2, "secret")] {
+        for n in 0..8 {
+            let publish = json!({ "request": "publish", "id": id, name: n.to_string() });
+            assert_eq!(
+                waits(&ask(&mut client, publish).await),
+                n >= 5,
+                "{name} {n}"
+            );
+        }
+        let right = json!({ "request": "publish", "id": id, "token": "t" });
+        assert!(waits(&ask(&mut client, right.clone()).await));
+        // Refused for its lack of an offer.
+        assert_eq!(refused(&mut stranger(&world, 2).await, right).await, 461);
+    }
 }

@@ -71,7 +71,7 @@ impl Shared {
             "announcement" => Self::announcement,
             _ => return None,
         };
-        Some(self.guarded(fields, asker, || {
+        Some(self.rooms.guarded(fields, asker.maker, || {
             self.check(name, fields, asker)?;
             request(self, fields, asker)
         }))

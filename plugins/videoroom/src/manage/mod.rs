@@ -16,18 +16,18 @@ use crate::refusal::Refusal;
 use crate::room::RoomState;
 
 impl Shared {
-    /// Answers a request of a client, or of an administrator, that may be made with these rights; none if it is no such
-    /// request. `maker` is who makes what it makes.
+    /// Answers a request of a client, or of an administrator, that may be made with these rights. `maker` is who makes
+    /// what it makes.
     pub(crate) fn manage(
         &self,
         name: &str,
         fields: Fields<'_>,
         client: Option<(&Handle, &TokenScope)>,
         (rights, maker): (Rights, Maker),
-    ) -> Option<Reply> {
+    ) -> Result<Reply, Refusal> {
         let scoped = client;
         let client = scoped.map(|(client, _)| client);
-        let result = match name {
+        match name {
             "create" => self.create(fields, client, maker),
             "edit" => self.edit(fields, scoped),
             "destroy" => self.destroy(fields, client),
@@ -51,9 +51,8 @@ impl Shared {
             "add_remote_publisher" => self.add_remote_publisher(fields).map(Reply::Success),
             "update_remote_publisher" => self.update_remote_publisher(fields).map(Reply::Success),
             "remove_remote_publisher" => self.remove_remote_publisher(fields).map(Reply::Success),
-            _ => return None,
-        };
-        Some(result.unwrap_or_else(|refusal| Reply::Success(refusal.to_json())))
+            _ => Err(Refusal::UnknownRequest(name.to_owned())),
+        }
     }
 
     /// Does something with the room that a request names and may manage.

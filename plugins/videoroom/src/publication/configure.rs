@@ -133,6 +133,11 @@ impl Configure {
         asks && self.may_record(options)
     }
 
+    /// Whether it asks for what a room lets nobody do but who shows its secret.
+    pub(crate) fn needs_secret(&self, options: &RoomOptions) -> bool {
+        options.lock_record && (self.record.is_some() || self.filename.is_some())
+    }
+
     /// What the files of recordings are to be called.
     pub(crate) fn filename(&self) -> Option<&str> {
         self.filename.as_deref()

@@ -66,7 +66,7 @@ impl RoomState {
     fn owner(&self, private_id: Option<u64>, by_secret: bool) -> Result<Option<Id>, Refusal> {
         let owner = private_id.and_then(|id| self.roster.owner_of(id));
         if self.options.require_pvtid && owner.is_none() && !by_secret {
-            return Err(Refusal::Unauthorized("this room needs a private_id"));
+            return Err(Refusal::NotShown("this room needs a private_id"));
         }
         Ok(owner.cloned())
     }

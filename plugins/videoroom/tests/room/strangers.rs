@@ -1,4 +1,4 @@
-//! Rooms that strangers make: how many, and how long they are there.
+//! Rooms that strangers make: how many, and how long they are there. And how often they may try to get into others.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -151,4 +151,149 @@ async fn what_comes_from_administrators_is_not_limited() {
         panic!("no reply at once");
     };
     assert_eq!(reply["videoroom"], "created", "{reply}");
+}
+
+/// Whether a refusal says that nobody has looked at what was shown.
+fn waits(refused: &Value) -> bool {
+    assert_eq!(code(refused), 433, "{refused}");
+    let text = refused["error"].as_str().unwrap();
+    text.contains("try again in") && text.contains("max_wrong")
+}
+
+/// A server where clients may show five wrong ones, with rooms of an operator.
+async fn guarded(rooms: &[Value]) -> World {
+    let world = World::empty(VideoRoomConfig {
+        max_wrong: 5,
+        ..VideoRoomConfig::default()
+    });
+    let mut operator = world.attach().await;
+    for room in rooms {
+        let mut create = room.clone();
+        create["request"] = json!("create");
+        let created = sync(&mut operator, create).await;
+        assert_eq!(created["videoroom"], "created", "{created}");
+    }
+    world
+}
+
+fn join(room: u64, shown: Value) -> Value {
+    let mut join = json!({ "request": "join", "ptype": "publisher", "room": room });
+    crate::world::merge(&mut join, shown);
+    join
+}
+
+#[tokio::test]
+async fn nobody_finds_a_pin_or_a_secret_by_trying() {
+    let rooms = [
+        json!({ "room": 1, "pin": "0042", "secret": "s" }),
+        json!({ "room": 2, "pin": "p" }),
+    ];
+    let world = guarded(&rooms).await;
+    for n in 0..50 {
+        let mut client = stranger(&world, 1).await;
+        let pin = json!({ "pin": format!("{n:04}") });
+        assert_eq!(waits(&ask(&mut client, join(1, pin)).await), n >= 5, "{n}");
+    }
+    // Nor by another request, nor by another member.
+    let mut client = stranger(&world, 1).await;
+    let watch = json!({ "request": "watch", "room": 1, "pin": "0042" });
+    assert!(waits(&ask(&mut client, watch).await));
+    for name in ["edit", "destroy", "kick", "moderate", "allowed"] {
+        let manage = json!({ "request": name, "room": 1, "secret": "s" });
+        assert!(waits(&sync(&mut client, manage).await), "{name}");
+    }
+    // Other rooms are open, and neither others nor who may administer have to wait.
+    let other = ask(&mut client, join(2, json!({ "pin": "p" }))).await;
+    assert_eq!(other["videoroom"], "joined", "{other}");
+    let right = join(1, json!({ "pin": "0042" }));
+    let mut other = stranger(&world, 2).await;
+    assert_eq!(ask(&mut other, right.clone()).await["videoroom"], "joined");
+    let edit = json!({ "request": "edit", "room": 1, "secret": "s" });
+    let edited = sync(&mut world.attach().await, edit).await;
+    assert_eq!(edited["videoroom"], "edited", "{edited}");
+}
+
+#[tokio::test]
+async fn a_secret_is_not_found_by_joining_with_it() {
+    let rooms = [
+        json!({ "room": 1, "pin": "p", "secret": "s" }),
+        json!({ "room": 2, "allowed": ["t"], "secret": "s" }),
+        json!({ "room": 3, "require_pvtid": true, "secret": "s" }),
+    ];
+    let world = guarded(&rooms).await;
+    let mut client = stranger(&world, 1).await;
+    for n in 0..8 {
+        let secret = json!({ "secret": format!("s{n}") });
+        let without_pin = ask(&mut client, join(1, secret.clone())).await;
+        assert_eq!(without_pin["error_code"], if n < 5 { 429 } else { 433 });
+        assert_eq!(
+            n >= 5,
+            without_pin["error"].to_string().contains("try again")
+        );
+        assert_eq!(
+            waits(&ask(&mut client, join(2, secret.clone())).await),
+            n >= 5
+        );
+        let mut subscribe = join(3, secret);
+        subscribe["ptype"] = json!("subscriber");
+        subscribe["streams"] = json!([{ "feed": 1 }]);
+        assert_eq!(waits(&ask(&mut client, subscribe).await), n >= 5, "{n}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_right_is_no_guess_whatever_else_is_shown() {
+    let rooms = [json!({ "room": 1, "pin": "p", "secret": "s", "publishers": 0 })];
+    let world = guarded(&rooms).await;
+    // A client of WHIP shows its token as all of them; each has another one of the list.
+    for n in 0..10 {
+        let mut client = stranger(&world, 1).await;
+        let shown = json!({ "pin": "p", "token": format!("t{n}"), "secret": format!("t{n}") });
+        let joined = ask(&mut client, join(1, shown)).await;
+        assert_eq!(joined["videoroom"], "joined", "{joined}");
+    }
+    // The same wrong one again is none either, whatever it is shown as.
+    let mut client = stranger(&world, 1).await;
+    let old = join(1, json!({ "pin": "old", "token": "old", "secret": "old" }));
+    for _ in 0..10 {
+        assert!(!waits(&ask(&mut client, old.clone()).await));
+    }
+    let right = join(1, json!({ "pin": "p" }));
+    assert_eq!(ask(&mut client, right).await["videoroom"], "joined");
+}
+
+#[tokio::test]
+async fn a_secret_is_not_found_by_recording_with_it() {
+    let rooms = [json!({ "room": 1, "secret": "s", "lock_record": true })];
+    let world = guarded(&rooms).await;
+    let mut client = stranger(&world, 1).await;
+    assert_eq!(
+        ask(&mut client, join(1, json!({}))).await["videoroom"],
+        "joined"
+    );
+    for n in 0..8 {
+        let secret = format!("s{n}");
+        let configure = json!({ "request": "configure", "record": false, "secret": secret });
+        let answer = ask(&mut client, configure).await;
+        assert_eq!(answer["configured"] == "ok", n < 5, "{n}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_finds_an_admin_key_by_trying() {
+    let world = World::empty(VideoRoomConfig {
+        max_wrong: 5,
+        admin_key: Some("key".to_owned()),
+        ..VideoRoomConfig::default()
+    });
+    let mut client = stranger(&world, 1).await;
+    for n in 0..5 {
+        let list = json!({ "request": "list", "admin_key": format!("k{n}") });
+        assert!(!waits(&sync(&mut client, list).await));
+    }
+    let mut with_key = create(1);
+    with_key["admin_key"] = json!("key");
+    assert!(waits(&sync(&mut client, with_key.clone()).await));
+    let created = sync(&mut world.attach().await, with_key).await;
+    assert_eq!(created["videoroom"], "created");
 }
