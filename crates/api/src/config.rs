@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use portunus_config::{Configuration, Section};
+use portunus_config::{Configuration, Protocol, Section};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{AdminApiConfig, MqttConfig, NatsConfig, RabbitConfig};
@@ -103,6 +103,18 @@ impl Configuration for HttpConfig {
         section.check(&["base_path"], base_path(&http.base_path));
         let text = "expected * or an origin such as https://example.org";
         section.require(&["allow_origin"], visible(&http.allow_origin), text);
+        for (on, key, port) in [
+            (http.enabled, "port", http.port),
+            (http.https, "https_port", http.https_port),
+        ] {
+            if on {
+                section.listens(key, Protocol::Tcp, &http.bind, port..=port);
+            }
+        }
+        if let Some(own) = http.metrics_bind {
+            let ports = own.port()..=own.port();
+            section.listens("metrics_bind", Protocol::Tcp, &[own.ip()], ports);
+        }
         section.range("max_body", http.max_body, 1_024..=64 << 20);
         section.range("max_connections", http.max_connections, 1..=1_000_000);
         section.range("request_timeout", http.request_timeout.as_secs(), 1..=600);
@@ -306,6 +318,14 @@ impl Default for WebSocketConfig {
 impl Configuration for WebSocketConfig {
     fn read(section: &mut Section<'_>) -> Self {
         let websocket: Self = section.keys();
+        for (on, key, port) in [
+            (websocket.enabled, "port", websocket.port),
+            (websocket.wss, "wss_port", websocket.wss_port),
+        ] {
+            if on {
+                section.listens(key, Protocol::Tcp, &websocket.bind, port..=port);
+            }
+        }
         section.range("ping_timeout", websocket.ping_timeout.as_secs(), 1..=600);
         section.range("max_message", websocket.max_message, 1_024..=64 << 20);
         section.range("write_timeout", websocket.write_timeout.as_secs(), 1..=600);

@@ -37,6 +37,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod claims;
 mod configuration;
 mod entry;
 mod fields;
@@ -49,6 +50,7 @@ mod secret;
 mod section;
 mod similar;
 
+pub use claims::Protocol;
 pub use configuration::Configuration;
 pub use entry::Entry;
 pub use form::{optional, seconds, text};

@@ -3,15 +3,17 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::net::IpAddr;
 use std::ops::{Range, RangeInclusive};
 
 use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer};
 
+use crate::claims::{self, Claim, Pairs, Protocol};
 use crate::message::plain;
 use crate::similar::most_similar;
-use crate::{Entry, Mistake, fields};
+use crate::{Entry, Mistake, PortRange, fields};
 
 /// Reads a file's text: `sections` reads all the sections that there are, from the one that is the file itself. All
 /// mistakes are found, not only the first.
@@ -37,6 +39,9 @@ pub fn read<R>(
     }
     let outcome = sections(&mut file);
     file.refuse_unknown();
+    for (span, text) in claims::mistakes(&file.claims, &file.pairs) {
+        file.mistake(span.unwrap_or_default(), text);
+    }
     match file.into_mistakes() {
         mistakes if mistakes.is_empty() => Ok(outcome),
         mistakes => Err(mistakes),
@@ -62,6 +67,9 @@ pub struct Section<'t> {
     /// What was taken: where it is, and whether it is a mistake.
     taken: BTreeMap<&'static str, Taken>,
     mistakes: Vec<Mistake>,
+    /// Ports that are listened on.
+    claims: Vec<Claim>,
+    pairs: Vec<Pairs>,
 }
 
 #[derive(Debug)]
@@ -80,6 +88,8 @@ impl<'t> Section<'t> {
             known: Vec::new(),
             taken: BTreeMap::new(),
             mistakes: Vec::new(),
+            claims: Vec::new(),
+            pairs: Vec::new(),
         }
     }
 
@@ -146,6 +156,8 @@ impl<'t> Section<'t> {
         let outcome = read(&mut section);
         section.refuse_unknown();
         self.mistakes.append(&mut section.mistakes);
+        self.claims.append(&mut section.claims);
+        self.pairs.append(&mut section.pairs);
         outcome
     }
 
@@ -233,6 +245,53 @@ impl<'t> Section<'t> {
     /// The same of something that has to hold; if it does not, `what` is the mistake.
     pub fn require(&mut self, keys: &[&'static str], holds: bool, what: &str) {
         self.check(keys, holds.then_some(()).ok_or(what));
+    }
+
+    /// The server listens on these ports of these addresses (none: of all), as a key says. If another key has one of them, that is a mistake, which is
+    /// told once all is read. From port 0 on the kernel chooses, and nothing is told.
+    pub fn listens(
+        &mut self,
+        key: &'static str,
+        protocol: Protocol,
+        addresses: &[IpAddr],
+        ports: RangeInclusive<u16>,
+    ) {
+        if *ports.start() > 0
+            && let Some((key, span)) = self.sound(key)
+        {
+            self.claims.push(Claim {
+                key,
+                span,
+                protocol,
+                addresses: addresses.to_vec(),
+                ports,
+            });
+        }
+    }
+
+    /// The server takes pairs of these UDP ports while it runs, each an even one and the next, as a key says: those that it listens on
+    /// ([`Section::listens`]) have to leave it one.
+    pub fn takes_pairs(&mut self, key: &'static str, range: PortRange) {
+        if let Some((key, span)) = self.sound(key) {
+            self.pairs.push(Pairs { key, span, range });
+        }
+    }
+
+    /// What the section of that name in this one has said of ports does not hold: it is switched off.
+    pub fn listens_nowhere(&mut self, section: &str) {
+        let path = format!("{}{section}.", self.path);
+        self.claims.retain(|claim| !claim.key.starts_with(&path));
+        self.pairs.retain(|pairs| !pairs.key.starts_with(&path));
+    }
+
+    /// A key with its section, and where it is in the file, if it is there; none if it is a mistake by itself.
+    fn sound(&self, key: &'static str) -> Option<(String, Option<Range<usize>>)> {
+        let taken = self.taken.get(key);
+        let is_sound = taken.is_none_or(|taken| !taken.mistaken);
+        is_sound.then(|| {
+            let span = taken.map(|taken| taken.span.clone());
+            (format!("{}{key}", self.path), span)
+        })
     }
 
     /// A key's smallest and largest value.

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use portunus_config::{Configuration, Section};
+use portunus_config::{Configuration, Protocol, Section};
 use serde::{Deserialize, Serialize};
 
 /// How the media plane is set up; every key has a default.
@@ -109,8 +109,45 @@ impl Configuration for MediaConfig {
             certificate || !key,
             "needs media.certificate",
         );
+        let last = |first: u16| {
+            let more = u16::try_from(media.worker_count().saturating_sub(1)).unwrap_or(u16::MAX);
+            first.saturating_add(more)
+        };
+        let addresses = media.listening();
+        section.listens(
+            "port",
+            Protocol::Udp,
+            addresses,
+            media.port..=last(media.port),
+        );
+        if media.ice_tcp {
+            let (key, first) = match media.ice_tcp_port {
+                0 => ("port", media.port),
+                port => ("ice_tcp_port", port),
+            };
+            section.listens(key, Protocol::Tcp, addresses, first..=last(first));
+        }
         section.range("busy_poll_us", media.busy_poll_us, 0..=1_000_000);
         section.range("twcc_period_ms", media.twcc_period_ms, 10..=1_000);
         media
+    }
+}
+
+impl MediaConfig {
+    /// Worker threads, one at least.
+    pub(crate) fn worker_count(&self) -> usize {
+        match self.workers {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            workers => workers,
+        }
+    }
+
+    /// The addresses that sockets are bound to; none: all.
+    fn listening(&self) -> &[IpAddr] {
+        match self.bind.as_slice() {
+            // Several are told to clients, but sockets are on all.
+            [_] => &self.bind,
+            _ => &[],
+        }
     }
 }

@@ -49,10 +49,7 @@ pub(crate) struct Started {
 }
 
 pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
-    let count = match config.workers {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        count => count,
-    };
+    let count = config.worker_count();
     let identity = Arc::new(identity(&config)?);
     let reachable = addresses::reachable(&config)?;
     let (events_in, events) = mpsc::channel(EVENTS);

@@ -46,8 +46,7 @@ impl Attached {
                     JsepKind::Answer => call.media.answer(&jsep.description, srtp),
                 };
                 let sdp = made.map_err(|error| Refusal::of("generate answer", error))?;
-                call.begun = true;
-                call.runs |= jsep.kind == JsepKind::Answer;
+                call.go_on(jsep.kind == JsepKind::Answer);
                 drop(call);
                 Ok(Some((self.generated(jsep, &sdp), None)))
             }
@@ -101,14 +100,13 @@ impl Attached {
 
     fn process(&self, process: &Process<'_>) -> Result<Outcome, Refusal> {
         let mut call = self.call.lock();
-        let update = process.update || call.runs;
+        let update = process.update || call.runs();
         let taken = match process.is_offer {
             true => call.media.take_offer(process.sdp, process.srtp),
             false => call.media.accept_answer(process.sdp, process.srtp),
         };
         let taken = taken.map_err(|error| Refusal::of("process request", error))?;
-        call.begun = true;
-        call.runs |= !process.is_offer;
+        call.go_on(!process.is_offer);
         drop(call);
         if !update {
             let kind = match process.is_offer {
@@ -182,6 +180,7 @@ impl PluginHandle for Attached {
             Ok(Some((told, jsep))) => self.push(transaction, &told, jsep),
             Ok(None) => {}
             Err(refusal) => {
+                self.shared.counts.refuse(&refusal);
                 // An offer that is not answered leaves nothing behind.
                 let offers = |jsep: &Jsep| jsep.kind == JsepKind::Offer;
                 if message.jsep.as_ref().is_some_and(offers) {
@@ -211,7 +210,7 @@ impl PluginHandle for Attached {
     fn query(&self) -> Value {
         let call = self.call.lock();
         let media = &call.media;
-        let said = |is: bool| call.begun.then_some(if is { "yes" } else { "no" });
+        let said = |is: bool| call.has_begun().then_some(if is { "yes" } else { "no" });
         Object::new()
             .with("unique_id", self.unique_id.as_str())
             .with_some("srtp-required", said(media.is_srtp_required()))

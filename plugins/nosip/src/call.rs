@@ -7,15 +7,17 @@ use portunus_core::Handle;
 use portunus_core::sdp::Kind;
 
 use crate::Shared;
+use crate::counts::Stage;
 
 /// The call of a handle, or what will be one.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) media: CallMedia,
     /// An offer was answered: what follows are updates.
-    pub(crate) runs: bool,
+    runs: bool,
     /// SDP was made or taken.
-    pub(crate) begun: bool,
+    begun: bool,
+    shared: Arc<Shared>,
 }
 
 /// The same, for tasks beside that of the handle.
@@ -42,18 +44,52 @@ impl SharedCall {
 impl Call {
     fn new(handle: &Handle, shared: &Arc<Shared>, own: &Weak<Mutex<Call>>) -> Self {
         let settings = Arc::clone(&shared.settings);
-        let (own, of, shared) = (own.clone(), handle.clone(), Arc::clone(shared));
+        let (own, of, with) = (own.clone(), handle.clone(), Arc::clone(shared));
         let tell = move |news: CallNews| {
             if news.event == LegEvent::Failed
                 && let Some(call) = own.upgrade()
             {
-                lost(&of, &shared, news.kind, &SharedCall(call));
+                lost(&of, &with, news.kind, &SharedCall(call));
             }
         };
         Call {
             media: CallMedia::new(settings, handle.clone(), tell),
             runs: false,
             begun: false,
+            shared: Arc::clone(shared),
+        }
+    }
+
+    /// SDP was made or taken; with `answer`, an answer.
+    pub(crate) fn go_on(&mut self, answer: bool) {
+        let counts = &self.shared.counts;
+        if !std::mem::replace(&mut self.begun, true) {
+            counts.enter(&Stage::Begun);
+        }
+        if answer && !std::mem::replace(&mut self.runs, true) {
+            counts.enter(&Stage::Answered);
+        }
+    }
+
+    /// Whether SDP was made or taken.
+    pub(crate) const fn has_begun(&self) -> bool {
+        self.begun
+    }
+
+    /// Whether an offer was answered: what follows are updates.
+    pub(crate) const fn runs(&self) -> bool {
+        self.runs
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        let counts = &self.shared.counts;
+        if self.begun {
+            counts.leave(&Stage::Begun);
+        }
+        if self.runs {
+            counts.leave(&Stage::Answered);
         }
     }
 }
@@ -61,6 +97,7 @@ impl Call {
 /// Nobody is there who takes what is sent.
 fn lost(handle: &Handle, shared: &Arc<Shared>, kind: Kind, call: &SharedCall) {
     tracing::info!(handle = %handle.id(), "the far end takes no more {kind:?}; the call ends");
+    shared.counts.lose();
     handle.close_pc();
     call.end(handle, shared);
 }

@@ -44,6 +44,7 @@ impl Configuration for NoSipConfig {
             section.range(key, u64::from(dscp), 0..=63);
         }
         let range = nosip.rtp_port_range;
+        section.takes_pairs("rtp_port_range", range);
         let text = "expected two ports at least, the first of them even";
         section.require(&["rtp_port_range"], range.first() < range.last(), text);
         nosip

@@ -5,18 +5,22 @@
 mod attached;
 mod call;
 mod config;
+mod counts;
 mod request;
 
 use std::convert::Infallible;
 use std::sync::Arc;
 
 use portunus_call::CallSettings;
-use portunus_core::{ConfiguredPlugin, Handle, Plugin, PluginContext, PluginHandle, PluginInfo};
+use portunus_core::{
+    ConfiguredPlugin, Handle, Plugin, PluginContext, PluginCounter, PluginHandle, PluginInfo,
+};
 
 pub use config::NoSipConfig;
 pub use request::REQUESTS;
 
 use crate::attached::Attached;
+use crate::counts::Counts;
 
 /// The plugin.
 #[derive(Debug)]
@@ -30,6 +34,7 @@ pub(crate) struct Shared {
     pub(crate) settings: Arc<CallSettings>,
     /// Strangers may call, too.
     pub(crate) public: bool,
+    pub(crate) counts: Counts,
 }
 
 impl ConfiguredPlugin for NoSip {
@@ -55,6 +60,7 @@ impl NoSip {
         let shared = Shared {
             settings: Arc::new(config.calls(media, outgoing, audio)),
             public: config.public,
+            counts: Counts::default(),
         };
         NoSip {
             shared: Arc::new(shared),
@@ -75,5 +81,13 @@ impl Plugin for NoSip {
 
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
         Box::new(Attached::new(handle, Arc::clone(&self.shared)))
+    }
+
+    fn counters(&self) -> Vec<PluginCounter> {
+        self.shared.counts.counters()
+    }
+
+    fn gauges(&self) -> Vec<PluginCounter> {
+        self.shared.counts.gauges()
     }
 }

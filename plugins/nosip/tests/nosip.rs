@@ -631,6 +631,7 @@ async fn a_far_end_that_takes_nothing_ends_the_call() {
     assert_eq!(hangup["janus"], "hangup", "{hangup}");
     drop(leg);
     assert!(server.requested().legs.is_empty());
+    assert_eq!(counted(&server), [("begun_calls", 1), ("lost_calls", 1)]);
     // The handle can call again.
     result(
         &mut client,
@@ -639,4 +640,57 @@ async fn a_far_end_that_takes_nothing_ends_the_call() {
         "generated",
     )
     .await;
+}
+
+/// The metrics that are not 0.
+fn counted(server: &TestServer) -> Vec<(&'static str, u64)> {
+    let (gauges, counters) = (
+        server.gateway.plugin_gauges(),
+        server.gateway.plugin_counters(),
+    );
+    let all = gauges.into_iter().chain(counters);
+    let all = all.map(|(plugin, number)| {
+        assert_eq!(plugin, "nosip");
+        (number.name, number.value)
+    });
+    all.filter(|(_, value)| *value > 0).collect()
+}
+
+#[tokio::test]
+async fn calls_and_refusals_are_counted() {
+    let server = server_in(
+        Networks(vec!["127.0.0.0/8".parse().unwrap()]),
+        NoSipConfig {
+            local_ip: Some("127.0.0.1".to_owned()),
+            ..NoSipConfig::default()
+        },
+    );
+    let mut client = called(&server).await;
+    let running = [("calls", 1), ("answered_calls", 1), ("begun_calls", 1)];
+    assert_eq!(counted(&server), running);
+    let hangup = json!({ "request": "hangup" });
+    result(&mut client, hangup, None, "hangingup").await;
+    assert_eq!(counted(&server), [("begun_calls", 1)]);
+    let elsewhere = far(OPUS, 0).replace("127.0.0.1", "10.1.2.3");
+    let mut strict = process("offer", &far(OPUS, 0));
+    strict["srtp"] = json!("sdes_mandatory");
+    let mut other = server.attach(PACKAGE).await;
+    for (body, code) in [
+        (process("offer", "nonsense"), 446),
+        (process("offer", &elsewhere), 447),
+        (strict, 450),
+    ] {
+        assert_eq!(refusal(&mut other, body, None).await.0, code);
+    }
+    let refused = [
+        ("begun_calls", 1),
+        ("refused_descriptions", 1),
+        ("refused_addresses", 1),
+        ("refused_srtp", 1),
+    ];
+    assert_eq!(counted(&server), refused);
+    // An offer that nobody has answered yet is a call, and ends with its handle.
+    let offered = json!({ "request": "generate" });
+    result(&mut other, offered, offer(&BOTH), "generated").await;
+    assert_eq!(counted(&server)[..2], [("calls", 1), ("begun_calls", 2)]);
 }

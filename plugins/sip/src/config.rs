@@ -1,14 +1,14 @@
 //! What the plugin can be told.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
 use crate::trunk::TrunkConfig;
 use portunus_core::Networks;
-use portunus_core::configuration::{Configuration, PortRange, Section};
+use portunus_core::configuration::{Configuration, PortRange, Protocol, Section};
 use portunus_core::media::ingest::{IngestError, interface_address};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -144,6 +144,15 @@ impl Configuration for SipConfig {
         section.range("register_ttl", sip.register_ttl.as_secs(), 1..=31_622_400);
         section.range("reconnect_grace", sip.reconnect_grace.as_secs(), 0..=3_600);
         let range = sip.rtp_port_range;
+        let addresses = [sip.bound()];
+        for listen in &sip.listen {
+            let protocol = match listen.transport {
+                ListenTransport::Udp => Protocol::Udp,
+                _ => Protocol::Tcp,
+            };
+            section.listens("listen", protocol, &addresses, listen.port..=listen.port);
+        }
+        section.takes_pairs("rtp_port_range", range);
         let text = "expected two ports at least, the first of them even";
         section.require(&["rtp_port_range"], range.first() < range.last(), text);
         let expires = sip.session_expires.as_secs();
@@ -170,6 +179,11 @@ impl Configuration for SipConfig {
 }
 
 impl SipConfig {
+    /// The address of the sockets of SIP.
+    pub(crate) fn bound(&self) -> IpAddr {
+        self.local_ip.unwrap_or(Ipv4Addr::UNSPECIFIED.into())
+    }
+
     /// The address that peers are told to send RTP to, where one is set and is there.
     pub(crate) fn media_address(&self) -> Option<IpAddr> {
         if self.sdp_ip.is_some() {

@@ -1,6 +1,6 @@
 //! The plugin's SIP stack with its sockets, as the configuration says.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use portunus_sip::agent::{Limits, Options, SessionTimer};
@@ -18,7 +18,7 @@ const MIN_SESSION: Duration = Duration::from_secs(90);
 impl SipConfig {
     /// What the stack is told.
     pub(crate) fn endpoint(&self) -> Config {
-        let local = self.local_ip.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
+        let local = self.bound();
         let listen = self.listen.iter().map(|listen| Listen {
             transport: listen.transport.into(),
             address: SocketAddr::new(local, listen.port),

@@ -1,9 +1,9 @@
 //! Where the Admin API is. The defaults are those that an application written for Janus expects.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 
-use portunus_config::{Configuration, Section};
+use portunus_config::{Configuration, Protocol, Section};
 use serde::{Deserialize, Serialize};
 
 use crate::FileMode;
@@ -67,5 +67,26 @@ impl Configuration for AdminApiConfig {
         let admin: Self = section.keys();
         section.check(&["base_path"], base_path(&admin.base_path));
         admin
+    }
+}
+
+impl AdminApiConfig {
+    /// Says which ports it listens on. With a secret, where it is for other machines too, `bind` means all addresses if it is empty.
+    pub fn listen(&self, has_secret: bool, section: &mut Section<'_>) {
+        let loopback = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+        let addresses = match self.bind.is_empty() && !has_secret {
+            true => loopback.as_slice(),
+            false => self.bind.as_slice(),
+        };
+        for (on, key, port) in [
+            (self.enabled, "port", self.port),
+            (self.https, "https_port", self.https_port),
+            (self.ws, "ws_port", self.ws_port),
+            (self.wss, "wss_port", self.wss_port),
+        ] {
+            if on {
+                section.listens(key, Protocol::Tcp, addresses, port..=port);
+            }
+        }
     }
 }

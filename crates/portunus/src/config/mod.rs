@@ -110,7 +110,9 @@ impl Config {
         let websocket = file.section("websocket", WebSocketConfig::read);
         let unix = file.section("unix", UnixConfig::read);
         let (admin, admin_api) = file.section("admin", |section| {
-            (AdminConfig::read(section), AdminApiConfig::read(section))
+            let (access, api) = (AdminConfig::read(section), AdminApiConfig::read(section));
+            api.listen(access.secret.is_some(), section);
+            (access, api)
         });
         Config {
             core,

@@ -42,10 +42,16 @@ impl PluginSettings {
                 .map(|name| plugins.section(name, Section::keys))
                 .collect()
         });
-        let settings = |(plugin, switch): (&portunus_core::Registration, Switch)| PluginSettings {
-            name: plugin.name(),
-            switch,
-            own: plugin.read(file),
+        let settings = |(plugin, switch): (&portunus_core::Registration, Switch)| {
+            let own = plugin.read(file);
+            if !switch.enabled {
+                file.listens_nowhere(plugin.name());
+            }
+            PluginSettings {
+                name: plugin.name(),
+                switch,
+                own,
+            }
         };
         PLUGINS.iter().zip(switches).map(settings).collect()
     }

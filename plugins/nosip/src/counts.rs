@@ -1,0 +1,126 @@
+//! What is at `/metrics` of the plugin.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use portunus_call::CallError;
+use portunus_core::{Count, PluginCounter};
+
+use crate::request::Refusal;
+
+/// How many calls there are, what has happened to them, and why others did not come about.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    /// Those that SDP was made or taken for.
+    calls: AtomicU64,
+    /// Of these, those of which an offer was answered.
+    answered: AtomicU64,
+    begun: Count,
+    lost: Count,
+    descriptions: Count,
+    addresses: Count,
+    ports: Count,
+    srtp: Count,
+}
+
+/// How far a call is, which is counted as long as it is that far.
+#[derive(Debug)]
+pub(crate) enum Stage {
+    Begun,
+    Answered,
+}
+
+impl Counts {
+    fn of(&self, stage: &Stage) -> &AtomicU64 {
+        match stage {
+            Stage::Begun => &self.calls,
+            Stage::Answered => &self.answered,
+        }
+    }
+
+    /// A call has come this far.
+    pub(crate) fn enter(&self, stage: &Stage) {
+        self.of(stage).fetch_add(1, Relaxed);
+        if matches!(stage, Stage::Begun) {
+            self.begun.add();
+        }
+    }
+
+    /// A call that had come this far has ended.
+    pub(crate) fn leave(&self, stage: &Stage) {
+        self.of(stage).fetch_sub(1, Relaxed);
+    }
+
+    /// A call has ended because nobody takes what is sent.
+    pub(crate) fn lose(&self) {
+        self.lost.add();
+    }
+
+    /// A request was refused. Those that say nothing of calls and far ends are not counted.
+    pub(crate) fn refuse(&self, refusal: &Refusal) {
+        match refusal {
+            Refusal::Parse(_) | Refusal::Unusable(_) => self.descriptions.add(),
+            Refusal::Call(CallError::Network(_)) => self.addresses.add(),
+            Refusal::Call(CallError::Ports(_)) => self.ports.add(),
+            Refusal::TooStrict { .. } => self.srtp.add(),
+            _ => {}
+        }
+    }
+
+    /// What has happened since the start.
+    pub(crate) fn counters(&self) -> Vec<PluginCounter> {
+        let counts = PluginCounter::of;
+        vec![
+            counts(
+                "begun_calls",
+                "NoSIP calls that a description was made or taken for",
+                &self.begun,
+            ),
+            counts(
+                "lost_calls",
+                "NoSIP calls that ended because nobody took what was sent to the far end",
+                &self.lost,
+            ),
+            counts(
+                "refused_descriptions",
+                "Descriptions of NoSIP calls that could not be read or used",
+                &self.descriptions,
+            ),
+            counts(
+                "refused_addresses",
+                "Far ends of NoSIP calls that are not in server.outgoing_networks",
+                &self.addresses,
+            ),
+            counts(
+                "refused_ports",
+                "NoSIP calls that no ports were free for",
+                &self.ports,
+            ),
+            counts(
+                "refused_srtp",
+                "NoSIP calls that needed SRTP of far ends without a key that could be used",
+                &self.srtp,
+            ),
+        ]
+    }
+
+    /// How much there is at present.
+    pub(crate) fn gauges(&self) -> Vec<PluginCounter> {
+        let gauge = |name, help, value: &AtomicU64| PluginCounter {
+            name,
+            help,
+            value: value.load(Relaxed),
+        };
+        vec![
+            gauge(
+                "calls",
+                "NoSIP calls that there are, those without an answer included",
+                &self.calls,
+            ),
+            gauge(
+                "answered_calls",
+                "NoSIP calls that there are and that were answered",
+                &self.answered,
+            ),
+        ]
+    }
+}
