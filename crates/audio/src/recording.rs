@@ -11,7 +11,7 @@ use crossbeam_queue::ArrayQueue;
 use hound::{SampleFormat, WavSpec, WavWriter};
 use portunus_dsp::{AudioCodec, Encoding, Format, MixId, Mixture, Room};
 use portunus_files::opus::{OggOpusError, OggOpusWriter, OpusHead, OpusTags, OpusTime};
-use portunus_record::{RecordError, RecordedFile, Recorder};
+use portunus_record::{RecordError, RecordedFile, Recorder, Whose};
 use tokio::sync::mpsc;
 
 use crate::{AudioError, AudioEvent};
@@ -29,6 +29,8 @@ pub struct MixRecording {
     pub name: String,
     /// The form of the file.
     pub format: RecordingFormat,
+    /// Whose it is, for those who are told of complete files; none: they are not.
+    pub whose: Option<Whose>,
 }
 
 /// The form of a recorded mix.
@@ -135,6 +137,8 @@ impl MixFile {
     ) -> Result<Self, AudioError> {
         let place = (what.dir.as_deref(), what.name.as_str());
         let extension = what.format.extension();
+        let whose = what.whose.clone();
+        let recorder = whose.map_or_else(|| recorder.clone(), |it| recorder.on_behalf_of(it));
         let file = recorder.create_file(place, extension)?;
         let name = file.file_name();
         let writer = Writer::new(&file, what.format, format).map_err(|error| file.failed(error))?;
@@ -302,7 +306,7 @@ impl Recording {
 /// Writes what there is, until the recording is stopped or something is wrong.
 fn write_all(file: RecordedFile, (writer, longest): (Writer, u64), shared: &Shared) {
     let written = write_until_stopped(&file, (writer, longest), shared);
-    let finished = file.finish(written.is_ok());
+    let finished = file.finish(written.as_ref().err());
     let error = match written.and_then(|end| finished.map(|()| end)) {
         Ok(End::Stopped) => None,
         Ok(End::Longest) => Some(AudioError::Longest),
@@ -343,6 +347,7 @@ fn write_until_stopped(
     let limit = allowed.min(longest);
     let (mut bytes, mut right) = (0_u64, Instant::now());
     let (mut dropped, mut is_full) = (0, false);
+    let mut length: u64 = 0;
     loop {
         // What was put in before the stop is written.
         let stopped = shared.stopped.load(Ordering::Acquire);
@@ -359,11 +364,13 @@ fn write_until_stopped(
                 let written = writer.write(missing, &frame);
                 written.map_err(|error| file.failed(error))?;
                 (new, frames) = (new + len, frames + 1);
+                length = length.saturating_add(u64::from(missing) + 1);
             }
             let _ = shared.spare.push(frame);
         }
         let lost = shared.dropped.load(Ordering::Relaxed);
         file.count(new, frames, lost - dropped);
+        file.lasts(Duration::from_millis(length.saturating_mul(20)));
         if dropped == 0 && lost > 0 {
             tracing::warn!(
                 file = file.file_name(),

@@ -363,6 +363,7 @@ mod tests {
             dir: None,
             name: format!("of-{}", room.port.room.0),
             format: RecordingFormat::Wav,
+            whose: None,
         };
         let recorded = timeout(PATIENCE, room.record(RecordingId(1), what));
         assert!(matches!(recorded.await.unwrap(), Err(AudioError::Gone)));

@@ -237,6 +237,7 @@ async fn a_room_is_recorded_while_somebody_is_in_it() {
             dir: None,
             name: "room".to_owned(),
             format: form,
+            whose: None,
         };
         let called = |name: &str| MixRecording {
             name: name.to_owned(),
@@ -317,6 +318,7 @@ async fn nothing_is_recorded_while_nobody_is_in_the_room() {
             dir: None,
             name: "room".to_owned(),
             format: form,
+            whose: None,
         };
         let name = room.record(RecordingId(1), what).await.unwrap();
         // A second of the room passes; gives how many frames it had by then.
@@ -386,6 +388,7 @@ async fn what_is_recorded_when_a_room_ends_is_told_when_it_is_complete() {
             dir: None,
             name: format!("room-{stops}"),
             format: RecordingFormat::Wav,
+            whose: None,
         };
         let name = room.record(RecordingId(1), what).await.unwrap();
         // As plugins do before they end a room.

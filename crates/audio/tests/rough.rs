@@ -90,6 +90,7 @@ fn recording() -> MixRecording {
         dir: None,
         name: "room".to_owned(),
         format: RecordingFormat::Wav,
+        whose: None,
     }
 }
 

@@ -25,6 +25,15 @@ const RUNNING: usize = 4;
 /// Files that may wait for their commands; the oldest is lost.
 const WAITING: usize = 1_000;
 
+/// Whose files are of which nothing else says it: they belong to no recorded room or call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Whose {
+    /// The package of the plugin.
+    pub plugin: &'static str,
+    /// The id of the room or mountpoint.
+    pub room: Option<String>,
+}
+
 /// A file that nothing more is written into.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completed {

@@ -33,6 +33,7 @@ impl Ending<'_> {
     ) -> Result<(), RecordError> {
         let shared = Arc::clone(target.shared());
         let (path, bytes) = (target.path().to_owned(), target.len());
+        let whose = target.whose();
         // Whoever waits for all to be complete waits for those who are told of it, too.
         let _unfinished = Unfinished::new(&shared);
         let left = target.leave();
@@ -48,7 +49,8 @@ impl Ending<'_> {
             shared.counters.failed.fetch_add(1, Relaxed);
         }
         let done = (end, error.map(ToString::to_string), self.duration, bytes);
-        let completed = Entry::complete(self.entry, self.of, &shared, path, done);
+        let completed =
+            Entry::complete(self.entry, (self.of, whose.as_deref()), &shared, path, done);
         self.control.tell(&completed);
         outcome
     }

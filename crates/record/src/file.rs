@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use portunus_files::manifest::FileEnd;
 use rustix::fs::OFlags;
@@ -29,6 +29,8 @@ pub struct RecordedFile {
     paths: (PathBuf, PathBuf),
     made: Instant,
     bytes: AtomicU64,
+    /// How long what is in it is, in ms; the greatest number: nobody has said it.
+    lasted: AtomicU64,
 }
 
 impl RecordedFile {
@@ -47,6 +49,7 @@ impl RecordedFile {
             paths: (temporary, path),
             made: Instant::now(),
             bytes: AtomicU64::new(0),
+            lasted: AtomicU64::new(u64::MAX),
         })
     }
 
@@ -91,6 +94,12 @@ impl RecordedFile {
         counters.dropped.fetch_add(dropped, Relaxed);
     }
 
+    /// Says how long what is in it is by now. Otherwise it is taken for as long as it was open.
+    pub fn lasts(&self, duration: Duration) {
+        let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        self.lasted.store(millis, Relaxed);
+    }
+
     /// Whether the disk has room for more: some of it is left for others.
     pub fn check_room(&self) -> Result<(), RecordError> {
         let disk = rustix::fs::fstatvfs(&self.file);
@@ -98,30 +107,36 @@ impl RecordedFile {
         check_room(disk, keep, || self.name.clone())
     }
 
-    /// Gives the file, complete or as far as it came, the name that it is to have; `is_whole`: nothing went wrong.
-    pub fn finish(self, is_whole: bool) -> Result<(), RecordError> {
+    /// Gives the file, complete or as far as it came, the name that it is to have; with what went wrong, if something has.
+    pub fn finish(self, wrong: Option<&RecordError>) -> Result<(), RecordError> {
         let (temporary, path) = &self.paths;
         let renamed = match temporary == path {
             true => Ok(()),
             false => fs::rename(temporary, path),
         };
-        let is_whole = is_whole && renamed.is_ok();
         let renamed = renamed.map_err(|error| self.failed(error));
         let shared = Arc::clone(self.claim.shared());
-        let end = match is_whole {
-            true => FileEnd::Stopped,
-            false => FileEnd::Failed,
+        let end = match wrong.or(renamed.as_ref().err()) {
+            None => FileEnd::Stopped,
+            Some(error) => {
+                shared.counters.failed.fetch_add(1, Relaxed);
+                error.end()
+            }
         };
-        if !is_whole {
-            shared.counters.failed.fetch_add(1, Relaxed);
-        }
-        let bytes = self.bytes.load(Relaxed);
+        let lasted = match self.lasted.load(Relaxed) {
+            u64::MAX => self.made.elapsed(),
+            millis => Duration::from_millis(millis),
+        };
+        // With headers, as far as the disk says it.
+        let bytes = self.file.metadata().map(|it| it.len());
+        let bytes = bytes.unwrap_or_else(|_| self.bytes.load(Relaxed));
         let (_, path) = self.paths;
+        let whose = self.claim.whose().cloned();
         let _unfinished = Unfinished::new(&shared);
         // Whoever hears of the end finds the name free.
         drop(self.claim);
-        let done = (end, None, self.made.elapsed(), bytes);
-        Entry::complete(None, None, &shared, path, done);
+        let done = (end, None, lasted, bytes);
+        Entry::complete(None, (None, whose.as_deref()), &shared, path, done);
         renamed
     }
 }

@@ -30,7 +30,7 @@ mod single;
 mod spec;
 mod target;
 
-pub use complete::Completed;
+pub use complete::{Completed, Whose};
 pub use config::RecorderConfig;
 #[cfg(feature = "testing")]
 pub use disk::StallingDisk;

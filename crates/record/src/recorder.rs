@@ -18,7 +18,7 @@ use crate::recording::{Recording, State};
 use crate::shared::{Claim, Shared};
 use crate::{
     Completed, Format, JointRecording, JointSpec, Medium, RecordError, RecordedMedia,
-    RecordedSession, RecorderConfig, RecordingSpec, SessionSpec,
+    RecordedSession, RecorderConfig, RecordingSpec, SessionSpec, Whose,
 };
 
 /// Packets of sound, or messages, that may wait for the disk: 40 s of them.
@@ -31,6 +31,7 @@ const WAITING_VIDEO: usize = 8_192;
 pub struct Recorder {
     pub(crate) shared: Arc<Shared>,
     pub(crate) places: Arc<Places>,
+    pub(crate) whose: Option<Arc<Whose>>,
 }
 
 impl Default for Recorder {
@@ -76,6 +77,7 @@ impl Recorder {
         Self {
             places: Arc::new(Places::new(&config)),
             shared: Arc::new(Shared::new(config)),
+            whose: None,
         }
     }
 
@@ -85,7 +87,21 @@ impl Recorder {
         Self {
             shared: Arc::clone(&self.shared),
             places: Arc::new(self.places.only(folder)),
+            whose: self.whose.clone(),
         }
+    }
+
+    /// The same recorder, whose files are said to be these as far as nothing else says it.
+    pub fn on_behalf_of(&self, whose: Whose) -> Self {
+        Self {
+            whose: Some(Arc::new(whose)),
+            ..self.clone()
+        }
+    }
+
+    /// Takes a name for a file.
+    pub(crate) fn claim_name(&self, path: &Path, name: &str) -> Result<Claim, RecordError> {
+        Claim::new(&self.shared, self.whose.clone(), path, name)
     }
 
     /// The folder that names are relative to.
@@ -121,7 +137,7 @@ impl Recorder {
         let plain = plain.and_then(|name| name.strip_suffix('.'));
         let name = plain.filter(|name| !name.is_empty()).unwrap_or(name);
         let path = self.places.file(dir, name, extension)?;
-        let claim = Claim::new(&self.shared, &path, name)?;
+        let claim = self.claim_name(&path, name)?;
         RecordedFile::create(claim, &self.places, name)
     }
 
@@ -179,7 +195,7 @@ impl Recorder {
         let path = self
             .places
             .file(spec.dir.as_deref(), &spec.name, extension)?;
-        Claim::new(&self.shared, &path, &spec.name)
+        self.claim_name(&path, &spec.name)
     }
 
     fn begin(

@@ -12,7 +12,7 @@ use crate::manifest_file::{ManifestFile, make};
 use crate::place::Places;
 use crate::shared::{Shared, Unfinished};
 use crate::target::Target;
-use crate::{Completed, Format, RecordError};
+use crate::{Completed, Format, RecordError, Whose};
 
 /// Recordings to be, that belong together.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -290,7 +290,7 @@ impl Entry {
     /// The file has ended: its manifest and all others are told.
     pub(crate) fn complete(
         entry: Option<Self>,
-        of: Option<&Participant>,
+        (of, whose): (Option<&Participant>, Option<&Whose>),
         shared: &Arc<Shared>,
         path: PathBuf,
         (end, error, duration, bytes): FileDone,
@@ -308,8 +308,11 @@ impl Entry {
         let completed = Completed {
             file: path,
             manifest: of.and_then(|of| of.session.manifest_path()),
-            plugin: spec.map(|spec| spec.plugin),
-            room: spec.and_then(|spec| spec.room.clone()),
+            plugin: spec.map(|spec| spec.plugin).or(whose.map(|it| it.plugin)),
+            room: match spec {
+                Some(spec) => spec.room.clone(),
+                None => whose.and_then(|it| it.room.clone()),
+            },
             participant: of.map(|of| of.id.clone()),
             duration,
             bytes,

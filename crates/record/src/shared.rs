@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use crate::complete::Completions;
 use crate::disk::Disks;
-use crate::{RecordError, RecorderConfig};
+use crate::{RecordError, RecorderConfig, Whose};
 
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -123,15 +123,21 @@ impl Drop for Name {
 #[derive(Debug)]
 pub(crate) struct Claim {
     name: Name,
+    whose: Option<Arc<Whose>>,
 }
 
 impl Claim {
-    pub(crate) fn new(shared: &Arc<Shared>, path: &Path, name: &str) -> Result<Self, RecordError> {
+    pub(crate) fn new(
+        shared: &Arc<Shared>,
+        whose: Option<Arc<Whose>>,
+        path: &Path,
+        name: &str,
+    ) -> Result<Self, RecordError> {
         let taken = Name::take(shared, path);
         let taken = taken.ok_or_else(|| RecordError::Busy(name.to_owned()))?;
         shared.counters.open.fetch_add(1, Relaxed);
         shared.counters.started.fetch_add(1, Relaxed);
-        Ok(Self { name: taken })
+        Ok(Self { name: taken, whose })
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -140,6 +146,11 @@ impl Claim {
 
     pub(crate) fn path(&self) -> &Path {
         &self.name.path
+    }
+
+    /// Whose file it is, if nothing else says it.
+    pub(crate) fn whose(&self) -> Option<&Arc<Whose>> {
+        self.whose.as_ref()
     }
 }
 

@@ -13,7 +13,7 @@ use crate::disk::{Disk, Round};
 use crate::file::create_file;
 use crate::place::Places;
 use crate::shared::{Claim, Shared};
-use crate::{RecordError, RecorderConfig};
+use crate::{RecordError, RecorderConfig, Whose};
 
 /// A file that is being written.
 #[derive(Debug)]
@@ -57,6 +57,11 @@ impl Target {
     /// What all recordings share.
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         self.claim.shared()
+    }
+
+    /// Whose it is, if nothing else says it.
+    pub(crate) fn whose(&self) -> Option<Arc<Whose>> {
+        self.claim.whose().cloned()
     }
 
     fn config(&self) -> &RecorderConfig {

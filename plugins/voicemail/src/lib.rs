@@ -13,7 +13,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use portunus_core::media::MediaPlane;
-use portunus_core::record::Recorder;
+use portunus_core::record::{Recorder, Whose};
 use portunus_core::{
     ConfiguredPlugin, Fields, Handle, Plugin, PluginContext, PluginCounter, PluginHandle,
     PluginInfo, PublicFile, PublicFiles, Reply,
@@ -27,6 +27,8 @@ use crate::attached::Attached;
 use crate::counts::Counts;
 use crate::mailbox::Running;
 use crate::request::Refusal;
+
+const PACKAGE: &str = "janus.plugin.voicemail";
 
 /// The plugin, with the messages that are being recorded.
 #[derive(Debug)]
@@ -48,8 +50,15 @@ pub(crate) struct Shared {
 impl VoiceMail {
     /// The plugin on a media plane. Its files are below the folder of `recorder`.
     pub fn new(config: VoiceMailConfig, media: MediaPlane, recorder: &Recorder) -> Self {
+        let mut recorder = recorder.in_folder(&config.path);
+        if config.events {
+            recorder = recorder.on_behalf_of(Whose {
+                plugin: PACKAGE,
+                room: None,
+            });
+        }
         let shared = Shared {
-            recorder: recorder.in_folder(&config.path),
+            recorder,
             config,
             media,
             counts: Counts::default(),
@@ -77,7 +86,7 @@ impl ConfiguredPlugin for VoiceMail {
 impl Plugin for VoiceMail {
     fn info(&self) -> PluginInfo {
         PluginInfo {
-            package: "janus.plugin.voicemail",
+            package: PACKAGE,
             name: "Voice Mail plugin",
             description: "What a client says for some seconds, in a file that plays.",
             version: 7,

@@ -37,6 +37,7 @@ fn begin_within(disk: &Path, format: RecordingFormat, longest: u64) -> (Recordin
         dir: None,
         name: "mix".to_owned(),
         format,
+        whose: None,
     };
     let file = MixFile::within(&recorder, &what, FORMAT, longest).unwrap();
     let recording = Recording::begin(RecordingId(1), file, &mut room).unwrap();

@@ -2,7 +2,7 @@
 
 use portunus_core::events::{EventBus, EventFilter};
 use portunus_core::record::{
-    Format, Participant, RecordedMedia, Recorder, RecorderConfig, RecordingSpec, SessionSpec,
+    Format, Participant, RecordedMedia, Recorder, RecorderConfig, RecordingSpec, SessionSpec, Whose,
 };
 use portunus_core::sdp::CodecName;
 use portunus_core::tell_of_recordings;
@@ -31,7 +31,7 @@ async fn whoever_watches_is_told_of_complete_files() {
         room: Some("1234".to_owned()),
         description: None,
     });
-    // One that is of nobody's room is told to nobody.
+    // One that is nobody's is told to nobody.
     for of in [None, Some((session, "42".to_owned()))] {
         let spec = RecordingSpec {
             dir: None,
@@ -61,5 +61,29 @@ async fn whoever_watches_is_told_of_complete_files() {
         },
     });
     assert_eq!(event.body(), told);
+    // What belongs to no recorded room is told if it is known whose it is.
+    let recorder = recorder.on_behalf_of(Whose {
+        plugin: "janus.plugin.voicemail",
+        room: None,
+    });
+    let spec = RecordingSpec {
+        dir: None,
+        name: "mail".to_owned(),
+        media: RecordedMedia::codec(CodecName::Opus),
+        format: Format::Mjr,
+        of: None,
+    };
+    let recording = recorder.start(&media, source.id, true, spec).unwrap();
+    let outcome = recording.outcome();
+    outcome.clone().opened().await.unwrap();
+    drop(recording);
+    outcome.ended().await.unwrap();
+    let told = json!({
+        "plugin": "janus.plugin.voicemail",
+        "data": {
+            "event": "recorded", "file": path("mail.mjr"), "duration_ms": 0, "bytes": 8, "end": "stopped",
+        },
+    });
+    assert_eq!(events.recv().await.unwrap().body(), told);
     telling.abort();
 }

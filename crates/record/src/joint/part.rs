@@ -52,7 +52,7 @@ impl NewPart {
             let name = numbered(&spec.name, number);
             let places = &recorder.places;
             let path = places.file(spec.dir.as_deref(), &name, format.extension())?;
-            match Claim::new(&recorder.shared, &path, &name) {
+            match recorder.claim_name(&path, &name) {
                 Ok(claim) => {
                     return Ok(Self {
                         claim,

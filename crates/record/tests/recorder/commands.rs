@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::rig::{Rig, participant, until};
-use portunus_record::{Format, RecordedMedia, RecordingSpec};
+use portunus_record::{FileEnd, Format, RecordError, RecordedMedia, RecordingSpec, Whose};
 use portunus_sdp::CodecName;
 use portunus_sdp::negotiated::Codec;
 
@@ -109,11 +109,62 @@ async fn it_is_run_for_a_file_that_somebody_else_writes_and_nothing_else_is_reco
     let create = move || recorder.create_file(place, "wav");
     let file = rig.recorder.blocking(place, create).await.unwrap();
     // As a mix of a room: by a thread of its own.
-    let written = std::thread::spawn(move || file.finish(true));
+    let written = std::thread::spawn(move || file.finish(None));
     written.join().unwrap().unwrap();
     let finished = tokio::time::timeout(Duration::from_secs(20), rig.recorder.finished());
     finished.await.expect("the server waits for it at its end");
     assert!(rig.path("mix.wav.copy").exists());
     let totals = rig.recorder.totals();
     assert_eq!((totals.commands, totals.commands_failed), (1, 0));
+}
+
+#[tokio::test]
+async fn a_file_that_belongs_to_no_recorded_room_says_whose_it_is() {
+    let rig = Rig::with(|_| {});
+    let mut completed = rig.recorder.completed();
+    let recorder = rig.recorder.on_behalf_of(Whose {
+        plugin: "janus.plugin.audiobridge",
+        room: Some("7".to_owned()),
+    });
+    // One that somebody else writes, for longer than what is in it.
+    let place = (None, "mix");
+    let of = recorder.clone();
+    let create = move || of.create_file(place, "wav");
+    let file = recorder.blocking(place, create).await.unwrap();
+    file.lasts(Duration::from_secs(90));
+    file.finish(Some(&file_is_full(1_000))).unwrap();
+    let told = completed.recv().await.unwrap();
+    assert_eq!(
+        (told.plugin, told.room.as_deref(), told.participant),
+        (Some("janus.plugin.audiobridge"), Some("7"), None)
+    );
+    assert_eq!(
+        (told.duration, told.end, told.manifest),
+        (Duration::from_secs(90), FileEnd::Limit, None)
+    );
+    // One of a source, and one of a room that is recorded, which says it itself.
+    let session = rig.session("demo");
+    for (name, of) in [("a", None), ("b", Some(participant(&session, "42")))] {
+        let is_of_room = of.is_some();
+        let spec = RecordingSpec {
+            dir: None,
+            name: name.to_owned(),
+            media: RecordedMedia::codec(CodecName::Opus),
+            format: Format::Mjr,
+            of,
+        };
+        let source = rig.source(Codec::Opus);
+        let recording = recorder.start(&rig.media, source, true, spec).unwrap();
+        recording.outcome().opened().await.unwrap();
+        drop(recording);
+        let told = completed.recv().await.unwrap();
+        let is_ours = told.plugin == Some("janus.plugin.audiobridge");
+        assert_ne!(is_ours, is_of_room, "{told:?}");
+        assert_eq!(told.participant.is_some(), is_of_room);
+    }
+}
+
+fn file_is_full(limit: u64) -> RecordError {
+    let name = "mix".to_owned();
+    RecordError::Full { name, limit }
 }

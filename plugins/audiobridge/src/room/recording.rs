@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use portunus_audio::{AudioError, MixRecording, RecordingFormat, RecordingId};
 use portunus_core::record::{
-    Format, JointSpec, Participant as Recorded, RecordError, SessionSpec, TrackSpec, file_safe,
-    stamped,
+    Format, JointSpec, Participant as Recorded, RecordError, SessionSpec, TrackSpec, Whose,
+    file_safe, stamped,
 };
 use portunus_core::{Object, RecordingNews};
 use portunus_resources::Id;
@@ -15,6 +15,7 @@ use serde_json::Value;
 use super::participant::{Link, Participant};
 use super::{RecordWish, Room, RoomState, Who};
 use crate::options::RecordFormat;
+use crate::plugin::PACKAGE;
 use crate::refusal::Refusal;
 
 /// What a participant's sound is called in its recording.
@@ -211,6 +212,10 @@ impl RoomState {
                 RecordFormat::Wav => RecordingFormat::Wav,
                 RecordFormat::Opus => RecordingFormat::OggOpus,
             },
+            whose: Some(Whose {
+                plugin: PACKAGE,
+                room: Some(self.id.to_string()),
+            }),
         };
         BegunRecording {
             what,

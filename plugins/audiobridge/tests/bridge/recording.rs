@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use portunus_audiobridge::AudioBridgeConfig;
+use portunus_core::record::FileEnd;
 use serde_json::{Value, json};
 
 use crate::world::{ROOM, World, ask, code, merge};
@@ -35,6 +36,45 @@ async fn a_recording_that_is_stopped_before_it_has_a_file_ends() {
         }
     };
     tokio::time::timeout(PATIENCE, again).await.unwrap();
+}
+
+#[tokio::test]
+async fn whoever_watches_is_told_of_a_mix_that_is_complete() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::recording(folder.path(), json!({})).await;
+    let mut completed = world.recorder.completed();
+    for format in ["wav", "opus"] {
+        let create = json!({ "room": 7, "record_format": format });
+        world.create(create).await;
+        let mut client = world.attach().await;
+        let on = json!({ "room": 7, "record": true, "record_file": "mix" });
+        let on = client.request(request("enable_recording", on)).await;
+        assert_eq!(on["audiobridge"], "success", "{on}");
+        // One ends by itself, the other with its room.
+        let end = match format {
+            "wav" => request("enable_recording", json!({ "room": 7, "record": false })),
+            _ => request("destroy", json!({ "room": 7 })),
+        };
+        client.request(end).await;
+        let told = tokio::time::timeout(PATIENCE, completed.recv()).await;
+        let told = told.unwrap().unwrap();
+        let name = format!("mix.{format}");
+        assert_eq!(told.file.file_name().unwrap(), name.as_str());
+        assert_eq!(told.bytes, std::fs::metadata(&told.file).unwrap().len());
+        assert_eq!(
+            (told.plugin, told.room.as_deref(), told.end),
+            (
+                Some("janus.plugin.audiobridge"),
+                Some("7"),
+                FileEnd::Stopped
+            )
+        );
+        // Nobody was in it.
+        assert_eq!(told.duration, Duration::ZERO);
+        client
+            .request(request("destroy", json!({ "room": 7 })))
+            .await;
+    }
 }
 
 #[tokio::test]

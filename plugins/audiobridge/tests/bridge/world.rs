@@ -26,6 +26,8 @@ pub struct World {
     pub server: TestServer,
     /// The threads that its rooms run on.
     pub audio: AudioThreads,
+    /// What it records with.
+    pub recorder: Recorder,
 }
 
 impl World {
@@ -58,6 +60,7 @@ impl World {
         World {
             server,
             audio: threads.unwrap(),
+            recorder,
         }
     }
 

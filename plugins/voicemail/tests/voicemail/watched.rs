@@ -19,6 +19,7 @@ async fn event_handlers_are_told_of_each_message() {
             kinds: EventKind::Plugins.into(),
             plugins: Vec::new(),
         });
+        let mut completed = world.recorder.completed();
         let mut client = world.attach().await;
         record(&mut client).await;
         client.message(json!({ "request": "stop" }), None).await;
@@ -32,6 +33,10 @@ async fn event_handlers_are_told_of_each_message() {
             true => assert_eq!(told, [event("starting"), event("done")]),
             false => assert_eq!(told, [] as [Value; 0]),
         }
+        // By this the server tells of the complete file, if anybody is to be told.
+        let file = completed.recv().await.unwrap();
+        assert_eq!(file.plugin, events.then_some(PACKAGE));
+        assert_eq!([file.file], world.files()[..]);
     }
 }
 
