@@ -88,10 +88,13 @@ impl Session {
         told_why: bool,
     ) -> Result<(), Refusal> {
         let mut inner = self.inner();
-        let is_up = inner.is_up;
+        let (is_up, turn) = (inner.is_up, inner.turn);
         match &mut inner.state {
             State::Recording(recorder) if request.updates => {
-                return self.renegotiate(transaction, request, recorder, is_up);
+                self.renegotiate(transaction, request, recorder, is_up)?;
+                let this = self.clone();
+                tokio::spawn(async move { this.describe_again(turn).await });
+                return Ok(());
             }
             State::Recording(_) => return Err(Refusal::AlreadyRecording),
             State::Idle if !request.updates => {}
@@ -143,6 +146,19 @@ impl Session {
         Ok(())
     }
 
+    /// A crash is to lose nothing of what has come to a recording.
+    async fn describe_again(&self, turn: u64) {
+        let news = || {
+            let mut inner = self.inner();
+            let is_this = inner.turn == turn;
+            match &mut inner.state {
+                State::Recording(recorder) if is_this => recorder.news(),
+                _ => None,
+            }
+        };
+        self.shared.shelf.change(news).await;
+    }
+
     /// Answers once the files are there, and ends the recording if it fails.
     async fn watch(
         &self,
@@ -182,10 +198,13 @@ impl Session {
             }
             return;
         }
+        let id = described.id;
         let is_on = {
-            let inner = self.inner();
-            match &inner.state {
-                State::Recording(recorder) if inner.turn == turn => {
+            let mut inner = self.inner();
+            let is_this = inner.turn == turn;
+            match &mut inner.state {
+                State::Recording(recorder) if is_this => {
+                    recorder.described = Some(described);
                     let status = recorder_status(recorder);
                     self.push_result(Some(&transaction), status, Some(local));
                     true
@@ -195,10 +214,12 @@ impl Session {
         };
         if !is_on {
             // It was ended while word was left of it.
-            self.shared.shelf.withdraw(described.id).await;
+            self.shared.shelf.withdraw(id).await;
             return;
         }
-        self.notify("recording", Some(described.id));
+        self.notify("recording", Some(id));
+        // More may have come while that was written.
+        self.describe_again(turn).await;
         if let Some(error) = outcome.failed().await {
             self.fail(turn, &error, told_why);
         }
