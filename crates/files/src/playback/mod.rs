@@ -147,13 +147,10 @@ impl Playback {
             _ => Self::in_parts(files)?,
         };
         if let Some((file, messages)) = messages {
-            playback = match playback.with_messages(messages) {
-                Ok(playback) => playback,
-                Err((playback, error)) => {
-                    unreadable.push(Unreadable { file, error });
-                    playback
-                }
-            };
+            match playback.read_messages(messages) {
+                Ok(messages) => playback = playback.with_messages(messages),
+                Err(error) => unreadable.push(Unreadable { file, error }),
+            }
         }
         Ok((playback, unreadable))
     }
@@ -224,24 +221,26 @@ impl Playback {
         Ok((Self { tracks, content }, unreadable))
     }
 
-    /// The same with messages that lie beside a container; as it was, if these cannot be read.
-    fn with_messages(mut self, messages: Source) -> Result<Self, (Self, FileError)> {
-        let track = clock_rate(messages.info());
-        let track = track.map(|rate| PlayedTrack::of_recording(messages.info(), rate));
-        let Content::File(file) = self.content else {
-            return Err((self, apart()));
+    /// Reads what messages are that lie beside a container.
+    fn read_messages(&self, messages: Source) -> Result<(PlayedTrack, Messages), FileError> {
+        let Content::File(file) = &self.content else {
+            return Err(apart());
         };
-        match track.and_then(|track| Ok((track, Messages::beside(&file, messages)?))) {
-            Ok((track, messages)) => {
+        let info = messages.info();
+        let track = PlayedTrack::of_recording(info, clock_rate(info)?);
+        Ok((track, Messages::beside(file, messages)?))
+    }
+
+    /// The container with messages that lie beside it.
+    fn with_messages(mut self, (track, messages): (PlayedTrack, Messages)) -> Self {
+        self.content = match self.content {
+            Content::File(file) => {
                 self.tracks.push(track);
-                self.content = Content::Beside(Box::new(Beside::new(*file, messages)));
-                Ok(self)
+                Content::Beside(Box::new(Beside::new(*file, messages)))
             }
-            Err(error) => {
-                self.content = Content::File(file);
-                Err((self, error))
-            }
-        }
+            other => other,
+        };
+        self
     }
 
     fn of_file(file: MediaFile) -> Self {
