@@ -10,7 +10,7 @@ use portunus_rtp::packetize::Packetizer;
 use portunus_rtp::{Fields, Pt, Ssrc, write_header};
 
 use crate::FileError;
-use crate::demux::{self, Demux, Frame, Input, Nanos};
+use crate::demux::{self, ClockPlace, Demux, Frame, Input, Nanos};
 use crate::schedule::{Schedule, rtp_ticks};
 use crate::track::{Kind, Track};
 
@@ -219,15 +219,10 @@ impl MediaFile {
         reason = "the packet borrows from the file"
     )]
     pub fn next(&mut self) -> Option<Result<TimedPacket<'_>, FileError>> {
-        while self.queue.next >= self.queue.packets.len() {
-            match self.read_frame() {
-                Ok(true) => {}
-                Ok(false) => return None,
-                Err(error) => {
-                    self.ended = true;
-                    return Some(Err(error));
-                }
-            }
+        match self.peek() {
+            Ok(Some(_)) => {}
+            Ok(None) => return None,
+            Err(error) => return Some(Err(error)),
         }
         let queue = &mut self.queue;
         let range = queue.packets.get(queue.next).cloned().unwrap_or(0..0);
@@ -238,6 +233,47 @@ impl MediaFile {
             presented: queue.presented,
             bytes: queue.bytes.get(range).unwrap_or_default(),
         }))
+    }
+
+    /// When the next packet is due; nothing at the end.
+    pub(crate) fn peek(&mut self) -> Result<Option<Duration>, FileError> {
+        while self.queue.next >= self.queue.packets.len() {
+            match self.read_frame() {
+                Ok(true) => {}
+                Ok(false) => return Ok(None),
+                Err(error) => {
+                    self.ended = true;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(Some(self.queue.at))
+    }
+
+    /// The time of day at places of the file's own time line.
+    pub(crate) fn clock(&self) -> Vec<ClockPlace> {
+        self.demux.clock()
+    }
+
+    /// What is added to times of the file since the last seek, once that is known.
+    pub(crate) fn shift(&self) -> Option<Nanos> {
+        self.schedule.shift()
+    }
+
+    /// A file that nothing was read of begins at `at`.
+    pub(crate) fn begin_at(&mut self, at: Nanos) {
+        self.schedule.end_at(at);
+        self.schedule.begin_pass(None);
+    }
+
+    /// What comes after the next seek is not due before `at`.
+    pub(crate) fn wait_until(&mut self, at: Nanos) {
+        self.schedule.end_at(at);
+    }
+
+    /// Where all that was read so far ends.
+    pub(crate) fn read_until(&self) -> Nanos {
+        self.schedule.end()
     }
 
     /// Goes on at another place of the file: at the last keyframe at or before `to`, or, where there is

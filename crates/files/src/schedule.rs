@@ -84,6 +84,16 @@ impl Schedule {
         self.end = end;
     }
 
+    /// Where all that was placed so far ends.
+    pub fn end(&self) -> Nanos {
+        self.end
+    }
+
+    /// What is added to times of the file in this pass; none before its first frame.
+    pub fn shift(&self) -> Option<Nanos> {
+        self.base.checked_sub(self.origin?)
+    }
+
     /// How much of the file has been played since [`Schedule::begin_pass`].
     pub fn played(&self) -> Nanos {
         self.end.saturating_sub(self.base)

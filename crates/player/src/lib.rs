@@ -7,6 +7,7 @@
 
 mod batch;
 mod clock;
+mod disk;
 mod feed;
 mod player;
 mod requests;

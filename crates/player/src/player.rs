@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use portunus_files::{FileError, Play};
 use tokio::sync::watch;
-use tokio::task::{AbortHandle, JoinError, spawn_blocking};
+use tokio::task::AbortHandle;
 use tracing::{info, warn};
 
 use crate::batch::Batch;
 use crate::clock::Clock;
+use crate::disk::on_disk;
 use crate::feed::{Feed, Gone};
 use crate::requests::{Hold, Requests, Turn};
 
@@ -57,8 +58,8 @@ impl Player {
         name: String,
     ) -> Self {
         Self::spawn(Hold::default(), async move |requests| {
-            let opened = spawn_blocking(open).await;
-            match flatten(opened) {
+            let opened = on_disk(open).await;
+            match opened.ok().flatten().unwrap_or_else(|| Err(stopping())) {
                 Ok(file) if file.clock_rates().len() == feeds.len() => {
                     play(file, &feeds, &name, requests).await
                 }
@@ -125,14 +126,14 @@ async fn play(file: Box<dyn Play>, feeds: &[Feed], name: &str, mut requests: Req
     let mut reports: Vec<_> = rates.map(|rate| (rate, Duration::ZERO)).collect();
     let mut clock = Clock::start();
     let mut sent = file.nothing_sent();
-    let mut reading = spawn_blocking(move || Batch::read(file, Batch::default()));
+    let mut reading = on_disk(move || Batch::read(file, Batch::default()));
     let mut spare = Batch::default();
     'batches: loop {
-        let Ok((file, mut batch)) = reading.await else {
+        let Some((file, mut batch)) = reading.await.ok().flatten() else {
             return Ended::Failed;
         };
         let ends = batch.ends;
-        reading = spawn_blocking(move || Batch::read(file, spare));
+        reading = on_disk(move || Batch::read(file, spare));
         let error = batch.error.take();
         if let Some(error) = &error {
             warn!(file = name, %error, again = !ends, "cannot be played any further");
@@ -147,11 +148,11 @@ async fn play(file: Box<dyn Play>, feeds: &[Feed], name: &str, mut requests: Req
                 Turn::Packet => {}
                 Turn::Seek(position) => {
                     // What was read ahead is dropped.
-                    let Ok((file, _)) = reading.await else {
+                    let Some((file, _)) = reading.await.ok().flatten() else {
                         return Ended::Failed;
                     };
                     let sent = sent.clone();
-                    reading = spawn_blocking(move || Batch::read_at(file, &sent, position, batch));
+                    reading = on_disk(move || Batch::read_at(file, &sent, position, batch));
                     spare = Batch::default();
                     continue 'batches;
                 }
@@ -189,10 +190,8 @@ async fn play(file: Box<dyn Play>, feeds: &[Feed], name: &str, mut requests: Req
 }
 
 /// A file that could not be opened because the server stops is as good as one that cannot be read.
-fn flatten(
-    opened: Result<Result<Box<dyn Play>, FileError>, JoinError>,
-) -> Result<Box<dyn Play>, FileError> {
-    opened.unwrap_or_else(|error| Err(FileError::Io(std::io::Error::other(error))))
+fn stopping() -> FileError {
+    FileError::Io(std::io::Error::other("the server stops"))
 }
 
 #[cfg(test)]

@@ -6,6 +6,8 @@ mod config;
 mod counts;
 mod director;
 mod nfo;
+mod opening;
+mod play;
 mod player;
 mod plugin;
 mod recorded;

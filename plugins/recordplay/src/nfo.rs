@@ -226,8 +226,11 @@ fn unescaped(value: &str) -> String {
     value.replace("\\;", ";").replace("\\#", "#")
 }
 
+/// A title or date as it is kept: without control characters, which no file can say.
 fn cut(text: &str) -> String {
-    text.chars().take(MAX_TEXT).collect()
+    let shown = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    let text: String = shown.take(MAX_TEXT).collect();
+    text.trim().to_owned()
 }
 
 #[cfg(test)]
@@ -272,6 +275,16 @@ mod tests {
         assert_eq!(data, Err(NfoError::Missing("audio or video")));
         assert_eq!(Nfo::parse(&[b'['; MAX_NFO + 1]), Err(NfoError::TooLong));
         assert_eq!(Nfo::parse(&[0xff]), Err(NfoError::NotText));
+    }
+
+    #[test]
+    fn a_date_that_nobody_can_read_is_none() {
+        let parse = |date: &str| {
+            let text = format!("[7]\nname = n\ndate = {date}\nvideo = v\n");
+            Nfo::parse(text.as_bytes()).map(|nfo| nfo.date)
+        };
+        assert_eq!(parse("\u{1}\0"), Err(NfoError::Missing("date")));
+        assert_eq!(parse("\u{1}a\0b\u{2}"), Ok("a b".to_owned()));
     }
 
     #[test]

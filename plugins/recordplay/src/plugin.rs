@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 use crate::attached::Attached;
 use crate::config::RecordPlayConfig;
 use crate::counts::Counts;
+use crate::opening::Opening;
 use crate::recorded::BASE;
 use crate::refusal::Refusal;
 use crate::shelf::Shelf;
@@ -39,6 +40,7 @@ pub(crate) struct Shared {
     /// The folder of the recordings of all plugins.
     pub(crate) all: PathBuf,
     pub(crate) shelf: Arc<Shelf>,
+    pub(crate) opening: Opening,
     pub(crate) counts: Counts,
 }
 
@@ -58,6 +60,7 @@ impl RecordPlay {
             recorder,
             all,
             shelf,
+            opening: Opening::default(),
             counts: Counts::default(),
         };
         RecordPlay {

@@ -146,6 +146,10 @@ pub(crate) fn open(
     let (playback, unreadable) = Playback::open(&only)?;
     for wrong in unreadable {
         let medium = paths.get(wrong.file).map_or("file", |(medium, _)| medium);
+        // Nothing was said on a data channel: nothing is missing.
+        if medium == "data" && matches!(wrong.error, FileError::Empty) {
+            continue;
+        }
         problems.push(format!("{medium}: {}", wrong.error));
     }
     let warning = (!problems.is_empty()).then(|| format!("Not played: {}", problems.join("; ")));

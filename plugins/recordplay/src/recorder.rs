@@ -66,6 +66,8 @@ pub(crate) struct Recorder {
     /// The version of the last answer.
     version: u64,
     is_paused: bool,
+    /// The description that is on the disk for the case of a crash, once there is one.
+    pub(crate) described: Option<Nfo>,
     pub(crate) e2ee: bool,
     pub(crate) director: Option<Director>,
 }
@@ -165,6 +167,7 @@ impl Plan {
             reserved: self.reserved,
             taken: self.taken,
             is_paused: false,
+            described: None,
             e2ee: self.e2ee,
             director: None,
         })
@@ -230,6 +233,14 @@ impl Recorder {
             files,
             ..self.nfo.clone()
         }
+    }
+
+    /// The description to be left on the disk in the place of the one that is there; none if that is as it should be.
+    pub(crate) fn news(&mut self) -> Option<Nfo> {
+        let now = self.description();
+        let before = self.described.as_mut().filter(|before| **before != now)?;
+        before.clone_from(&now);
+        Some(now)
     }
 
     /// The file that has what is of this kind.

@@ -5,6 +5,8 @@ use portunus_core::{FieldError, JsepError, Object, OutOfScope, Untrusted};
 use portunus_files::FileError;
 use serde_json::Value;
 
+use crate::opening::Busy;
+
 /// Why a request is refused; the text is what the client reads.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
@@ -34,6 +36,8 @@ pub(crate) enum Refusal {
     NothingToStart,
     #[error("Nothing is played, so there is nothing to seek in")]
     NothingToSeek,
+    #[error("The recording is not played: {0}")]
+    Busy(#[from] Busy),
     #[error("Something else was asked for meanwhile")]
     Superseded,
     #[error("Already recording")]
@@ -94,7 +98,7 @@ impl Refusal {
             Refusal::Offer(_) | Refusal::Answer(_) => 419,
             Refusal::Exists(_) => 420,
             Refusal::WrongKey | Refusal::Untrusted(_) | Refusal::OutOfScope(_) => 440,
-            Refusal::Record(_) | Refusal::Negotiation(_) => 499,
+            Refusal::Record(_) | Refusal::Busy(_) | Refusal::Negotiation(_) => 499,
         }
     }
 

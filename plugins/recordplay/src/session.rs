@@ -1,23 +1,21 @@
 //! What a handle does: nothing, record or play; cheap to clone.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use portunus_core::record::{Outcome, RecordError};
 use portunus_core::{Handle, LocalJsep, Object};
-use portunus_files::{FileError, Playback};
-use portunus_player::{Ended, Hold};
+use portunus_player::Ended;
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 use crate::Shared;
 use crate::director::Director;
-use crate::nfo::MediaFiles;
-use crate::player::{Line, Phase, Player, What};
-use crate::recorded::{self, Viewing, millis};
+use crate::opening::Place;
+use crate::play::{self, Opened};
+use crate::player::{Line, Phase, Player};
+use crate::recorded::millis;
 use crate::recorder::{Plan, Recorder};
 use crate::refusal::Refusal;
 use crate::requests::{Play, Record, Settings};
@@ -40,7 +38,9 @@ struct Inner {
     /// Counts the states, so that the end of one is not taken for that of the next.
     turn: u64,
     /// Counts what was asked for, so that a file that was opened for a former request is not played.
-    asked: u64,
+    asked: watch::Sender<u64>,
+    /// Its place among those that play, or are about to.
+    place: Option<Place>,
     /// Media can flow.
     is_up: bool,
     /// The m-lines that were offered to the client.
@@ -88,10 +88,13 @@ impl Session {
         told_why: bool,
     ) -> Result<(), Refusal> {
         let mut inner = self.inner();
-        let is_up = inner.is_up;
+        let (is_up, turn) = (inner.is_up, inner.turn);
         match &mut inner.state {
             State::Recording(recorder) if request.updates => {
-                return self.renegotiate(transaction, request, recorder, is_up);
+                self.renegotiate(transaction, request, recorder, is_up)?;
+                let this = self.clone();
+                tokio::spawn(async move { this.describe_again(turn).await });
+                return Ok(());
             }
             State::Recording(_) => return Err(Refusal::AlreadyRecording),
             State::Idle if !request.updates => {}
@@ -116,6 +119,7 @@ impl Session {
         }
         let outcome = recorder.outcome();
         let turn = inner.set(State::Recording(Box::new(recorder)));
+        inner.place = None;
         drop(inner);
         let (this, transaction) = (self.clone(), transaction.to_owned());
         tokio::spawn(async move {
@@ -141,6 +145,19 @@ impl Session {
         let local = local.with_e2ee(recorder.e2ee);
         self.push_result(Some(transaction), recorder_status(recorder), Some(local));
         Ok(())
+    }
+
+    /// A crash is to lose nothing of what has come to a recording.
+    async fn describe_again(&self, turn: u64) {
+        let news = || {
+            let mut inner = self.inner();
+            let is_this = inner.turn == turn;
+            match &mut inner.state {
+                State::Recording(recorder) if is_this => recorder.news(),
+                _ => None,
+            }
+        };
+        self.shared.shelf.change(news).await;
     }
 
     /// Answers once the files are there, and ends the recording if it fails.
@@ -182,10 +199,13 @@ impl Session {
             }
             return;
         }
+        let id = described.id;
         let is_on = {
-            let inner = self.inner();
-            match &inner.state {
-                State::Recording(recorder) if inner.turn == turn => {
+            let mut inner = self.inner();
+            let is_this = inner.turn == turn;
+            match &mut inner.state {
+                State::Recording(recorder) if is_this => {
+                    recorder.described = Some(described);
                     let status = recorder_status(recorder);
                     self.push_result(Some(&transaction), status, Some(local));
                     true
@@ -195,10 +215,12 @@ impl Session {
         };
         if !is_on {
             // It was ended while word was left of it.
-            self.shared.shelf.withdraw(described.id).await;
+            self.shared.shelf.withdraw(id).await;
             return;
         }
-        self.notify("recording", Some(described.id));
+        self.notify("recording", Some(id));
+        // More may have come while that was written.
+        self.describe_again(turn).await;
         if let Some(error) = outcome.failed().await {
             self.fail(turn, &error, told_why);
         }
@@ -221,21 +243,25 @@ impl Session {
 
     /// Opens what is to be played, and offers it.
     pub(crate) fn play(&self, transaction: &str, play: Play) -> Result<(), Refusal> {
-        let asked = {
+        let (asked, mut later) = {
             let mut inner = self.inner();
             if matches!(inner.state, State::Recording(_)) {
                 return Err(Refusal::AlreadyRecording);
             }
-            inner.asked += 1;
-            inner.asked
+            if inner.place.is_none() {
+                inner.place = Some(self.shared.opening.place()?);
+            }
+            (inner.ask(), inner.asked.subscribe())
         };
         let (this, transaction) = (self.clone(), transaction.to_owned());
         tokio::spawn(async move {
-            let prepared = match this.open(play).await {
-                Ok(opened) => this.prepare(asked, &transaction, opened),
-                Err(refusal) => Err(refusal),
+            let opened = tokio::select! {
+                opened = play::open(&this.shared, play) => opened,
+                _ = later.wait_for(|now| *now != asked) => Err(Refusal::Superseded),
             };
+            let prepared = opened.and_then(|opened| this.prepare(asked, &transaction, opened));
             if let Err(refusal) = prepared {
+                this.inner().not_played(asked);
                 this.shared.counts.refused.add();
                 this.handle
                     .push(Some(&transaction), refusal.to_json(), None);
@@ -244,41 +270,15 @@ impl Session {
         Ok(())
     }
 
-    /// Finds and opens the files.
-    async fn open(&self, play: Play) -> Result<(What, Playback, Option<String>), Refusal> {
-        let shelf = &self.shared.shelf;
-        match play {
-            Play::Recording(id) => {
-                let recorded = shelf.get(id).await.ok_or(Refusal::NoSuchRecording)?;
-                let viewing = Viewing::new(recorded);
-                let (folder, files) = (shelf.folder().to_owned(), viewing.0.nfo.files.clone());
-                let opened = spawn_blocking(move || recorded::open(&folder, &files)).await;
-                let (playback, warning) = flatten(opened)?;
-                Ok((What::Recording(viewing), playback, warning))
-            }
-            Play::File(name) => {
-                let (all, named) = (self.shared.all.clone(), name.clone());
-                let opened = spawn_blocking(move || open_named(&all, &named)).await;
-                let (playback, warning) = match flatten(opened) {
-                    Err(FileError::Io(_) | FileError::Outside(_) | FileError::Path(_)) => {
-                        return Err(Refusal::NoSuchRecording);
-                    }
-                    opened => opened?,
-                };
-                Ok((What::File(name, Hold::default()), playback, warning))
-            }
-        }
-    }
-
     /// Offers what was opened, unless something else is wanted meanwhile.
     fn prepare(
         &self,
         asked: u64,
         transaction: &str,
-        (what, playback, warning): (What, Playback, Option<String>),
+        (what, playback, warning): Opened,
     ) -> Result<(), Refusal> {
         let mut inner = self.inner();
-        if inner.asked != asked {
+        if *inner.asked.borrow() != asked {
             return Err(Refusal::Superseded);
         }
         let known = match std::mem::take(&mut inner.state) {
@@ -515,10 +515,23 @@ impl Session {
 }
 
 impl Inner {
+    /// Something else is asked for now. Gives the number of that.
+    fn ask(&mut self) -> u64 {
+        self.asked.send_modify(|asked| *asked += 1);
+        *self.asked.borrow()
+    }
+
+    /// What was asked for cannot be played. A handle that does nothing else leaves its place.
+    fn not_played(&mut self, asked: u64) {
+        if *self.asked.borrow() == asked && matches!(self.state, State::Idle) {
+            self.place = None;
+        }
+    }
+
     /// Something else is done now. Gives the number of it.
     fn set(&mut self, state: State) -> u64 {
         self.turn += 1;
-        self.asked += 1;
+        self.ask();
         self.state = state;
         self.turn
     }
@@ -529,6 +542,7 @@ impl Inner {
         self.set(State::Idle);
         self.is_up = false;
         self.lines.clear();
+        self.place = None;
         state
     }
 }
@@ -559,38 +573,4 @@ impl State {
 fn recorder_status(recorder: &Recorder) -> Value {
     let nfo = &recorder.nfo;
     json!({ "status": "recording", "id": nfo.id, "is_private": nfo.is_private })
-}
-
-/// The files of a recording of another plugin, by the name of one of them or by what the names of all begin with.
-fn open_named(all: &std::path::Path, name: &str) -> Result<(Playback, Option<String>), FileError> {
-    let is_whole = recorded::find(all, name).is_ok();
-    let files = match is_whole {
-        true => MediaFiles {
-            video: Some(name.to_owned()),
-            ..MediaFiles::default()
-        },
-        false => {
-            let part = |medium: &str| {
-                let file = format!("{name}-{medium}.mjr");
-                recorded::find(all, &file).ok().map(|_: PathBuf| file)
-            };
-            MediaFiles {
-                audio: part("audio"),
-                video: part("video"),
-                data: part("data"),
-                parts: Vec::new(),
-            }
-        }
-    };
-    if files == MediaFiles::default() {
-        return Err(FileError::Outside(name.to_owned()));
-    }
-    recorded::open(all, &files)
-}
-
-/// A file that could not be opened because the server stops is as good as one that cannot be read.
-fn flatten<T>(
-    opened: Result<Result<T, FileError>, tokio::task::JoinError>,
-) -> Result<T, FileError> {
-    opened.unwrap_or_else(|error| Err(FileError::Io(std::io::Error::other(error))))
 }

@@ -168,6 +168,20 @@ impl Shelf {
         begun.await.map_err(io::Error::other)?
     }
 
+    /// Leaves another word of a recording that has begun: something has come to it. `nfo` gives it if it goes on by then.
+    pub(crate) async fn change(&self, nfo: impl FnOnce() -> Option<Nfo>) {
+        // Whoever ends it removes the word later than this, or has ended it by now.
+        let _one = self.scanning.lock().await;
+        let Some(nfo) = nfo() else {
+            return;
+        };
+        let path = unfinished(&self.folder, nfo.id);
+        let changed = spawn_blocking(move || replace_file(&path, &nfo.to_text())).await;
+        if let Ok(Err(error)) = changed {
+            warn!(%error, "what has come to a recording would be lost by a crash");
+        }
+    }
+
     /// A recording has ended, and can be played once `ended` has given its description, which is written then, and listed.
     pub(crate) fn finish(
         self: &Arc<Self>,

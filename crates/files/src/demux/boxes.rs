@@ -2,8 +2,8 @@
 
 use mp4_atom::{
     Atom, Av1c, Avcc, Buf, Co64, Ctts, DecodeMaybe, Dops, Elst, FourCC, Hdlr, Header, Hvcc, Mdhd,
-    Mfra, Moof, Moov, Mvhd, ReadFrom, Stbl, Stco, Stsc, Stss, Stsz, Stts, Tfdt, Tfhd, Tfra, Tkhd,
-    Trex, Trun, VpcC,
+    Mfra, Moof, Moov, Mvhd, Prft, ReadFrom, Stbl, Stco, Stsc, Stss, Stsz, Stts, Tfdt, Tfhd, Tfra,
+    Tkhd, Trex, Trun, VpcC,
 };
 
 use super::Input;
@@ -212,6 +212,14 @@ fn decode_body<T: Atom>(mut own: &[u8]) -> Result<T, FileError> {
 
 /// The type of the box that tells of a fragment.
 pub(crate) const MOOF: FourCC = Moof::KIND;
+
+/// What a box says that tells of the time of day.
+pub(crate) fn reference_time(body: &[u8]) -> Result<Prft, FileError> {
+    decode_body(body)
+}
+
+/// The type of the box that tells of the time of day.
+pub(crate) const PRFT: FourCC = Prft::KIND;
 
 /// The type of the box at the end that says where fragments are.
 pub(crate) const MFRA: FourCC = Mfra::KIND;

@@ -4,13 +4,17 @@
 
 use std::collections::VecDeque;
 
-use mp4_atom::Trex;
+use mp4_atom::{Prft, Trex};
 
 use super::boxes::{self, Traf};
 use super::runs::{MAX_HEAD, Runs, defaults_of};
-use super::{Demux, Frame, Input, Nanos, nanos_of_ticks};
+use super::{ClockPlace, Demux, Frame, Input, Nanos, nanos_of_ticks};
+use crate::mp4::of_ntp;
 use crate::track::{Kind, TrackSource};
 use crate::{FileError, MAX_FRAME, MAX_INDEX};
+
+/// The longest box that tells of the time of day, in bytes.
+const MAX_MOMENT: u64 = 64;
 
 /// Opens the fragments behind the index. `tracks` have their number, their timescale, and where their edit list begins.
 pub(super) fn open(
@@ -36,7 +40,9 @@ pub(super) fn open(
         tracks,
         queue: VecDeque::new(),
         duration,
+        clock: None,
     };
+    this.clock = this.read_clock()?;
     if this.duration.is_none() {
         let mut end = None;
         while this.read_fragment()?.is_some() {
@@ -64,6 +70,8 @@ struct Fragmented {
     /// The frames of the current fragment, in the order of their times.
     queue: VecDeque<Queued>,
     duration: Option<Nanos>,
+    /// The time of day at a place, if the file tells.
+    clock: Option<ClockPlace>,
 }
 
 #[derive(Debug)]
@@ -150,6 +158,10 @@ impl Demux for Fragmented {
     fn duration(&self) -> Option<Nanos> {
         self.duration
     }
+
+    fn clock(&self) -> Vec<ClockPlace> {
+        self.clock.into_iter().collect()
+    }
 }
 
 /// A place to begin.
@@ -235,6 +247,40 @@ impl Fragmented {
         let is_there = self.read_fragment()? == Some(fragment)
             && (self.queue.iter()).any(|it| it.track == lead && it.keyframe && it.presented == at);
         Ok(is_there.then_some(fragment))
+    }
+
+    /// Reads what is told of the time of day before the first fragment.
+    fn read_clock(&mut self) -> Result<Option<ClockPlace>, FileError> {
+        let mut told = None;
+        while let Some((kind, size)) = boxes::read_header(&mut self.input)? {
+            if kind == boxes::MOOF {
+                break;
+            }
+            if kind != boxes::PRFT || size > MAX_MOMENT {
+                self.input.skip(size)?;
+                continue;
+            }
+            let mut body = Vec::new();
+            self.input
+                .read_into(&mut body, size, MAX_MOMENT, "a reference time")?;
+            told = boxes::reference_time(&body).ok().or(told);
+        }
+        self.rewind()?;
+        Ok(told.and_then(|told| self.place_of(&told)))
+    }
+
+    /// The place that a time of day is told of.
+    fn place_of(&self, told: &Prft) -> Option<ClockPlace> {
+        let track = self.tracks.iter();
+        let track = track
+            .into_iter()
+            .find(|it| it.id == told.reference_track_id)?;
+        let at = nanos_of_ticks(i64::try_from(told.media_time).ok()?, track.timescale)?;
+        let shift = self.shift.saturating_sub(track.start);
+        Some(ClockPlace {
+            at: at.saturating_add(shift),
+            clock: of_ntp(told.ntp_timestamp),
+        })
     }
 
     fn rewind(&mut self) -> Result<(), FileError> {

@@ -21,6 +21,7 @@ pub(crate) use input::Input;
 pub(crate) use parts::InParts;
 pub(crate) use webm::{decode as decode_element, read_header as read_element_header};
 
+use crate::mjr::UnixMicros;
 use crate::opus::{OpusTime, packet_duration};
 use crate::track::{Codec, TrackSource};
 use crate::{FileError, OpenOptions};
@@ -60,6 +61,18 @@ pub(crate) trait Demux: Send + Debug {
 
     /// How long the file lasts, if it says so.
     fn duration(&self) -> Option<Nanos>;
+
+    /// The time of day at places of the time line, in their order, where the file tells it. From one to the next it goes on.
+    fn clock(&self) -> Vec<ClockPlace> {
+        Vec::new()
+    }
+}
+
+/// The time of day at a place of a file's time line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ClockPlace {
+    pub at: Nanos,
+    pub clock: UnixMicros,
 }
 
 /// Opens a file. The name's end tells raw G.711 from the rest.

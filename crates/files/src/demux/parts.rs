@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Demux, Frame, Nanos, open_path};
+use super::{ClockPlace, Demux, Frame, Nanos, open_path};
 use crate::track::TrackSource;
 use crate::{FileError, OpenOptions};
 
@@ -29,19 +29,26 @@ pub(crate) struct InParts {
 struct Part {
     path: PathBuf,
     duration: Nanos,
+    clock: Vec<ClockPlace>,
+}
+
+impl Part {
+    fn new(path: &Path, demux: &dyn Demux) -> Self {
+        Self {
+            path: path.to_owned(),
+            duration: demux.duration().unwrap_or(0),
+            clock: demux.clock(),
+        }
+    }
 }
 
 impl InParts {
     pub(crate) fn new(path: &Path, options: &OpenOptions) -> Result<Self, FileError> {
         let demux = open_path(path, options)?;
         let tracks: Vec<TrackSource> = demux.tracks().to_vec();
-        let part = Part {
-            path: path.to_owned(),
-            duration: demux.duration().unwrap_or(0),
-        };
         Ok(Self {
             options: *options,
-            parts: vec![part],
+            parts: vec![Part::new(path, &*demux)],
             places: (0..tracks.len()).map(Some).collect(),
             is_new: vec![false; tracks.len()],
             tracks,
@@ -59,10 +66,7 @@ impl InParts {
             let why = "it does not go on with the file before";
             return Err(FileError::Unsupported(why));
         }
-        self.parts.push(Part {
-            path: path.to_owned(),
-            duration: demux.duration().unwrap_or(0),
-        });
+        self.parts.push(Part::new(path, &*demux));
         Ok(())
     }
 
@@ -150,5 +154,17 @@ impl Demux for InParts {
 
     fn duration(&self) -> Option<Nanos> {
         Some(self.begin_of(self.parts.len()))
+    }
+
+    fn clock(&self) -> Vec<ClockPlace> {
+        let parts = self.parts.iter().enumerate();
+        let places = parts.flat_map(|(number, part)| {
+            let begins = self.begin_of(number);
+            part.clock.iter().map(move |place| ClockPlace {
+                at: place.at.saturating_add(begins),
+                clock: place.clock,
+            })
+        });
+        places.collect()
     }
 }

@@ -5,15 +5,16 @@
 use mkv_element::Lacer;
 use mkv_element::io::blocking_impl::ReadFrom;
 use mkv_element::prelude::{
-    Block, BlockGroup, Cluster, CodecPrivate, Cues, Ebml, Element, Header, Info, SeekHead, Segment,
-    SimpleBlock, Timestamp, TrackEntry, Tracks, VInt64,
+    Block, BlockGroup, Cluster, CodecPrivate, Cues, DateUtc, Ebml, Element, Header, Info, SeekHead,
+    Segment, SimpleBlock, Timestamp, TrackEntry, Tracks, VInt64,
 };
 use mp4_atom::Atom;
 use portunus_rtp::packetize::PayloadFormat;
 
 use super::mp4::{advice_for, av1, h264, h265};
-use super::{Demux, Frame, Input, Nanos, nanos_of_ticks, opus_duration};
-use crate::matroska::{A_LAW, MU_LAW};
+use super::{ClockPlace, Demux, Frame, Input, Nanos, nanos_of_ticks, opus_duration};
+use crate::matroska::{A_LAW, EPOCH, MU_LAW};
+use crate::mjr::UnixMicros;
 use crate::track::{Codec, Kind, TrackSource};
 use crate::{FileError, MAX_FRAME, MAX_INDEX, OpenOptions};
 
@@ -112,6 +113,8 @@ struct Webm {
     /// Nanoseconds a tick.
     scale: i64,
     duration: Option<Nanos>,
+    /// When time 0 is.
+    began: Option<UnixMicros>,
     sources: Vec<TrackSource>,
     /// The track number, and the duration of a frame if it is told, for each of `sources`.
     numbers: Vec<(u64, Option<Nanos>)>,
@@ -169,6 +172,7 @@ impl Webm {
             scale,
             // A float is cut to the range; not a number becomes 0.
             duration: Some((ticks * scale as f64) as Nanos).filter(|nanos| *nanos > 0),
+            began: info.date_utc.and_then(|DateUtc(nanos)| micros(nanos)),
             sources,
             numbers,
             cluster_time: 0,
@@ -477,6 +481,17 @@ impl Demux for Webm {
     fn duration(&self) -> Option<Nanos> {
         self.duration
     }
+
+    fn clock(&self) -> Vec<ClockPlace> {
+        let place = self.began.map(|clock| ClockPlace { at: 0, clock });
+        place.into_iter().collect()
+    }
+}
+
+/// A date of the file in microseconds since 1970; nothing before that.
+fn micros(nanos: i64) -> Option<UnixMicros> {
+    let micros = (nanos / 1_000).checked_add(EPOCH)?;
+    u64::try_from(micros).ok().map(UnixMicros)
 }
 
 impl std::fmt::Debug for Webm {

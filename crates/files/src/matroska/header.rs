@@ -11,15 +11,13 @@ use mkv_element::prelude::{
 use super::ebml::{Id, UNKNOWN_SIZE, put_element, put_void};
 use crate::bitstream::Setup;
 use crate::container::{Container, ContainerError, FileInfo, Rotation, TrackSetup};
-use crate::matroska::{A_LAW, MU_LAW};
+use crate::matroska::{A_LAW, EPOCH, MU_LAW};
 use crate::opus::OpusHead;
 
 /// Nanoseconds of a tick: times are in milliseconds.
 const TICK: u64 = 1_000_000;
 /// What a decoder of Opus reads before the place that is sought (RFC 7845 section 4.6), in nanoseconds.
 const OPUS_PRE_ROLL: u64 = 80_000_000;
-/// Microseconds from 1970 to 2001, which dates are counted from.
-const EPOCH: i64 = 978_307_200_000_000;
 /// The longest text that goes into a header, in bytes.
 const MAX_TEXT: usize = 500;
 const APP: &str = concat!("Portunus ", env!("CARGO_PKG_VERSION"));

@@ -27,6 +27,9 @@ use crate::track::Kind;
 pub(crate) const MU_LAW: u16 = 7;
 pub(crate) const A_LAW: u16 = 6;
 
+/// Microseconds from 1970 to 2001, which dates are counted from.
+pub(crate) const EPOCH: i64 = 978_307_200_000_000;
+
 /// Bytes of a cluster before its body: identifier and size.
 const CLUSTER_HEAD: u64 = 12;
 /// A cluster lasts no longer, in milliseconds.

@@ -1,12 +1,13 @@
 //! Fragmented MP4 (ISO/IEC 14496-12), written as frames come.
 //!
-//! A file begins with its header and room for a longer one, up to [`HEADER_ROOM`]. Then there are fragments of half a second, each
+//! A file begins with its header and room for a longer one, up to [`HEADER_ROOM`], and the time of day at its beginning. Then there are fragments of half a second, each
 //! of them appended as bytes that are passed over, and made a fragment by a change of its type: it is there or it is not. At the end there is an index of the places to begin, and the header tells
 //! durations.
 
 mod fragment;
 mod header;
 mod index;
+mod moment;
 mod repair;
 
 use std::time::Duration;
@@ -14,12 +15,14 @@ use std::time::Duration;
 use self::fragment::{Queue, Run, Sample};
 use self::header::{HeaderTrack, rate, track_id};
 use self::index::{Place, Places};
+pub(crate) use self::moment::of_ntp;
 pub(crate) use self::repair::repair;
 use crate::MAX_FRAME;
 use crate::bitstream::Setup;
 use crate::container::{
     Container, ContainerError, ContainerWriter, Edits, FileInfo, FrameOut, HEADER_ROOM, TrackSetup,
 };
+use crate::mjr::UnixMicros;
 use crate::opus::packet_duration;
 use crate::track::Kind;
 
@@ -105,6 +108,7 @@ impl Mp4Writer {
                 let room = needed.next_multiple_of(HEADER_ROOM);
                 header::fill(&mut header, room)?;
                 self.room = Some(room);
+                self.put_moment(&mut header);
                 self.len += header.len() as u64;
                 out.append.extend_from_slice(&header);
             }
@@ -114,6 +118,14 @@ impl Mp4Writer {
             }
         }
         Ok(())
+    }
+
+    /// Appends when time 0 is, if that is known.
+    fn put_moment(&self, out: &mut Vec<u8>) {
+        let track = self.tracks.iter().position(Option::is_some);
+        if let Some(track) = track.filter(|_| self.info.started_us > 0) {
+            moment::put(track_id(track), UnixMicros(self.info.started_us), out);
+        }
     }
 
     /// Writes a fragment of what waits. Unless it is all that will come, the last picture of a track stays where it may still be

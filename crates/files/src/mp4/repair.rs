@@ -102,7 +102,7 @@ impl Scan {
                     input.seek(at)?;
                     break;
                 }
-                b"ftyp" | b"free" | b"moov" => {}
+                b"ftyp" | b"free" | b"moov" | b"prft" => {}
                 _ => {
                     input.skip(size)?;
                     continue;

@@ -1,6 +1,8 @@
 //! What was recorded together, played together.
 
+mod beside;
 mod drift;
+mod messages;
 mod red;
 mod source;
 mod tail;
@@ -22,6 +24,8 @@ use crate::{FileError, MediaFile, OpenOptions, Play, Sent, TimedPacket};
 
 pub(crate) use unwrap::Unwrap;
 
+use beside::Beside;
+use messages::Messages;
 use source::Source;
 use track::{RecordedTrack, Redundancy, nanos};
 
@@ -38,8 +42,8 @@ const ONCE: OpenOptions = OpenOptions {
 /// So that the timestamps of what follows differ from those of the last packet.
 const FRAME: Duration = Duration::from_millis(20);
 
-/// What was recorded together, on one time line: a container, or recordings of Janus's format (`.mjr`) of audio, video
-/// and data.
+/// What was recorded together, on one time line: a container and the messages beside it, or recordings of Janus's format
+/// (`.mjr`) of audio, video and data.
 ///
 /// Packets of such recordings are put in order and come as they were recorded, by the clock of their sender. Tracks are
 /// lined up by the time at which their first packets came. Memory is bounded: what came within a second waits, 2,048
@@ -82,7 +86,26 @@ pub struct Unreadable {
 #[derive(Debug)]
 enum Content {
     File(Box<MediaFile>),
+    Beside(Box<Beside>),
     Recordings(Recordings),
+}
+
+impl Content {
+    fn play(&self) -> &dyn Play {
+        match self {
+            Content::File(file) => &**file,
+            Content::Beside(both) => &**both,
+            Content::Recordings(recordings) => recordings,
+        }
+    }
+
+    fn play_mut(&mut self) -> &mut dyn Play {
+        match self {
+            Content::File(file) => &mut **file,
+            Content::Beside(both) => &mut **both,
+            Content::Recordings(recordings) => recordings,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -106,7 +129,8 @@ enum Opened {
 
 impl Playback {
     /// Opens files that were recorded together, and says which of them cannot be played; an error if none can. A file
-    /// that is named twice is opened once. Several containers play one behind the other. It blocks.
+    /// that is named twice is opened once. Several containers play one behind the other. Messages beside them come at the
+    /// times that they came at, by the times of day that both tell. It blocks.
     pub fn open(paths: &[PathBuf]) -> Result<(Self, Vec<Unreadable>), FileError> {
         let mut known = HashSet::new();
         let paths = paths.iter().enumerate();
@@ -116,10 +140,19 @@ impl Playback {
             .collect();
         let is_container = |opened: &Result<Opened, _>| matches!(opened, Ok(Opened::File(_)));
         let containers = files.iter().filter(|(.., opened)| is_container(opened));
-        if containers.count() > 1 {
-            return Self::in_parts(files);
+        let (containers, mut files) = (containers.count(), files);
+        let messages = take_messages(&mut files);
+        let (mut playback, mut unreadable) = match containers {
+            0 | 1 => Self::join(files.into_iter().map(|(index, _, opened)| (index, opened)))?,
+            _ => Self::in_parts(files)?,
+        };
+        if let Some((file, messages)) = messages {
+            match playback.read_messages(messages) {
+                Ok(messages) => playback = playback.with_messages(messages),
+                Err(error) => unreadable.push(Unreadable { file, error }),
+            }
         }
-        Self::join(files.into_iter().map(|(index, _, opened)| (index, opened)))
+        Ok((playback, unreadable))
     }
 
     /// Containers, one behind the other.
@@ -188,6 +221,28 @@ impl Playback {
         Ok((Self { tracks, content }, unreadable))
     }
 
+    /// Reads what messages are that lie beside a container.
+    fn read_messages(&self, messages: Source) -> Result<(PlayedTrack, Messages), FileError> {
+        let Content::File(file) = &self.content else {
+            return Err(apart());
+        };
+        let info = messages.info();
+        let track = PlayedTrack::of_recording(info, clock_rate(info)?);
+        Ok((track, Messages::beside(file, messages)?))
+    }
+
+    /// The container with messages that lie beside it.
+    fn with_messages(mut self, (track, messages): (PlayedTrack, Messages)) -> Self {
+        self.content = match self.content {
+            Content::File(file) => {
+                self.tracks.push(track);
+                Content::Beside(Box::new(Beside::new(*file, messages)))
+            }
+            other => other,
+        };
+        self
+    }
+
     fn of_file(file: MediaFile) -> Self {
         Self {
             tracks: file.tracks().iter().map(PlayedTrack::of_file).collect(),
@@ -203,7 +258,7 @@ impl Playback {
     /// Takes redundant audio out of a track: its packets are those of the codec itself.
     pub fn take_redundancy_out(&mut self, track: usize) {
         let recorded = match &mut self.content {
-            Content::File(_) => None,
+            Content::File(_) | Content::Beside(_) => None,
             Content::Recordings(recordings) => recordings.tracks.get_mut(track),
         };
         if let Some(recorded) = recorded
@@ -219,14 +274,11 @@ impl Playback {
 
 impl Play for Playback {
     fn clock_rates(&self) -> Vec<Option<u32>> {
-        self.tracks.iter().map(|track| track.clock_rate).collect()
+        self.content.play().clock_rates()
     }
 
     fn duration(&self) -> Option<Duration> {
-        match &self.content {
-            Content::File(file) => file.duration(),
-            Content::Recordings(recordings) => recordings.duration,
-        }
+        self.content.play().duration()
     }
 
     fn is_looping(&self) -> bool {
@@ -234,38 +286,23 @@ impl Play for Playback {
     }
 
     fn next(&mut self) -> Option<Result<TimedPacket<'_>, FileError>> {
-        match &mut self.content {
-            Content::File(file) => file.next(),
-            Content::Recordings(recordings) => recordings.next(),
-        }
+        self.content.play_mut().next()
     }
 
     fn seek(&mut self, to: Duration) -> Result<(), FileError> {
-        match &mut self.content {
-            Content::File(file) => file.seek(to),
-            Content::Recordings(recordings) => recordings.seek(to),
-        }
+        self.content.play_mut().seek(to)
     }
 
     fn seek_behind(&mut self, sent: &Sent, to: Duration) -> Result<(), FileError> {
-        match &mut self.content {
-            Content::File(file) => file.seek_behind(sent, to),
-            Content::Recordings(recordings) => recordings.seek_behind(sent, to),
-        }
+        self.content.play_mut().seek_behind(sent, to)
     }
 
     fn nothing_sent(&self) -> Sent {
-        match &self.content {
-            Content::File(file) => file.nothing_sent(),
-            Content::Recordings(recordings) => recordings.nothing_sent(),
-        }
+        self.content.play().nothing_sent()
     }
 
     fn played(&self) -> Duration {
-        match &self.content {
-            Content::File(file) => file.played(),
-            Content::Recordings(recordings) => time(recordings.end - recordings.base),
-        }
+        self.content.play().played()
     }
 }
 
@@ -289,6 +326,38 @@ impl Recordings {
             end: 0,
             current: None,
         })
+    }
+
+    fn go_to(&mut self, to: Duration) -> Result<(), FileError> {
+        self.current = None;
+        self.base = self.end;
+        // What is to be seen begins with a keyframe, and all else with it.
+        let mut from = to;
+        if let Some(video) = self.tracks.iter_mut().find(|it| it.source.has_keyframes()) {
+            let place = video.source.go_to(to.saturating_sub(video.begins))?;
+            if place.keyframe.is_some() && to >= video.begins {
+                from = video.begins.saturating_add(place.at).min(to);
+            }
+        }
+        self.shift = self.base.saturating_sub(nanos(from));
+        for track in &mut self.tracks {
+            track.go_to(from, self.base)?;
+        }
+        Ok(())
+    }
+}
+
+impl Play for Recordings {
+    fn clock_rates(&self) -> Vec<Option<u32>> {
+        self.tracks.iter().map(|track| track.rate).collect()
+    }
+
+    fn duration(&self) -> Option<Duration> {
+        self.duration
+    }
+
+    fn is_looping(&self) -> bool {
+        false
     }
 
     fn next(&mut self) -> Option<Result<TimedPacket<'_>, FileError>> {
@@ -338,24 +407,6 @@ impl Recordings {
         self.go_to(to)
     }
 
-    fn go_to(&mut self, to: Duration) -> Result<(), FileError> {
-        self.current = None;
-        self.base = self.end;
-        // What is to be seen begins with a keyframe, and all else with it.
-        let mut from = to;
-        if let Some(video) = self.tracks.iter_mut().find(|it| it.source.has_keyframes()) {
-            let place = video.source.go_to(to.saturating_sub(video.begins))?;
-            if place.keyframe.is_some() && to >= video.begins {
-                from = video.begins.saturating_add(place.at).min(to);
-            }
-        }
-        self.shift = self.base.saturating_sub(nanos(from));
-        for track in &mut self.tracks {
-            track.go_to(from, self.base)?;
-        }
-        Ok(())
-    }
-
     fn nothing_sent(&self) -> Sent {
         Sent {
             next: self
@@ -365,6 +416,10 @@ impl Recordings {
                 .collect(),
             until: Duration::ZERO,
         }
+    }
+
+    fn played(&self) -> Duration {
+        time(self.end - self.base)
     }
 }
 
@@ -410,6 +465,28 @@ fn open(path: &Path) -> Result<Opened, FileError> {
         return Source::open(Input::new(Box::new(file))?).map(Opened::Recording);
     }
     MediaFile::open(path, &ONCE).map(Opened::File)
+}
+
+/// Takes recorded messages out of what is played together, if a container is what that is.
+fn take_messages(
+    files: &mut Vec<(usize, &PathBuf, Result<Opened, FileError>)>,
+) -> Option<(usize, Source)> {
+    let is_messages = |opened: &Opened| match opened {
+        Opened::File(_) => false,
+        Opened::Recording(source) => source.info().medium == Medium::Data,
+    };
+    let mut media = files.iter().filter_map(|(.., opened)| opened.as_ref().ok());
+    let first = media.find(|opened| !is_messages(opened))?;
+    if !matches!(first, Opened::File(_)) {
+        return None;
+    }
+    let found =
+        |(.., opened): &(_, _, Result<Opened, FileError>)| opened.as_ref().is_ok_and(is_messages);
+    let place = files.iter().position(found)?;
+    match files.remove(place) {
+        (file, _, Ok(Opened::Recording(source))) => Some((file, source)),
+        _ => None,
+    }
 }
 
 fn apart() -> FileError {

@@ -465,7 +465,9 @@ fn what_does_not_fit_is_refused() {
     assert!(file.bytes.is_empty());
     file.set_track(0, setup(Setup::Opus { channels: 2 }))
         .unwrap();
-    assert_eq!(file.bytes.len(), HEADER_ROOM);
+    // Behind it is when the file begins.
+    assert_eq!(file.bytes.len(), HEADER_ROOM + 28);
+    assert_eq!(file.bytes[HEADER_ROOM + 4..][..4], *b"prft");
     let name = "n".repeat(HEADER_ROOM);
     let long = TrackSetup {
         name: Some(name),

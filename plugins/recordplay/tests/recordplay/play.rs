@@ -4,6 +4,10 @@ use std::time::Duration;
 
 use portunus_core::media::ingest::{IngestFeed, IngestMedia};
 use portunus_core::sdp::Codec;
+use portunus_files::bitstream::Setup;
+use portunus_files::container::{
+    Container, Edits, FileInfo, FrameOut, Rotation, TrackSetup, writer,
+};
 use portunus_files::mjr::{FrameWriter, Info, Medium, UnixMicros};
 use serde_json::{Value, json};
 
@@ -314,4 +318,135 @@ async fn what_is_being_recorded_is_not_played() {
         (&data["error_code"], &data["error"]),
         (&json!(416), &json!("No such recording"))
     );
+}
+
+/// When a container of [`webm`] begins.
+const BEGUN: u64 = 1_700_000_000_000_000;
+
+/// A container with so many packets of sound.
+fn webm(packets: u64) -> Vec<u8> {
+    let info = FileInfo {
+        title: None,
+        started_us: BEGUN,
+        tracks: 1,
+    };
+    let mut writer = writer(Container::WebM, info);
+    let mut edits = Edits::default();
+    let setup = TrackSetup {
+        setup: Setup::Opus { channels: 2 },
+        picture: None,
+        rotation: Rotation::R0,
+        name: None,
+    };
+    writer.set_track(0, setup, &mut edits).unwrap();
+    for number in 0..packets {
+        let frame = FrameOut {
+            track: 0,
+            at: Duration::from_millis(number * 20),
+            duration: Duration::from_millis(20),
+            keyframe: true,
+            data: &[0xf8, 1, 2],
+        };
+        writer.frame(&frame, &mut edits).unwrap();
+    }
+    writer.finish(&mut edits);
+    let mut bytes = edits.append;
+    for (at, patch) in edits.patches {
+        let at = at as usize;
+        bytes[at..at + patch.len()].copy_from_slice(&patch);
+    }
+    bytes
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_beside_a_container_come_with_it_over_pauses_and_seeks() {
+    let world = World::new().await;
+    world.shelve(1, |nfo| {
+        nfo.files.audio = Some("rec-1.webm".to_owned());
+        nfo.files.data = Some("rec-1-data.mjr".to_owned());
+    });
+    let mut bytes = Vec::new();
+    let first = BEGUN + 500_000;
+    let info = Info::new(Medium::Data, "text", UnixMicros(first));
+    let mut writer = FrameWriter::new(info, &mut bytes);
+    for (ms, text) in [(0, "0.5"), (1_000, "1.5"), (8_500, "9.0")] {
+        let at = UnixMicros(first + ms * 1_000);
+        writer.message(at, text.as_bytes(), &mut bytes).unwrap();
+    }
+    std::fs::write(world.path("rec-1-data.mjr"), bytes).unwrap();
+    std::fs::write(world.path("rec-1.webm"), webm(500)).unwrap();
+    let mut client = world.attach().await;
+    client.request(json!({ "request": "update" })).await;
+    let (told, offer) = play(&mut client, 1).await;
+    let expected = json!({ "status": "preparing", "id": 1, "duration": 10_000 });
+    assert_eq!(told, expected, "and no warning");
+    let sdp = offer["sdp"].as_str().unwrap();
+    assert!(sdp.contains("webrtc-datachannel"), "{sdp}");
+    start(&mut client, &offer).await;
+    world.up(&mut client).await;
+    let said = || {
+        let data = world.server.requested().data;
+        let text = data.into_iter().map(|(_, message)| message.payload);
+        text.collect::<Vec<_>>()
+    };
+    let text = |text: &str| portunus_core::media::DataPayload::Text(text.to_owned());
+    let wait = async |ms: u64| tokio::time::sleep(Duration::from_millis(ms)).await;
+    wait(480).await;
+    assert_eq!(said(), []);
+    wait(100).await;
+    assert_eq!(said(), [text("0.5")]);
+    ask(&mut client, json!({ "request": "pause" })).await;
+    wait(20_000).await;
+    assert_eq!(said(), [text("0.5")]);
+    ask(&mut client, json!({ "request": "resume" })).await;
+    wait(800).await;
+    assert_eq!(said(), [text("0.5")]);
+    wait(200).await;
+    assert_eq!(said(), [text("0.5"), text("1.5")]);
+    let seek = json!({ "request": "seek", "position": 8_000 });
+    assert_eq!(ask(&mut client, seek).await["status"], "seeking");
+    wait(950).await;
+    assert_eq!(said().len(), 2);
+    wait(100).await;
+    assert_eq!(said().last(), Some(&text("9.0")));
+    assert_eq!(result(&mut client).await["status"], "done");
+    expect(&mut client, "hangup").await;
+
+    // That nothing was said is no warning, and a name plays with what lies beside.
+    std::fs::write(world.path("rec-1-data.mjr"), "MJR00002").unwrap();
+    let (told, _) = play(&mut client, 1).await;
+    assert_eq!(told.get("warning"), None);
+    let body = json!({ "request": "play", "file": "recordplay/rec-1" });
+    client.message(body, None).await;
+    let (data, _) = client.event_with_jsep().await;
+    assert_eq!(data["result"]["duration"], 10_000, "{data}");
+}
+
+#[tokio::test]
+async fn only_so_many_play_and_who_stops_makes_room() {
+    let world = World::new().await;
+    world.shelve(1, |_| {});
+    let mut clients = Vec::new();
+    for _ in 0..1_000 {
+        let mut client = world.attach().await;
+        if clients.is_empty() {
+            client.request(json!({ "request": "update" })).await;
+        }
+        play(&mut client, 1).await;
+        clients.push(client);
+    }
+    let body = json!({ "request": "play", "id": 1 });
+    let mut late = world.attach().await;
+    late.message(body.clone(), None).await;
+    let refused = late.event().await;
+    assert_eq!(refused["error_code"], 499, "{refused}");
+    // Whoever plays may play something else. What cannot be played takes no room.
+    play(&mut clients[0], 1).await;
+    let unknown = json!({ "request": "play", "id": 7 });
+    ask(&mut clients[1], json!({ "request": "stop" })).await;
+    for _ in 0..2 {
+        late.message(unknown.clone(), None).await;
+        assert_eq!(late.event().await["error_code"], 416);
+    }
+    play(&mut late, 1).await;
 }

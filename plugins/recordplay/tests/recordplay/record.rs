@@ -183,6 +183,24 @@ async fn a_renegotiation_goes_on_with_the_same_recording() {
         tokio::task::yield_now().await;
     }
     assert_eq!(world.state(&client).await["recording_id"], 6);
+    // A crash from now on loses nothing of it: this is what the next start goes by.
+    let word = world.path("6.nfo.recording");
+    let is_told = || {
+        let word = std::fs::read_to_string(&word).unwrap();
+        word.contains("audio = rec-6-audio.mjr\r\nvideo = rec-6-video.mjr\r\n")
+    };
+    let told = async {
+        while !is_told() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), told)
+        .await
+        .unwrap();
+    ask(&mut client, json!({ "request": "stop" })).await;
+    assert!(world.list().await[0]["video"].as_bool().unwrap());
+    assert_eq!(world.files()[0], "6.nfo", "{:?}", world.files());
+    assert!(!word.exists());
 }
 
 #[tokio::test]

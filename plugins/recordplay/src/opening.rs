@@ -1,0 +1,150 @@
+//! Files are opened for who plays them: few at a time, whatever their disk does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use thiserror::Error;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+/// Handles that play at a time.
+const PLAYING: usize = 1_000;
+/// Recordings that are opened at a time, each on a thread of its own.
+const OPENING: usize = 8;
+/// Requests that wait for that meanwhile.
+const WAITING: usize = 64;
+/// How long one waits at most, and how long opening may take then.
+const WAITS: Duration = Duration::from_secs(10);
+const TAKES: Duration = Duration::from_secs(30);
+
+/// Why nothing is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub(crate) enum Busy {
+    #[error("{PLAYING} clients play, and no more may at a time")]
+    Playing,
+    #[error("too many recordings are being opened, try again later")]
+    Opening,
+    #[error("the disk does not answer")]
+    Disk,
+    /// The server stops.
+    #[error("the server stops")]
+    Stopping,
+}
+
+/// A handle that may play, until it is dropped.
+pub(crate) type Place = OwnedSemaphorePermit;
+
+/// How many play, and how many recordings are being opened.
+#[derive(Debug, Clone)]
+pub(crate) struct Opening {
+    playing: Arc<Semaphore>,
+    /// Requests that wait or open.
+    asked: Arc<Semaphore>,
+    opening: Arc<Semaphore>,
+}
+
+impl Default for Opening {
+    fn default() -> Self {
+        Self {
+            playing: Arc::new(Semaphore::new(PLAYING)),
+            asked: Arc::new(Semaphore::new(OPENING + WAITING)),
+            opening: Arc::new(Semaphore::new(OPENING)),
+        }
+    }
+}
+
+impl Opening {
+    /// A place for one more handle that plays.
+    pub(crate) fn place(&self) -> Result<Place, Busy> {
+        let place = Arc::clone(&self.playing).try_acquire_owned();
+        place.map_err(|_| Busy::Playing)
+    }
+
+    /// Opens something once it is its turn: who asked first is served first. It takes up its room as long as a thread hangs at it,
+    /// though nobody waits any more.
+    pub(crate) async fn open<T: Send + 'static>(
+        &self,
+        open: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Busy> {
+        let asked = Arc::clone(&self.asked).try_acquire_owned();
+        let asked = asked.map_err(|_| Busy::Opening)?;
+        let turn = timeout(WAITS, Arc::clone(&self.opening).acquire_owned());
+        let turn = turn.await.map_err(|_| Busy::Opening)?;
+        let turn = turn.map_err(|_| Busy::Stopping)?;
+        let opened = spawn_blocking(move || {
+            let _until_done = (asked, turn);
+            open()
+        });
+        let opened = timeout(TAKES, opened).await.map_err(|_| Busy::Disk)?;
+        opened.map_err(|_| Busy::Stopping)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::sync::mpsc;
+
+    use tokio::time::advance;
+
+    use super::*;
+
+    #[test]
+    fn so_many_play_and_who_ends_makes_room() {
+        let opening = Opening::default();
+        let mut places: Vec<_> = (0..PLAYING).map(|_| opening.place().unwrap()).collect();
+        assert_eq!(opening.place().unwrap_err(), Busy::Playing);
+        places.pop();
+        assert!(opening.place().is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_disk_that_hangs_holds_few_threads_and_all_are_told() {
+        let opening = Opening::default();
+        let (go_on, hang) = mpsc::channel::<()>();
+        let hang = Arc::new(std::sync::Mutex::new(hang));
+        let open = || {
+            let (opening, hang) = (opening.clone(), Arc::clone(&hang));
+            tokio::spawn(async move {
+                let opened = opening.open(move || hang.lock().unwrap().recv().is_ok());
+                opened.await
+            })
+        };
+        let opened: Vec<_> = (0..OPENING).map(|_| open()).collect();
+        let waiting: Vec<_> = (0..WAITING).map(|_| open()).collect();
+        while opening.asked.available_permits() > 0 {
+            tokio::task::yield_now().await;
+        }
+        // One more is refused at once, and those that wait after a while.
+        assert_eq!(opening.open(|| ()).await, Err(Busy::Opening));
+        advance(WAITS + Duration::from_secs(1)).await;
+        for waiting in waiting {
+            assert_eq!(waiting.await.unwrap(), Err(Busy::Opening));
+        }
+        assert_eq!(opening.asked.available_permits(), WAITING);
+        advance(TAKES).await;
+        for opened in opened {
+            assert_eq!(opened.await.unwrap(), Err(Busy::Disk));
+        }
+        // Their threads still hang.
+        assert_eq!(opening.opening.available_permits(), 0);
+        for _ in 0..OPENING {
+            go_on.send(()).unwrap();
+        }
+        assert_eq!(opening.open(|| 7).await, Ok(7));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_no_more_leaves_its_room() {
+        let opening = Opening::default();
+        let all = Arc::clone(&opening.opening).acquire_many_owned(OPENING as u32);
+        let all = all.await.unwrap();
+        let gone = opening.open(|| ());
+        assert!(timeout(Duration::from_secs(1), gone).await.is_err());
+        assert_eq!(opening.asked.available_permits(), OPENING + WAITING);
+        drop(all);
+        assert_eq!(opening.open(|| ()).await, Ok(()));
+    }
+}

@@ -1,0 +1,76 @@
+//! What is to be played is found, and opened.
+
+use std::path::Path;
+
+use portunus_files::{FileError, Playback};
+use portunus_player::Hold;
+
+use crate::Shared;
+use crate::nfo::MediaFiles;
+use crate::player::What;
+use crate::recorded::{self, Viewing};
+use crate::refusal::Refusal;
+use crate::requests::Play;
+
+/// What is played, and a warning of what of it is not.
+pub(crate) type Opened = (What, Playback, Option<String>);
+
+/// What a container's name ends in.
+const CONTAINERS: [&str; 3] = ["webm", "mkv", "mp4"];
+
+/// Finds and opens the files.
+pub(crate) async fn open(shared: &Shared, play: Play) -> Result<Opened, Refusal> {
+    let (shelf, opening) = (&shared.shelf, &shared.opening);
+    match play {
+        Play::Recording(id) => {
+            let recorded = shelf.get(id).await.ok_or(Refusal::NoSuchRecording)?;
+            let viewing = Viewing::new(recorded);
+            let (folder, files) = (shelf.folder().to_owned(), viewing.0.nfo.files.clone());
+            let opened = opening.open(move || recorded::open(&folder, &files));
+            let (playback, warning) = opened.await??;
+            Ok((What::Recording(viewing), playback, warning))
+        }
+        Play::File(name) => {
+            let (all, named) = (shared.all.clone(), name.clone());
+            let opened = opening.open(move || open_named(&all, &named)).await?;
+            let (playback, warning) = match opened {
+                Err(FileError::Io(_) | FileError::Outside(_) | FileError::Path(_)) => {
+                    return Err(Refusal::NoSuchRecording);
+                }
+                opened => opened?,
+            };
+            Ok((What::File(name, Hold::default()), playback, warning))
+        }
+    }
+}
+
+/// The files of a recording of another plugin, by the name of one of them or by what the names of all begin with.
+fn open_named(all: &Path, name: &str) -> Result<(Playback, Option<String>), FileError> {
+    let found = |file: String| recorded::find(all, &file).is_ok().then_some(file);
+    let files = match found(name.to_owned()) {
+        Some(whole) => MediaFiles {
+            video: Some(whole),
+            ..MediaFiles::default()
+        },
+        None => {
+            let part = |medium: &str| found(format!("{name}-{medium}.mjr"));
+            let mut named = CONTAINERS.iter().map(|ending| format!("{name}.{ending}"));
+            let (audio, video) = (part("audio"), part("video"));
+            // What plays not together with a container is told by a warning.
+            let (audio, video) = match named.find_map(found) {
+                Some(container) => (Some(container), video.or(audio)),
+                None => (audio, video),
+            };
+            MediaFiles {
+                audio,
+                video,
+                data: part("data"),
+                parts: Vec::new(),
+            }
+        }
+    };
+    if files == MediaFiles::default() {
+        return Err(FileError::Outside(name.to_owned()));
+    }
+    recorded::open(all, &files)
+}
