@@ -51,7 +51,8 @@ impl Form for Av1Form {
         let mut rest = payload.get(1..)?;
         let mut index = 0;
         while !rest.is_empty() {
-            index += 1;
+            // A packet that does not say how many there are may have any number of empty ones.
+            index = u8::saturating_add(index, 1);
             let len = match header.elements {
                 count if count > 0 && index == count => rest.len(),
                 _ => usize::try_from(read_leb128(&mut rest)?).ok()?,

@@ -427,6 +427,15 @@ fn obus_get_their_sizes() {
 }
 
 #[test]
+fn any_number_of_empty_obus_is_passed_over() {
+    // W = 0: each has its length.
+    let payload = [&[0x00][..], &[0; 300], &[2, 0x30, 1]].concat();
+    let expected = [frame(1, 1, 1, false, &[0x32, 1, 1])];
+    let out = depacketize(PayloadKind::Av1, &[(1, 1, true, payload)]);
+    assert_eq!(out, expected);
+}
+
+#[test]
 fn obus_that_are_cut() {
     for payloads in [
         // The end is missing; nothing to go on with; a length that reaches too far; elements that are not there.
