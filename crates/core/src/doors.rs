@@ -6,7 +6,8 @@ use std::sync::{Arc, OnceLock};
 use portunus_audio::{AudioCodec, Leg};
 use tokio::sync::mpsc;
 
-/// What plugins offer each other. Each sets its own when it starts, and looks for the others' when it needs them.
+/// What plugins offer each other. Each sets its own when it starts, and looks for the others' when it needs them. What is offered does
+/// not keep its plugin, which has these doors: neither would ever end.
 #[derive(Debug, Clone, Default)]
 pub struct Doors(Arc<Offered>);
 

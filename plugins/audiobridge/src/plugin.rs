@@ -20,7 +20,7 @@ use crate::attached::Attached;
 use crate::config::AudioBridgeConfig;
 use crate::manage::Asker;
 use crate::refusal::Refusal;
-use crate::room::{Room, StreamIds};
+use crate::room::{PhoneRooms, Room, StreamIds};
 
 pub(crate) const PACKAGE: &str = "janus.plugin.audiobridge";
 
@@ -109,7 +109,7 @@ impl AudioBridge {
             doors: doors.clone(),
             rooms: rooms.with_max_wrong(max_wrong),
         });
-        doors.offer_audio_rooms(shared.clone());
+        doors.offer_audio_rooms(Arc::new(PhoneRooms(shared.own.clone())));
         for room in first {
             let made = shared.make(room, AllowedTokens::default(), Maker::Operator);
             if let Err(error) = made {
@@ -188,5 +188,25 @@ impl Plugin for AudioBridge {
                 }),
         };
         Some(reply.unwrap_or_else(|refusal| Reply::Success(refusal.to_json())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use portunus_audio::AudioConfig;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_plugin_that_nobody_has_leaves_nothing_behind() {
+        let (media, recorder) = (MediaPlane::detached().0, Recorder::default());
+        let audio = AudioThreads::new(AudioConfig::default(), media.clone(), recorder.clone());
+        let plugin = AudioBridge::new(AudioBridgeConfig::default(), media, recorder, audio);
+        let plugin = plugin.unwrap();
+        let shared = plugin.shared.own.clone();
+        assert!(shared.upgrade().is_some());
+        drop(plugin);
+        assert!(shared.upgrade().is_none());
     }
 }

@@ -29,10 +29,14 @@ impl PhoneEntrance {
     }
 }
 
-impl AudioRooms for Shared {
+/// The rooms as they are offered to callers: without keeping the plugin, which itself keeps what is offered.
+pub(crate) struct PhoneRooms(pub(crate) Weak<Shared>);
+
+impl AudioRooms for PhoneRooms {
     fn entrance(&self, room: &str) -> Option<Arc<dyn Entrance>> {
-        let room = self.rooms.get(&self.rooms.ids().parse(room)?).ok()?;
-        Some(Arc::new(PhoneEntrance::of(&room, self)))
+        let shared = self.0.upgrade()?;
+        let room = shared.rooms.get(&shared.rooms.ids().parse(room)?).ok()?;
+        Some(Arc::new(PhoneEntrance::of(&room, &shared)))
     }
 }
 

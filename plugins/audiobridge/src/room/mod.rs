@@ -34,7 +34,7 @@ use crate::forward::StaticForwarder;
 use crate::options::RoomOptions;
 use crate::refusal::Refusal;
 
-pub(crate) use callers::PhoneEntrance;
+pub(crate) use callers::{PhoneEntrance, PhoneRooms};
 pub(crate) use dialled::{MAX_DIALLED, ended_with_room};
 pub(crate) use forwarders::StreamIds;
 pub(crate) use hearing::hear;
