@@ -117,6 +117,32 @@ for (const format of ['mjr', 'webm'] as const) {
   }
 }
 
+for (const format of ['webm', 'mp4'] as const) {
+  test(`messages are recorded beside ${format} and come again with the picture`, async ({ page, shelf, clientScript }) => {
+    await attach(page, shelf, clientScript);
+    const body = { request: 'record', name: 'Demo', id: 1, videocodec: format === 'mp4' ? 'vp9' : 'vp8', record_format: format };
+    const tracks = `[{ type: 'audio', capture: window.sound, recv: false }, { type: 'video', capture: window.picture, recv: false }, { type: 'data' }]`;
+    await client(page, `client.negotiate(${tracks}, ${JSON.stringify(body)})`);
+    await expect.poll(() => client(page, 'client.open')).toBe(true);
+    const sent: number[] = [];
+    for (const [message, frames] of [['first', 30], ['second', 90]] as const) {
+      await expect.poll(() => sum(page, 'outbound-rtp', 'video', 'framesEncoded')).toBeGreaterThan(frames);
+      sent.push(await client<number>(page, `client.send('${message}').then(() => performance.now())`));
+    }
+    await client(page, `client.handle.send({ message: { request: 'stop' } }), null`);
+    await said(page, 'done');
+    // Between two looks of this test a recording may end: the page notes when messages come.
+    await client(page, `window.came = [], client.received.push = function (...all) { came.push(performance.now()); return Array.prototype.push.apply(this, all); }, null`);
+    const told = await client<any>(page, 'client.play({ id: 1 })');
+    expect(told).toMatchObject({ status: 'preparing', id: 1 });
+    expect(told.warning).toBeUndefined();
+    await expect.poll(() => sum(page, 'inbound-rtp', 'video', 'framesDecoded')).toBeGreaterThan(10);
+    await expect.poll(() => client(page, 'client.received')).toEqual(['first', 'second']);
+    const came = await client<number[]>(page, 'came');
+    expect(Math.abs(came[1]! - came[0]! - (sent[1]! - sent[0]!)), 'ms earlier or later').toBeLessThan(500);
+  });
+}
+
 test('PCMU is recorded and played back, with simulcast beside', async ({ page, shelf, clientScript, folder }) => {
   await attach(page, shelf, clientScript);
   const tracks = `[{ type: 'audio', capture: window.sound, recv: false },
