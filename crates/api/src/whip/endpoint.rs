@@ -397,11 +397,9 @@ fn bad_offer(offer: Option<&str>, text: &str) -> Problem {
             "the offer has no a=fingerprint that can be used (sha-256 or sha-1): DTLS is needed"
                 .into(),
         ),
-        Some(E::NoMid(line)) => (
+        Some(E::MalformedMid(line)) => (
             StatusCode::UNPROCESSABLE_ENTITY,
-            format!(
-                "m-line {line} of the offer has no a=mid: BUNDLE is needed (RFC 9725 section 4.4)"
-            ),
+            format!("the a=mid of m-line {line} of the offer is not 1 to 16 visible characters"),
         ),
         Some(E::NotBundled(line)) => return not_bundled(line),
         Some(E::TooManyMedia(lines)) => (

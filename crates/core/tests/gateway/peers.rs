@@ -179,7 +179,7 @@ async fn bad_sdp_is_refused_and_leaves_nothing_behind() {
         ("m=audio", "m=smell"),
         ("a=ice-ufrag:abcd\r\n", ""),
         ("a=fingerprint:sha-256", "a=fingerprint:md5"),
-        ("a=mid:0", "a=mad:0"),
+        ("a=mid:0", "a=mid:0 1"),
         ("a=msid:s a", "a=msid:s"),
         ("s=-", "-"),
     ] {

@@ -166,7 +166,7 @@ async fn offers_that_cannot_be_used_are_422() {
     for (offer, said) in [
         (without("a=ice-pwd"), "a=ice-ufrag"),
         (without("a=fingerprint"), "a=fingerprint"),
-        (without("a=mid"), "a=mid"),
+        (good.replace("a=mid:0", "a=mid:0 1"), "a=mid"),
         (good.replace("VP8", "VP7"), "nothing in the offer"),
         (
             good.replace("a=sendrecv", "a=recvonly"),
@@ -201,6 +201,22 @@ async fn offers_without_bundle_are_422() {
     let alone = offer("ufrag1", &[Line::Video]).replace("a=group:BUNDLE 0\r\n", "");
     let answer = server.offer("/whip/stage/7", &alone, &[]).await;
     assert_eq!(answer.status, 201, "{}", answer.body);
+}
+
+#[tokio::test]
+async fn offers_need_no_mid_where_nothing_is_bundled() {
+    let good = offer("ufrag1", &[Line::Video]);
+    let bare = good
+        .replace("a=mid:0\r\n", "")
+        .replace("a=group:BUNDLE 0\r\n", "");
+    let beside_rejected = format!("{bare}m=audio 0 UDP/TLS/RTP/SAVPF 0\r\n");
+    let half_named = good.clone() + "m=audio 0 UDP/TLS/RTP/SAVPF 0\r\n";
+    for offer in [bare, beside_rejected, half_named] {
+        let server = start().await;
+        let answer = server.offer("/whip/stage/7", &offer, &[]).await;
+        assert_eq!(answer.status, 201, "{}", answer.body);
+        assert!(answer.body.contains("a=mid:0\r\n"), "{}", answer.body);
+    }
 }
 
 #[tokio::test]
