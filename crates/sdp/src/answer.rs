@@ -26,6 +26,7 @@ impl Default for AnswerOptions {
     fn default() -> Self {
         let media = |codecs: &[CodecName]| MediaAnswer {
             codecs: codecs.to_vec(),
+            channels: None,
             direction: Direction::SendRecv,
             profile: None,
             profile_required: false,
@@ -48,6 +49,8 @@ impl Default for AnswerOptions {
 pub struct MediaAnswer {
     /// Codecs in order of preference: the first one that is offered is taken. Empty: reject the m-lines.
     pub codecs: Vec<CodecName>,
+    /// The channels to take of a codec that may have any number, such as L16; `None` takes any.
+    pub channels: Option<u8>,
     /// The wish; what is answered depends on the offered direction too.
     pub direction: Direction,
     /// The profile to take: `profile-id` of VP9, `profile-level-id` of H.264.
@@ -257,7 +260,9 @@ fn covers(red: &CodecSpec, codec: &CodecSpec) -> bool {
         fmtp.split('/')
             .all(|pt| pt.trim().parse() == Ok(codec.pt.0))
     };
-    red.is_red() && red.fmtp.as_deref().is_none_or(made_of)
+    red.is_red()
+        && red.channel_count() == codec.channel_count()
+        && red.fmtp.as_deref().is_none_or(made_of)
 }
 
 /// The offered codec to take, its name, and the format parameters to answer.
@@ -265,12 +270,14 @@ fn choose<'a>(
     offered: &'a Media,
     wish: &MediaAnswer,
 ) -> Option<(&'a CodecSpec, CodecName, Option<String>)> {
+    let has_channels = |codec: &CodecSpec| {
+        let wanted = wish.channels.map(|channels| channels.max(1));
+        wanted.is_none_or(|wanted| codec.channel_count() == wanted)
+    };
     wish.codecs.iter().find_map(|&name| {
         let candidates = || {
-            offered
-                .codecs
-                .iter()
-                .filter(move |codec| name.matches(codec))
+            let codecs = offered.codecs.iter();
+            codecs.filter(move |codec| name.matches(codec) && has_channels(codec))
         };
         if let Some(profile) = &wish.profile
             && let Some(asked) = Profile::of(name, profile)

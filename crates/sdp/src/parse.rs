@@ -268,10 +268,10 @@ fn codec_of(line: &sdp_types::Media, pt: Pt) -> Option<CodecSpec> {
         fields.next()?.trim(),
         fields.next()?.trim().parse::<u32>().ok()?,
     );
-    let channels = fields
-        .next()
-        .and_then(|channels| channels.trim().parse().ok())
-        .unwrap_or(0);
+    let channels = match fields.next().map(str::trim) {
+        None | Some("") => 0,
+        Some(channels) => channels.parse().ok()?,
+    };
     (unique && !name.is_empty() && clock_rate > 0 && !is_repair(name, clock_rate)).then(|| {
         CodecSpec {
             pt,

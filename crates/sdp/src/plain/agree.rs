@@ -137,9 +137,7 @@ pub(super) fn sort_events(clock_rate: Option<u32>, events: &mut [PlainCodec]) {
 
 /// Whether two codecs are the same but for their format.
 pub(super) fn is_same(one: &CodecSpec, other: &CodecSpec) -> bool {
-    one.name.eq_ignore_ascii_case(&other.name)
-        && one.clock_rate == other.clock_rate
-        && one.channels.max(1) == other.channels.max(1)
+    one.is_same_codec(other)
 }
 
 /// Whether the parameters that tell formats of a codec apart are the same.

@@ -23,13 +23,22 @@ impl StreamCodec {
         if encoding.eq_ignore_ascii_case("red") && kind == Kind::Audio {
             return Some(StreamCodec::Red);
         }
-        let clock: Option<u32> = rest.split('/').next().and_then(|clock| clock.parse().ok());
-        let of_map = |codec: &CodecName| {
-            clock == Some(codec.clock_rate()) && codec.encoding().eq_ignore_ascii_case(encoding)
-        };
-        let codec = match clock {
-            None => CodecName::from_name(name),
-            Some(_) => CodecName::ALL.into_iter().find(of_map),
+        let (clock, channels) = rest.split_once('/').unwrap_or((rest, ""));
+        let codec = match clock.parse::<u32>() {
+            Err(_) => CodecName::from_name(name),
+            Ok(clock_rate) => {
+                let written = CodecSpec {
+                    name: encoding.to_owned(),
+                    clock_rate,
+                    channels: channels.parse().unwrap_or(0),
+                    ..CodecSpec::new(CodecName::Opus, portunus_core::Pt(0))
+                };
+                let usual = |codec: &CodecName| {
+                    codec.matches(&written)
+                        && (channels.is_empty() || written.unusual_channels().is_none())
+                };
+                CodecName::ALL.into_iter().find(usual)
+            }
         };
         codec
             .filter(|codec| codec.kind() == kind)

@@ -83,9 +83,7 @@ impl Watching {
 
 /// Whether two codecs have one payload type, and are not the same.
 fn meet(one: &CodecSpec, other: &CodecSpec) -> bool {
-    let is_same = one.name.eq_ignore_ascii_case(&other.name)
-        && (one.clock_rate, one.channels, &one.fmtp)
-            == (other.clock_rate, other.channels, &other.fmtp);
+    let is_same = one.is_same_codec(other) && one.fmtp == other.fmtp;
     one.pt == other.pt && !is_same
 }
 
