@@ -482,14 +482,13 @@ impl Connections {
         let Some(connection) = &self.current else {
             return;
         };
-        let first = connection.negotiated.as_ref().and_then(|negotiated| {
-            let mut media = negotiated.media.iter().enumerate();
-            media.find(|(_, media)| !media.disabled)
-        });
-        let first = first.map(|(place, media)| (place, media.mid.as_str()));
+        let negotiated = connection.negotiated.iter().flat_map(|it| &it.media);
+        let lines: Vec<_> = negotiated
+            .map(|media| (media.mid.as_str(), !media.disabled))
+            .collect();
         for candidate in candidates {
             // An empty line says that there are no more.
-            if candidate.text.is_empty() || !candidate.is_for_bundle(first) {
+            if candidate.text.is_empty() || !candidate.is_for_bundle(&lines) {
                 continue;
             }
             if candidate.text.starts_with("candidate:") {
