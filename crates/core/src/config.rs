@@ -14,6 +14,8 @@ use crate::{Networks, Right};
 pub struct CoreConfig {
     /// The server's name in `info`.
     pub server_name: String,
+    /// Which product `info` names.
+    pub info_name: InfoName,
     /// Seconds without a request after which a session ends; 0: never.
     pub session_timeout: u32,
     /// Seconds for which a session outlives its connection, so that another can claim it; 0: not at all.
@@ -65,6 +67,7 @@ impl Default for CoreConfig {
     fn default() -> Self {
         Self {
             server_name: "Portunus".to_owned(),
+            info_name: InfoName::default(),
             session_timeout: 60,
             reclaim_session_timeout: 0,
             candidates_timeout: 45,
@@ -145,6 +148,26 @@ pub struct StoredToken {
     /// What requests with it may do beyond a call.
     #[serde(default)]
     pub rights: Vec<Right>,
+}
+
+/// The member `name` of `info`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum InfoName {
+    /// This server's own.
+    #[default]
+    Portunus,
+    /// That of Janus, for clients that work with no other name.
+    Janus,
+}
+
+impl InfoName {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            InfoName::Portunus => "Portunus",
+            InfoName::Janus => "Janus WebRTC Server",
+        }
+    }
 }
 
 /// The order of the rids of a simulcast offer.

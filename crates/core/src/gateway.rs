@@ -182,6 +182,7 @@ impl Gateway {
         info::server_info(
             &inner.context.config,
             &inner.context.facts,
+            &inner.context.media.settings(),
             inner.context.settings.session_timeout_seconds(),
             accepting,
             &plugins,

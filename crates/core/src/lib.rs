@@ -46,7 +46,7 @@ pub use begun::Begun;
 pub use broadcast::{Broadcast, Refusal, Stream};
 pub use client::Client;
 pub use client_message::{ClientMessage, Notice};
-pub use config::{CoreConfig, RidOrder, StoredToken, equal_in_constant_time};
+pub use config::{CoreConfig, InfoName, RidOrder, StoredToken, equal_in_constant_time};
 pub use counters::{BadRequest, Counters, CountersSnapshot};
 pub use doors::{
     AudioRooms, Caller, CallerNews, DialError, DialId, DialNews, Dialled, Doors, Entrance,
