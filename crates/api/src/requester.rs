@@ -3,6 +3,8 @@
 //! What comes from a loopback address may be a proxy's, which speaks for anybody, or a browser's, in which a page from
 //! anywhere asks. Pages cannot hide where they come from: browsers say it in `Origin` with all requests but some of
 //! GET, and in `Host` if a page has its own name resolved to a loopback address (DNS rebinding).
+//!
+//! Libraries for WebSockets write the address that they connect to as `Origin`. No page of others is there.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::OnceLock;
@@ -59,7 +61,9 @@ impl Locality {
             && names_loopback(request.uri(), headers)
             && headers.get_all(ORIGIN).iter().all(|origin| {
                 let origin = origin.to_str().ok().and_then(|origin| origin.parse().ok());
-                origin.is_some_and(|origin| self.is_own_page(&origin))
+                origin.is_some_and(|origin| {
+                    self.is_own_page(&origin) || is_asked(&origin, request.uri(), headers)
+                })
             });
         Requester::at(address.ip(), is_local)
     }
@@ -76,6 +80,25 @@ impl Locality {
         let port = origin.port_u16().unwrap_or(default);
         ports.contains(&port) && origin.host().is_some_and(is_loopback_name)
     }
+}
+
+/// Whether `origin` is the address that the request was sent to.
+fn is_asked(origin: &Uri, uri: &Uri, headers: &HeaderMap) -> bool {
+    let default = match origin.scheme_str() {
+        Some("http" | "ws") => 80,
+        Some("https" | "wss") => 443,
+        _ => return false,
+    };
+    let at = |uri: &Uri| {
+        let host = uri.host()?.to_ascii_lowercase();
+        Some((host, uri.port_u16().unwrap_or(default)))
+    };
+    let mut hosts = headers.get_all(HOST).iter().map(|host| {
+        let host = host.to_str().ok().and_then(|host| host.parse::<Uri>().ok());
+        host.as_ref().and_then(at)
+    });
+    let asked = at(uri).or_else(|| hosts.next().flatten());
+    asked.is_some() && at(origin) == asked
 }
 
 /// Whether a proxy has handed the request on. Many that add nothing still speak HTTP/1.0.
@@ -162,6 +185,37 @@ mod tests {
         }
         let two = [
             ("origin", "http://localhost:8088"),
+            ("origin", "http://example.org"),
+        ];
+        assert!(!is_local("127.0.0.1", &two));
+    }
+
+    /// Python's websocket-client writes `http`, ws4py `ws`, each with the port if it is not the usual one.
+    #[test]
+    fn programs_that_name_the_address_they_connect_to_are_local() {
+        for (host, origin, local) in [
+            ("127.0.0.1:8188", "http://127.0.0.1:8188", true),
+            ("127.0.0.1:8188", "ws://127.0.0.1:8188", true),
+            ("LocalHost:8188", "http://localhost:8188", true),
+            ("localhost:8989", "https://localhost:8989", true),
+            ("[::1]:8188", "http://[::1]:8188", true),
+            ("localhost", "wss://localhost", true),
+            ("localhost:80", "ws://localhost", true),
+            ("127.0.0.1:8188", "http://localhost:8188", false),
+            ("127.0.0.1:8188", "http://127.0.0.1:8189", false),
+            ("127.0.0.1:8188", "http://127.0.0.1", false),
+            ("127.0.0.1:8188", "http://example.org", false),
+            ("127.0.0.1:8188", "127.0.0.1:8188", false),
+            ("127.0.0.1:8188", "null", false),
+            ("example.org:8188", "http://example.org:8188", false),
+        ] {
+            let headers = [("host", host), ("origin", origin)];
+            assert_eq!(is_local("127.0.0.1", &headers), local, "{host} {origin}");
+            assert!(!is_local("192.0.2.1", &headers), "{host} {origin}");
+        }
+        let two = [
+            ("host", "127.0.0.1:8188"),
+            ("origin", "http://127.0.0.1:8188"),
             ("origin", "http://example.org"),
         ];
         assert!(!is_local("127.0.0.1", &two));
