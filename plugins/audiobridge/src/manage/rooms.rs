@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use portunus_core::{Fields, Object, Reply};
+use portunus_core::{Fields, Object, Reply, Right};
 use portunus_resources::{AllowedTokens, Id, Maker};
 use serde_json::Value;
 use tokio::time::sleep;
@@ -31,7 +31,11 @@ impl Shared {
         self.rooms.check_admin_key(fields)?;
         texts(fields, "allowed")?;
         let allowed = AllowedTokens::read(fields)?;
-        let options = RoomOptions::read(fields)?;
+        let mut options = RoomOptions::read(fields)?;
+        if !asker.rights.may(Right::Record) {
+            // Somebody else may have the room recorded later.
+            (options.record_file, options.record_dir, options.mjrs_dir) = (None, None, None);
+        }
         let saved = self.rooms.permanent(fields)?;
         if let Some(id) = wanted.as_ref().filter(|id| self.rooms.exists(id)) {
             return Err(Refusal::RoomExists(id.clone()));

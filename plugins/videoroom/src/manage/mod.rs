@@ -28,7 +28,7 @@ impl Shared {
         let scoped = client;
         let client = scoped.map(|(client, _)| client);
         match name {
-            "create" => self.create(fields, client, maker),
+            "create" => self.create(fields, client, (rights, maker)),
             "edit" => self.edit(fields, scoped),
             "destroy" => self.destroy(fields, client),
             "exists" => self.exists(fields).map(Reply::Success),

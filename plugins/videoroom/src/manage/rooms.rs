@@ -18,11 +18,15 @@ impl Shared {
         &self,
         fields: Fields<'_>,
         client: Option<&Handle>,
-        maker: Maker,
+        (rights, maker): (Rights, Maker),
     ) -> Result<Reply, Refusal> {
         self.rooms.check_admin_key(fields)?;
         let saved = self.rooms.permanent(fields)?;
-        let options = RoomOptions::read(fields)?;
+        let mut options = RoomOptions::read(fields)?;
+        if !rights.may(Right::Record) {
+            // Somebody else may have the room recorded later.
+            (options.rec_dir, options.record_format) = (None, None);
+        }
         let allowed = AllowedTokens::read(fields)?;
         let wanted = self.rooms.ids().wanted(fields, "room")?;
         let maker = self.rooms.maker(maker, saved.is_some());
