@@ -174,7 +174,7 @@ async fn the_bus_is_counted_at_metrics() {
         "# TYPE portunus_event_handler_dropped_total counter",
         "# TYPE portunus_event_handler_running gauge",
         "# TYPE portunus_event_handler_waiting gauge",
-        "portunus_statistics_interval_milliseconds 0",
+        "portunus_statistics_interval_seconds 0",
     ] {
         assert!(
             metrics.contains(&format!("\n{line}\n")),
