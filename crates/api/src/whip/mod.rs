@@ -80,7 +80,11 @@ async fn entry(
     Extension(requester): Extension<Requester>,
     request: Request,
 ) -> Response {
-    let cors = Cors::of(&whip.config.allow_origins, request.headers());
+    let cors = Cors::of(
+        &whip.config.allow_origins,
+        request.method(),
+        request.headers(),
+    );
     let mut response = match whip.answer(&cors, requester, request).await {
         Ok(response) => response,
         Err(problem) => {

@@ -340,14 +340,20 @@ impl Whip {
         done.await.unwrap_or_else(|_| Err(gone()))
     }
 
-    /// Answers a DELETE.
+    /// Answers a DELETE. Clients close their PeerConnection first, which ends the resource: so that it has ended is what they want.
     pub(super) async fn delete(
         &self,
         kind: Kind,
         id: &str,
         headers: &HeaderMap,
     ) -> Result<Response, Problem> {
-        let resource = self.find(kind, id, headers)?;
+        let Some(resource) = self.registry.find(kind, id) else {
+            return match self.registry.has_ended(kind, id) {
+                true => Ok(status(StatusCode::OK)),
+                false => Err(gone()),
+            };
+        };
+        resource.check_token(headers::bearer(headers)?)?;
         self.registry.remove(id);
         // In a task of its own: a client that does not wait for the answer leaves nothing half done.
         let closing = tokio::spawn(async move { resource.link.close().await });
@@ -358,8 +364,8 @@ impl Whip {
 
     /// The resource, if there is one and the request shows its token.
     fn find(&self, kind: Kind, id: &str, headers: &HeaderMap) -> Result<Arc<Resource>, Problem> {
-        let resource = self.registry.find(id);
-        let alive = resource.filter(|resource| resource.kind == kind && !resource.link.has_ended());
+        let resource = self.registry.find(kind, id);
+        let alive = resource.filter(|resource| !resource.link.has_ended());
         let resource = alive.ok_or_else(gone)?;
         resource.check_token(headers::bearer(headers)?)?;
         Ok(resource)

@@ -405,6 +405,22 @@ async fn browsers_of_any_origin_may_use_it() {
         answer.header("accept-patch"),
         Some("application/trickle-ice-sdpfrag")
     );
+    // Eyevinn's client looks whether there is PATCH by OPTIONS that are no preflight.
+    for origin in [&["Origin: https://app.example"][..], &[]] {
+        let answer = server
+            .request("OPTIONS", "/whip/stage/7", origin, b"")
+            .await;
+        let methods = answer.header("access-control-allow-methods").unwrap();
+        assert!(
+            methods.split(", ").any(|method| method == "PATCH"),
+            "{methods}"
+        );
+        let exposed = answer.header("access-control-expose-headers").unwrap();
+        assert!(
+            exposed.contains("Access-Control-Allow-Methods"),
+            "{exposed}"
+        );
+    }
     // A refusal can be read by the page too.
     let answer = server
         .request("GET", "/whip/stage/7", &preflight, b"")
