@@ -9,7 +9,7 @@ use super::command::Profile;
 use super::compose::{SUPPORTED, Speaker};
 use super::exchange::to_tag;
 use super::{Agent, AgentEvent, CallId, SubscriptionId};
-use crate::message::{MediaType, Method, NameAddr, Request, Response, SipUri, StatusCode, Uri};
+use crate::message::{MediaType, Method, NameAddr, Request, Response, StatusCode, Uri};
 use crate::transaction::NewRequest;
 
 /// What a dialog with a tag of ours is for.
@@ -280,12 +280,7 @@ fn admits_sdp(kind: &MediaType) -> bool {
 
 /// Who we are to a caller that calls none of our accounts: whom it called.
 fn stranger(request: &Request) -> Speaker {
-    let user = request
-        .uri
-        .as_sip()
-        .and_then(SipUri::user_name)
-        .unwrap_or_default()
-        .into_owned();
+    let user = request.uri.subscriber().unwrap_or_default().into_owned();
     let identity = match request.headers.to() {
         Ok(Some(NameAddr {
             uri: Uri::Sip(uri), ..

@@ -245,8 +245,7 @@ impl Trunks {
         (from, registered): (IpAddr, Option<AccountId>),
         invite: &Arc<Request>,
     ) {
-        let called = invite.uri.as_sip().and_then(|uri| uri.user_name());
-        let called = called.unwrap_or_default();
+        let called = invite.uri.subscriber().unwrap_or_default();
         // Trunks may have their calls from the same address: they are told apart by their numbers.
         let calls =
             |trunk: &&Trunk| registered == Some(trunk.account) || trunk.config.calls_from(from);
