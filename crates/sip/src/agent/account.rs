@@ -200,7 +200,7 @@ impl Agent {
 
     /// `may_guess`: the user part alone is enough.
     fn account_of(&self, uri: &SipUri, flow: &Flow, may_guess: bool) -> Option<AccountId> {
-        let user = uri.user_name()?;
+        let user = uri.subscriber()?;
         let ids = self.users.get(&*user)?;
         let by = |fits: &dyn Fn(&Account) -> bool| {
             ids.iter()
@@ -242,9 +242,5 @@ fn came_from(account: &Account, flow: &Flow) -> bool {
 }
 
 fn user_of(identity: &Uri) -> String {
-    identity
-        .as_sip()
-        .and_then(SipUri::user_name)
-        .unwrap_or_default()
-        .into_owned()
+    identity.subscriber().unwrap_or_default().into_owned()
 }

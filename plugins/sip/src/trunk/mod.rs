@@ -28,7 +28,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 pub use config::TrunkConfig;
 pub(crate) use config::check;
 
-use crate::calling::sdp_body;
+use crate::calling::{host_address, sdp_body};
 use crate::config::SipConfig;
 use crate::phones::Commands;
 use crate::plugin::Shared;
@@ -245,8 +245,7 @@ impl Trunks {
         (from, registered): (IpAddr, Option<AccountId>),
         invite: &Arc<Request>,
     ) {
-        let called = invite.uri.as_sip().and_then(|uri| uri.user_name());
-        let called = called.unwrap_or_default();
+        let called = invite.uri.subscriber().unwrap_or_default();
         // Trunks may have their calls from the same address: they are told apart by their numbers.
         let calls =
             |trunk: &&Trunk| registered == Some(trunk.account) || trunk.config.calls_from(from);
@@ -272,6 +271,7 @@ impl Trunks {
         self.calls.insert(call, to);
         let incoming = Incoming {
             call,
+            from,
             invite: Seen::from(invite),
             room,
             line,
@@ -299,6 +299,9 @@ impl Trunks {
             .map_err(|_| DialError::Busy)?;
         let fault = |error: portunus_call::CallError| DialError::Fault(error.to_string());
         let (mut media, legs) = ServerCall::new(self.office.call.clone()).map_err(fault)?;
+        if let Some(server) = host_address(&uri) {
+            media.expect_at(server);
+        }
         let offer = media.offer().map_err(fault)?;
         let number = self.next;
         self.next = number.wrapping_add(1);
@@ -384,7 +387,8 @@ fn profile(trunk: &TrunkConfig, config: &SipConfig) -> Option<Profile> {
         user_agent: None,
         contact_params: Vec::new(),
         behind_nat: config.behind_nat,
-        reliable: false,
+        // Rooms call nobody on behalf of a telephone.
+        refers: false,
         trace: false,
     })
 }

@@ -239,6 +239,28 @@ async fn numbers_that_are_not_the_trunks_are_refused() {
     assert_eq!(world.refused().await.0, 404);
 }
 
+/// By gateways, by ported numbers and by those who write numbers for people to read.
+#[tokio::test]
+async fn a_room_is_called_whatever_else_the_user_part_says() {
+    for called in [
+        "779;tgrp=g1;trunk-context=example.com",
+        "779;npdi;rn=+49199",
+        "779;phone-context=+4930",
+        "7-7.9",
+    ] {
+        let mut world = World::new(TrunkConfig {
+            prefix: "77".to_owned(),
+            ..TrunkConfig::default()
+        });
+        assert!(world.call("192.0.2.1", &invite(called)).is_none());
+        let taken = world.command().await;
+        assert!(
+            matches!(taken, Command::Accept { .. }),
+            "{called}: {taken:?}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn trunks_at_one_address_are_told_apart_by_their_numbers() {
     let with = |prefix: &str, caller: &str| TrunkConfig {
@@ -350,6 +372,8 @@ async fn a_room_calls_a_telephone() {
         panic!("an account");
     };
     assert!(profile.registration.is_none());
+    // It calls nobody on behalf of the telephone.
+    assert!(!profile.refers);
     let mut refused = |to, trunk| world.trunks.dial(dialled(to, trunk).0).unwrap_err();
     assert_eq!(refused("+1", None), DialError::Forbidden("+1".to_owned()));
     assert_eq!(refused("a@b", None), DialError::Address("a@b".to_owned()));
