@@ -85,7 +85,7 @@ impl Mountpoint {
     fn is_silent(&self, time: Duration) -> bool {
         let silent = |stream: &Stream| match stream.live().age {
             Age::None => true,
-            Age::Since(last) => last.elapsed() >= time,
+            Age::Awaited(since) | Age::Since(since) => since.elapsed() >= time,
             Age::Now | Age::Ingest(_) => false,
         };
         self.streams.iter().all(silent)
@@ -112,7 +112,7 @@ impl Mountpoint {
         });
         let mut live = stream.live();
         if live.source != source {
-            live.age = Age::Since(Instant::now());
+            live.age = Age::Awaited(Instant::now());
         }
         live.source = source;
         live.simulcast = published.simulcast;
