@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use portunus_core::media::testing::Requested;
-use portunus_core::sdp::Codec;
+use portunus_core::sdp::{Codec, Kind};
 use portunus_core::testing::Line;
 use portunus_files::{Play, Playback};
 use serde_json::json;
@@ -179,6 +179,7 @@ async fn a_renegotiation_goes_on_with_the_same_recording() {
     while !world.files().contains(&"rec-6-video.mjr".to_owned()) {
         tokio::task::yield_now().await;
     }
+    assert!(world.taps()[1].pretend_first(Kind::Video));
     assert_eq!(world.state(&client).await["recording_id"], 6);
     // A crash from now on loses nothing of it: this is what the next start goes by.
     let word = world.path("6.nfo.recording");
