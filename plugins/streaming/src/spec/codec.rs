@@ -3,6 +3,7 @@
 use portunus_core::sdp::{Codec, CodecName, CodecSpec, Kind};
 
 use super::SpecProblem;
+use super::payload_types::is_payload_type;
 
 /// RTP clock of redundant audio made of Opus, in Hz.
 const RED_CLOCK: u32 = 48_000;
@@ -17,6 +18,8 @@ pub enum StreamCodec {
 }
 
 impl StreamCodec {
+    pub(crate) const OPUS: Self = StreamCodec::Plain(CodecName::Opus);
+
     /// The codec with this name, of an audio or video stream; also as an `rtpmap` has it (`opus/48000/2`).
     pub(crate) fn from_name(name: &str, kind: Kind) -> Option<Self> {
         let (encoding, rest) = name.split_once('/').unwrap_or((name, ""));
@@ -75,6 +78,16 @@ impl StreamCodec {
             StreamCodec::Plain(codec) => codec.default_pt().0,
             StreamCodec::Red => 63,
         }
+    }
+
+    /// The payload type of the Opus that redundant audio with these parameters is made of. `None` for other codecs.
+    pub(crate) fn made_of(self, fmtp: Option<&str>) -> Option<u8> {
+        if self != StreamCodec::Red {
+            return None;
+        }
+        let named = fmtp.and_then(|fmtp| fmtp.split('/').next()?.trim().parse().ok());
+        let named = named.filter(|pt| is_payload_type(*pt));
+        Some(named.unwrap_or_else(|| Self::OPUS.default_pt()))
     }
 
     /// RTP clock in Hz.
