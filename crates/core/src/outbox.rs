@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use crate::ClientMessage;
+use crate::{ClientMessage, Share};
 
 /// Messages that wait for a connection at most.
 pub const OUTBOX: usize = 1024;
@@ -16,12 +16,14 @@ pub const OUTBOX: usize = 1024;
 pub const OUTBOX_OF_HANDLE: usize = 16;
 
 /// A message that waits for a connection.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub struct Posted {
     /// The request that it answers, if that was told by [`crate::Client::asking`].
     pub answers: Option<u64>,
     /// The message.
     pub message: ClientMessage,
+    /// What the client pays for it, until it is written.
+    pub(crate) _share: Share,
 }
 
 /// The messages that wait for a connection, as its transport takes them.
@@ -107,6 +109,7 @@ mod tests {
         Posted {
             answers: None,
             message: message.into().into(),
+            _share: Share::default(),
         }
     }
 

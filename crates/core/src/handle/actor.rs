@@ -19,7 +19,8 @@ use crate::plugin::{HandleEvent, Message, Plugin, PluginHandle, Reply};
 use crate::session::{Attached, Session};
 use crate::tokens::ShownToken;
 use crate::{
-    ApiError, Client, Credentials, Fields, HandleId, Object, Rights, TokenScope, client_event,
+    ApiError, Client, Credentials, Fields, HandleId, Object, Rights, Share, TokenScope,
+    client_event,
 };
 
 /// Attaches a new handle of `session` to `plugin`, and starts its task; an error if the session has ended.
@@ -27,7 +28,7 @@ pub(crate) fn start(
     id: HandleId,
     session: Arc<Session>,
     plugin: &dyn Plugin,
-    (opaque_id, token): (Option<&str>, Option<ShownToken>),
+    ((opaque_id, token), paid): ((Option<&str>, Option<ShownToken>), Share),
     context: Arc<Context>,
 ) -> Result<(), ()> {
     session.begin_handle()?;
@@ -54,6 +55,7 @@ pub(crate) fn start(
     let actor = Actor {
         handle: handle.clone(),
         plugin: plugin.attach(handle.clone()),
+        _paid: paid,
     };
     let task = tokio::spawn(actor.run(commands));
     session
@@ -73,6 +75,8 @@ pub(crate) fn start(
 struct Actor {
     handle: Handle,
     plugin: Box<dyn PluginHandle>,
+    /// What its client pays for it.
+    _paid: Share,
 }
 
 impl Actor {
