@@ -111,8 +111,8 @@ pub struct Share {
 }
 
 impl Budget {
-    /// A budget of `limits`. Addresses in `shared_addresses`, loopback addresses, Unix sockets and brokers have no limit of
-    /// their own: many clients are behind them.
+    /// A budget of `limits`. Addresses in `shared_addresses`, Unix sockets and brokers have no limit of their own: many clients
+    /// are behind them.
     pub fn new(limits: BudgetLimits, shared_addresses: &[Network], keys: BudgetKeys) -> Self {
         let tally = Arc::new(Tally {
             keys,
@@ -219,16 +219,11 @@ fn is_shared(address: ClientAddress, networks: &[Network]) -> bool {
         ClientAddress::Ipv4(address) => address.into(),
         ClientAddress::Ipv6([a, b, c, d]) => std::net::Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into(),
     };
-    // The loopback address is the only one of its network.
-    let is_loopback = match address {
-        ClientAddress::Ipv4(address) => address.is_loopback(),
-        _ => address == ClientAddress::Ipv6([0; 4]),
-    };
     let is_in = |network: &Network| {
         // One machine of an IPv6 network stands for the network.
         network.contains(first) || ClientAddress::from(network.parts().0) == address
     };
-    is_loopback || networks.iter().any(is_in)
+    networks.iter().any(is_in)
 }
 
 impl Purse {
@@ -348,6 +343,11 @@ impl Tally {
 }
 
 impl Share {
+    /// Whether nothing is taken.
+    pub fn is_empty(&self) -> bool {
+        self.amount == 0
+    }
+
     /// Takes `amount` more.
     pub fn grow(&mut self, amount: usize) -> Result<(), OverBudget> {
         self.purse.pay(amount)?;
@@ -391,7 +391,8 @@ mod tests {
             address,
             reserve,
         };
-        let shared = ["192.0.2.8/30", "2001:db8:5::7"].map(|network| network.parse().unwrap());
+        let shared = ["192.0.2.8/30", "2001:db8:5::7", "127.0.0.0/8", "::1"]
+            .map(|network| network.parse().unwrap());
         Budget::new(limits, &shared, KEYS)
     }
 

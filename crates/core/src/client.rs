@@ -240,7 +240,7 @@ impl Client {
         let posted = self.inner.purse.take(price).map(|share| Posted {
             answers: self.asks,
             message,
-            _share: share,
+            share,
         });
         let mut outbox = outbox.lock().unwrap_or_else(PoisonError::into_inner);
         let sent = outbox

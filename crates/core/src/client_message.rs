@@ -82,6 +82,14 @@ impl ClientMessage {
         }
     }
 
+    /// The same, without a copy of what is text already.
+    pub(crate) fn into_text(self) -> String {
+        match self.0 {
+            Form::Text { text, .. } => text.into_string(),
+            Form::Own(_) | Form::Shared(_) => self.text(),
+        }
+    }
+
     /// The message in the form in which it waits, and the bytes that it takes then.
     pub(crate) fn packed(self) -> (Self, usize) {
         let price = match &self.0 {

@@ -56,7 +56,7 @@ pub struct CoreConfig {
     pub client_memory_mb: usize,
     /// MiB that the clients at one address may hold; 0 stands for a quarter of the above.
     pub client_memory_per_address_mb: usize,
-    /// Addresses of proxies and of others that many clients share. Limits for one address do not hold for them.
+    /// Addresses that many clients share, such as those of proxies. Limits for one address do not hold for them.
     pub shared_addresses: Vec<Network>,
     /// Session and handle ids are strings in JSON.
     pub string_ids: bool,
@@ -98,7 +98,7 @@ impl Default for CoreConfig {
             max_text: 4_096,
             client_memory_mb: 0,
             client_memory_per_address_mb: 0,
-            shared_addresses: Vec::new(),
+            shared_addresses: vec![Network::LOOPBACK_IPV4, Network::LOOPBACK_IPV6],
             string_ids: false,
             ack_pause_ms: 1,
             full_trickle: false,

@@ -23,7 +23,7 @@ pub struct Posted {
     /// The message.
     pub message: ClientMessage,
     /// What the client pays for it, until it is written.
-    pub(crate) _share: Share,
+    pub(crate) share: Share,
 }
 
 /// The messages that wait for a connection, as its transport takes them.
@@ -49,6 +49,13 @@ pub(crate) fn outbox() -> (OutboxSender, Outbox) {
         waiting: Arc::clone(&waiting),
     };
     (sender, Outbox { messages, waiting })
+}
+
+impl Posted {
+    /// The message as it is written, and what is paid for it: to be dropped once it is written.
+    pub fn into_text(self) -> (String, Share) {
+        (self.message.into_text(), self.share)
+    }
 }
 
 impl OutboxSender {
@@ -109,7 +116,7 @@ mod tests {
         Posted {
             answers: None,
             message: message.into().into(),
-            _share: Share::default(),
+            share: Share::default(),
         }
     }
 

@@ -300,7 +300,7 @@ impl Whip {
         kind: Kind,
         id: &str,
         headers: &HeaderMap,
-        body: Body,
+        body: (Body, &Purse),
     ) -> Result<Response, Problem> {
         let resource = self.find(kind, id, headers)?;
         let declared = headers::content_type(headers);
@@ -323,7 +323,7 @@ impl Whip {
             let (name, value) = retry_after(1);
             Problem::new(StatusCode::TOO_MANY_REQUESTS, detail).with_header(name, value)
         })?;
-        let body = self.read(body).await?;
+        let (body, paid) = self.read(body).await?;
         let text = String::from_utf8(body.into())
             .map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "the body is no text in UTF-8"))?;
         let (is_answer, headers) = (declared == SDP, headers.clone());
