@@ -233,11 +233,17 @@ impl Client {
 
     /// Sends a message; false if the client is gone or too slow, which cuts it off.
     pub(crate) fn push(&self, message: impl Into<ClientMessage>) -> bool {
+        self.push_paid(message, &self.inner.purse)
+    }
+
+    /// As [`Client::push`], for a message of a session, which pays for it as long as it can.
+    pub(crate) fn push_paid(&self, message: impl Into<ClientMessage>, purse: &Purse) -> bool {
         let Way::Push(outbox) = &self.inner.way else {
             return false;
         };
         let (message, price) = message.into().packed();
-        let posted = self.inner.purse.take(price).map(|share| Posted {
+        let share = purse.take(price).or_else(|_| self.inner.purse.take(price));
+        let posted = share.map(|share| Posted {
             answers: self.asks,
             message,
             share,

@@ -236,7 +236,7 @@ impl Session {
         }
         add(&self.counters.events);
         if !state.owner.is_polled() {
-            if !state.owner.push(event) {
+            if !state.owner.push_paid(event, &self.purse) {
                 add(&self.counters.events_dropped);
             }
             return;

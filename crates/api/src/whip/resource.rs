@@ -8,8 +8,8 @@ use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, ETAG, HeaderName};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
-use portunus_core::equal_in_constant_time;
 use portunus_core::sdp::{FragmentCandidate, IceCredentials, IceFragment};
+use portunus_core::{Purse, equal_in_constant_time};
 use rand::Rng;
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -329,7 +329,7 @@ impl Whip {
         let (is_answer, headers) = (declared == SDP, headers.clone());
         // In a task of its own: what has come as a whole is done, even if the client goes before it has our answer.
         let done = tokio::spawn(async move {
-            let _place = place;
+            let (_place, _paid) = (place, paid);
             let _turn = resource.turn.lock().await;
             match is_answer {
                 true => resource.answer(&text).await,

@@ -147,7 +147,7 @@ impl Gateway {
                 Ok(Dispatched::Done(self.reply("success", &session, &request)))
             }
             ("message" | "trickle" | "hangup" | "detach", Some(handle)) => {
-                let responder = Responder::new(queue.cloned(), paid);
+                let responder = Responder::new(queue.cloned(), session.purse().clone(), paid);
                 let reply = self.hand(client, &session, &handle, responder, request);
                 Ok(Dispatched::Handed(reply.await))
             }

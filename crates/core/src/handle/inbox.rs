@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::local::LocalIce;
 use crate::counters::add;
-use crate::{Client, Counters, Share};
+use crate::{Client, Counters, Purse, Share};
 
 /// Commands that wait for a handle's task at most; so many events more, messages of data channels, and those without which it
 /// cannot go on.
@@ -225,6 +225,8 @@ pub(crate) struct Responder {
     /// A client with a queue of its own gets it there, so that no event overtakes it.
     client: Option<Client>,
     done: oneshot::Sender<Option<Value>>,
+    /// What pays for the reply, if that goes into the client's queue.
+    purse: Purse,
     /// What was paid for the request.
     _paid: Share,
 }
@@ -233,12 +235,14 @@ impl Responder {
     /// The receiver gets none if the client has got the reply already. `paid` is given back with the reply.
     pub(crate) fn new(
         client: Option<Client>,
+        purse: Purse,
         paid: Share,
     ) -> (Self, oneshot::Receiver<Option<Value>>) {
         let (done, reply) = oneshot::channel();
         let responder = Responder {
             client,
             done,
+            purse,
             _paid: paid,
         };
         (responder, reply)
@@ -249,7 +253,7 @@ impl Responder {
         let is_pushed = self.client.is_some();
         let reply = match &self.client {
             Some(client) => {
-                client.push(reply);
+                client.push_paid(reply, &self.purse);
                 None
             }
             None => Some(reply),
