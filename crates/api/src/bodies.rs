@@ -1,4 +1,5 @@
-//! The bodies of HTTP requests and responses: the connection pays for them as long as they are in memory.
+//! The bodies of HTTP requests and responses. A connection pays for a body as long as the body is
+//! in memory.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -22,27 +23,37 @@ pub(crate) enum BodyError {
     OverBudget(#[from] OverBudget),
 }
 
-/// Reads a whole body of at most `max` bytes, with what the connection pays for it.
-pub(crate) async fn read(
+/// The body of a request that has not been read yet, and the purse that pays for it.
+#[derive(Debug)]
+pub(crate) struct RequestBody {
     body: Body,
-    max: usize,
-    purse: &Purse,
-) -> Result<(Bytes, Share), BodyError> {
-    let mut share = purse.take(0)?;
-    let mut whole = Vec::new();
-    let mut pieces = body.into_data_stream();
-    while let Some(piece) = pieces.next().await {
-        let piece = piece.map_err(|_| BodyError::Broken)?;
-        if whole.len().saturating_add(piece.len()) > max {
-            return Err(BodyError::Broken);
-        }
-        share.grow(piece.len())?;
-        whole.extend_from_slice(&piece);
-    }
-    Ok((whole.into(), share))
+    purse: Purse,
 }
 
-/// The response, whose body is paid for until it is written; or a refusal in its place, if there is no memory for that.
+impl RequestBody {
+    pub(crate) fn new(body: Body, purse: Purse) -> Self {
+        Self { body, purse }
+    }
+
+    /// Reads the whole body, of `max` bytes at most. The share pays for it.
+    pub(crate) async fn read(self, max: usize) -> Result<(Bytes, Share), BodyError> {
+        let mut share = self.purse.take(0)?;
+        let mut whole = Vec::new();
+        let mut pieces = self.body.into_data_stream();
+        while let Some(piece) = pieces.next().await {
+            let piece = piece.map_err(|_| BodyError::Broken)?;
+            if whole.len().saturating_add(piece.len()) > max {
+                return Err(BodyError::Broken);
+            }
+            share.grow(piece.len())?;
+            whole.extend_from_slice(&piece);
+        }
+        Ok((whole.into(), share))
+    }
+}
+
+/// Lets the body of a response be paid for until it is written. Returns a refusal instead if there
+/// is no memory for the body.
 pub(crate) fn paid(mut response: Response, purse: Purse) -> Response {
     let size = response.body().size_hint().exact();
     let size = size.map(|size| usize::try_from(size).unwrap_or(usize::MAX));
@@ -62,11 +73,11 @@ pub(crate) fn paid(mut response: Response, purse: Purse) -> Response {
 struct PaidBody {
     body: Body,
     purse: Purse,
-    /// For all of a body whose size was known.
+    /// Pays for the whole body if its size was known.
     ahead: Option<Share>,
 }
 
-/// Bytes, and what is paid for them.
+/// Bytes and the share that pays for them.
 struct PaidBytes {
     bytes: Bytes,
     _share: Share,
@@ -138,13 +149,14 @@ mod tests {
     async fn a_body_is_paid_for_until_its_share_goes() {
         let budget = budget(100);
         let purse = budget.trusted();
-        let (body, share) = read(Body::from("x".repeat(60)), 80, &purse).await.unwrap();
-        assert_eq!((body.len(), budget.totals().used), (60, 60));
-        let second = read(Body::from("x".repeat(60)), 80, &purse).await;
+        let body = |size| RequestBody::new(Body::from("x".repeat(size)), purse.clone());
+        let (first, share) = body(60).read(80).await.unwrap();
+        assert_eq!((first.len(), budget.totals().used), (60, 60));
+        let second = body(60).read(80).await;
         assert!(matches!(second, Err(BodyError::OverBudget(_))));
         assert_eq!(budget.totals().used, 60);
         drop(share);
-        let long = read(Body::from("x".repeat(81)), 80, &purse).await;
+        let long = body(81).read(80).await;
         assert!(matches!(long, Err(BodyError::Broken)));
         assert_eq!(budget.totals().used, 0);
     }

@@ -78,9 +78,9 @@ pub struct Counters {
     pub slow_clients: Counter,
     /// WebSocket clients disconnected because they did not answer a ping.
     pub silent_clients: Counter,
-    /// Connections refused because too many were open, of all clients or of one address, or because there was no memory.
+    /// Connections refused because all clients or one address had too many, or for lack of memory.
     pub connections_refused: Counter,
-    /// Connections that could not be accepted, mostly because the process was out of file descriptors.
+    /// Connections that could not be accepted, mostly for lack of file descriptors.
     pub accept_failures: Counter,
     accept_gate: LogGate,
     pub(crate) open_websockets: Gauge,

@@ -30,12 +30,18 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
 /// Bytes of the longest head of a request; a longer one is refused with status 431.
 const MAX_HEAD: usize = 16 << 10;
 
-/// How long an accept loop waits after a failure: at first, and at most, since it is twice as long each time.
+/// How long an accept loop waits after a failure: the first and the longest pause. Each pause is
+/// twice as long as the one before.
 pub(crate) const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
-/// What is written to a plain connection that there is no place or no memory for.
-const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\nConnection: close\r\n\
-Content-Type: text/plain\r\nContent-Length: 54\r\n\r\nToo many connections here, or of your address already\n";
+/// Written to a plain connection for which there is no place or no memory.
+const REFUSAL: &str = "HTTP/1.1 503 Service Unavailable\r\n\
+Retry-After: 2\r\n\
+Connection: close\r\n\
+Content-Type: text/plain\r\n\
+Content-Length: 56\r\n\
+\r\n\
+Your address, or all clients, have too many connections\n";
 
 /// A connection that requests come by. It holds the connection's place among the allowed ones for as long as any
 /// clone of it lives, so that an upgraded connection still counts.
@@ -180,7 +186,7 @@ pub(crate) fn purse(client: Option<&Extension<Client>>) -> Purse {
     purse.unwrap_or_default()
 }
 
-/// Takes the place and the memory of a connection.
+/// Takes the place and the memory that a connection needs.
 fn admit(address: SocketAddr, by_tls: bool, server: &Server) -> Result<Client, OverBudget> {
     let of = address.ip().into();
     let place = server.places.purse(of).take(1)?;
@@ -197,9 +203,10 @@ fn admit(address: SocketAddr, by_tls: bool, server: &Server) -> Result<Client, O
     })
 }
 
-/// Says why a connection is closed at once. Whether the client reads it makes no difference.
+/// Tells a client why its connection is closed at once.
 fn refuse(stream: &TcpStream) {
-    let _ = stream.try_write(REFUSAL);
+    // Whether the client reads it makes no difference.
+    let _ = stream.try_write(REFUSAL.as_bytes());
     // With bytes unread, the system would not close the connection but reset it.
     let _ = stream.try_read(&mut [0; 4 << 10]);
 }

@@ -1,4 +1,5 @@
-//! Keeps a client from asking faster than it reads the replies. Requests that take long do not keep it from asking further.
+//! Keeps a client from asking faster than it reads the replies. Requests that take long do not keep
+//! it from asking further.
 
 use std::future::Future;
 use std::pin::pin;

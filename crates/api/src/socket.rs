@@ -1,4 +1,5 @@
-//! A connection's bytes, counted as they come: of a message that has not come whole, nobody else says how much there is.
+//! Counts the bytes that a connection receives. The WebSocket library does not tell how much of an
+//! unfinished message it holds.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;

@@ -379,7 +379,7 @@ fn websocket_places(websocket: &WebSocketConfig, gateway: &Gateway) -> Budget {
     places(most, of_address, gateway, WEBSOCKET_KEYS)
 }
 
-/// The connections that there may be, of all clients and of one address; 0 of an address: as many as of all.
+/// A budget of connections, `most` in all. 0 for `of_address` means no limit for one address.
 fn places(most: usize, of_address: usize, gateway: &Gateway, keys: BudgetKeys) -> Budget {
     let limits = BudgetLimits {
         whole: most,

@@ -1,8 +1,10 @@
-//! Budgets of what clients hold, in bytes or in connections: a whole, and a share of it for each client address.
+//! Budgets of what clients hold, in bytes or in connections. Each client address has a part of the
+//! whole.
 //!
-//! Whoever keeps something for a client takes a [`Share`] from the client's [`Purse`] first, and keeps the share as long as
-//! the thing: dropping it gives back what was taken. Purses are nested: an address pays from the whole, a connection or a
-//! session from its address. No lock is taken but to find the purse of an address.
+//! Code that keeps something for a client first takes a [`Share`] from the client's [`Purse`], and
+//! drops the share together with the thing, which gives the amount back. Purses are nested: a
+//! connection or a session pays from its address, and an address from the whole. Only looking up
+//! the purse of an address takes a lock.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -18,9 +20,9 @@ pub struct Budget {
 
 #[derive(Debug)]
 struct Inner {
-    /// Everybody pays from it.
+    /// All clients pay from it.
     whole: Purse,
-    /// All but the trusted pay from it: what it leaves of the whole is kept for them.
+    /// All clients but the trusted pay from it. The rest of the whole is the reserve.
     strangers: Purse,
     limits: BudgetLimits,
     shared_addresses: Arc<[Network]>,
@@ -61,12 +63,13 @@ pub struct BudgetTotals {
     pub refused_to_all: u64,
 }
 
-/// There is nothing left in the budget of memory; the text is for the client.
+/// The budget of memory is used up. The text is for the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum OverBudget {
     /// Clients at this address hold their share.
     #[error(
-        "The clients at your address hold all the memory that one address may have here: read what you are sent, close what you do not use, or try again later"
+        "The clients at your address hold all the memory that one address may have here: \
+         read what you are sent, close what you do not use, or try again later"
     )]
     Address(ClientAddress),
     /// All clients together hold the whole.
@@ -83,7 +86,8 @@ struct Tally {
     gate: LogGate,
 }
 
-/// What an address, a connection or a session pays from. Cheap to clone; the default one has no bound.
+/// What an address, a connection or a session pays from. Cheap to clone. The default purse has no
+/// limit.
 #[derive(Debug, Clone, Default)]
 pub struct Purse {
     level: Option<Arc<Level>>,
@@ -94,16 +98,16 @@ struct Level {
     /// The address whose purse it is.
     address: Option<ClientAddress>,
     limit: usize,
-    /// So much costs the parent nothing more: its price covers it.
+    /// The amount that the price covers, so that taking it costs the parent nothing more.
     prepaid: usize,
     used: AtomicUsize,
     parent: Purse,
-    /// What it costs the parent as long as it exists.
+    /// What the purse itself costs the parent.
     _price: Share,
     tally: Arc<Tally>,
 }
 
-/// A part of a purse, which is given back on drop. The default one is empty.
+/// An amount taken from a purse, which gets it back on drop. The default share is empty.
 #[derive(Debug, Default)]
 pub struct Share {
     purse: Purse,
@@ -111,8 +115,8 @@ pub struct Share {
 }
 
 impl Budget {
-    /// A budget of `limits`. Addresses in `shared_addresses`, Unix sockets and brokers have no limit of their own: many clients
-    /// are behind them.
+    /// Makes a budget of `limits`. Many clients are behind addresses in `shared_addresses`, Unix
+    /// sockets and brokers, so these have no limit of their own.
     pub fn new(limits: BudgetLimits, shared_addresses: &[Network], keys: BudgetKeys) -> Self {
         let tally = Arc::new(Tally {
             keys,
@@ -144,13 +148,13 @@ impl Budget {
         }
     }
 
-    /// Another budget, with the same shared addresses.
+    /// Makes another budget with the same shared addresses.
     #[must_use]
     pub fn with_limits(&self, limits: BudgetLimits, keys: BudgetKeys) -> Self {
         Budget::new(limits, &self.inner.shared_addresses, keys)
     }
 
-    /// The purse of the clients at `address`.
+    /// Returns the purse of the clients at `address`.
     pub fn purse(&self, address: ClientAddress) -> Purse {
         let inner = &self.inner;
         if is_shared(address, &inner.shared_addresses) {
@@ -173,17 +177,17 @@ impl Budget {
         Purse { level: Some(level) }
     }
 
-    /// The purse of the trusted, whom only the whole bounds.
+    /// Returns the purse of trusted clients, which only the whole limits.
     pub fn trusted(&self) -> Purse {
         self.inner.whole.clone()
     }
 
-    /// How much it has.
+    /// Returns how much the budget has.
     pub fn limits(&self) -> BudgetLimits {
         self.inner.limits
     }
 
-    /// What is held, and what was refused.
+    /// Returns what is held, and how often something was refused.
     pub fn totals(&self) -> BudgetTotals {
         let Inner {
             whole,
@@ -227,7 +231,7 @@ fn is_shared(address: ClientAddress, networks: &[Network]) -> bool {
 }
 
 impl Purse {
-    /// Takes `amount`, which the share gives back on drop.
+    /// Takes `amount`.
     pub fn take(&self, amount: usize) -> Result<Share, OverBudget> {
         self.pay(amount)?;
         Ok(Share {
@@ -236,8 +240,9 @@ impl Purse {
         })
     }
 
-    /// A purse of its own for a connection or a session, which costs `price` as long as it exists. `prepaid` of the price is
-    /// for what is taken from it, so that a little can be taken even when nothing else is left.
+    /// Opens a purse for a connection or a session, which costs `price` as long as it exists.
+    /// `prepaid` of the price pays for what is taken from the new purse, so that a little can be
+    /// taken even when nothing else is left.
     pub fn open(&self, price: usize, prepaid: usize) -> Result<Purse, OverBudget> {
         let Some(level) = &self.level else {
             return Ok(Purse::default());
@@ -253,7 +258,7 @@ impl Purse {
         }))
     }
 
-    /// How much was taken and not given back.
+    /// Returns the amount that was taken and not given back.
     pub fn used(&self) -> usize {
         let level = self.level.as_ref();
         level.map_or(0, |level| level.used.load(Ordering::Relaxed))
@@ -293,7 +298,8 @@ impl Level {
             return Ok(());
         }
         self.parent.pay(due).inspect_err(|_| {
-            // Others may have paid more for coming after this, since their part was not prepaid any more.
+            // A payment that came after this one cost the parent more than it had to, because
+            // this one had used the prepaid amount.
             let now = self.used.fetch_sub(amount, Ordering::Relaxed);
             let freed = self.due(now) - self.due(now.saturating_sub(amount));
             self.parent.give_back(freed.saturating_sub(due));
@@ -308,7 +314,7 @@ impl Level {
         }
     }
 
-    /// What of `used` costs the parent.
+    /// Returns the part of `used` that the parent pays.
     fn due(&self, used: usize) -> usize {
         used.saturating_sub(self.prepaid)
     }
@@ -330,7 +336,8 @@ impl Tally {
                 tracing::warn!(
                     %address,
                     suppressed,
-                    "the clients at one address hold all that they may: see {of}, and server.shared_addresses for proxies"
+                    "the clients at one address hold all that they may: see {of}, \
+                     and server.shared_addresses for proxies"
                 );
                 OverBudget::Address(address)
             }
@@ -355,7 +362,7 @@ impl Share {
         Ok(())
     }
 
-    /// Takes more or gives back, until it is `amount`.
+    /// Takes more or gives back, so that the share is `amount`.
     pub fn resize(&mut self, amount: usize) -> Result<(), OverBudget> {
         if let Some(more) = amount.checked_sub(self.amount) {
             return self.grow(more);

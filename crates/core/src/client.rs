@@ -51,8 +51,8 @@ enum Way {
 impl Client {
     /// A connection that messages are pushed to: the transport writes what it receives, in this order, and
     /// closes the connection when nothing more comes. At most [`OUTBOX`](crate::OUTBOX) messages wait, and
-    /// [`OUTBOX_OF_HANDLE`](crate::OUTBOX_OF_HANDLE) for each of its handles, and no more than `purse` pays for; a client that
-    /// lets more pile up is cut off.
+    /// [`OUTBOX_OF_HANDLE`](crate::OUTBOX_OF_HANDLE) for each of its handles, and no more than
+    /// `purse` pays for. A client that lets more pile up is cut off.
     pub fn pushed(transport: &'static str, requester: Requester, purse: Purse) -> (Client, Outbox) {
         let (outbox, messages) = outbox();
         let way = Way::Push(Mutex::new(Some(outbox)));
@@ -78,8 +78,8 @@ impl Client {
         (client, messages)
     }
 
-    /// HTTP: events wait in each session for [`crate::Gateway::poll`], which pays for them. Each request is somebody's:
-    /// [`Client::on_behalf_of`].
+    /// HTTP: events wait in each session, which pays for them, for [`crate::Gateway::poll`]. Each
+    /// request is somebody's: [`Client::on_behalf_of`].
     pub fn polled(transport: &'static str) -> Client {
         let nobody = Requester::at(Ipv4Addr::UNSPECIFIED.into(), false);
         Client::new(transport, Way::Poll, nobody, None, Purse::default())

@@ -13,7 +13,8 @@ use crate::{Network, Networks, Right};
 /// MiB of the largest budget of memory.
 const MAX_MEMORY: usize = 1 << 30;
 
-/// The part of the memory for clients that only the trusted may use; the Admin API has as much beside it.
+/// One part in so many of the memory for clients is for the trusted. The Admin API has as much
+/// beside it.
 const TRUSTED_PART: usize = 8;
 
 const MEMORY_KEYS: BudgetKeys = BudgetKeys {
@@ -51,12 +52,12 @@ pub struct CoreConfig {
     pub request_burst: u32,
     /// Bytes of the longest text in a request of such a client, descriptions of sessions (SDP) excepted.
     pub max_text: usize,
-    /// MiB of memory that clients may hold together: connections, requests, replies, sessions, handles. 0 stands for a third
-    /// of the machine's memory.
+    /// MiB of memory that all clients may hold together. 0 stands for a third of the machine's
+    /// memory.
     pub client_memory_mb: usize,
     /// MiB that the clients at one address may hold; 0 stands for a quarter of the above.
     pub client_memory_per_address_mb: usize,
-    /// Addresses that many clients share, such as those of proxies. Limits for one address do not hold for them.
+    /// Addresses that many clients share, such as those of proxies. They have no limit of their own.
     pub shared_addresses: Vec<Network>,
     /// Session and handle ids are strings in JSON.
     pub string_ids: bool,
@@ -156,7 +157,8 @@ impl CoreConfig {
         Budget::new(limits, &self.shared_addresses, MEMORY_KEYS)
     }
 
-    /// The budget of memory for clients of the Admin API: so that those who run the server get in whatever strangers hold.
+    /// The budget of memory for clients of the Admin API. With it administrators get in whatever
+    /// strangers hold.
     pub(crate) fn admin_memory(&self, clients: &Budget) -> Budget {
         let BudgetLimits {
             whole,

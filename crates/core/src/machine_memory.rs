@@ -6,7 +6,8 @@ use std::path::Path;
 /// Assumed if the system does not say how much there is.
 const UNKNOWN: u64 = 1 << 30;
 
-/// Bytes of memory that the machine has, or that the process's control group may use if that is less.
+/// Returns the bytes of memory that the machine has, or that the process's control group may use if
+/// that is less.
 pub(crate) fn machine_memory() -> u64 {
     let read = |path: &str| read_to_string(path).ok();
     let machine = read("/proc/meminfo").as_deref().and_then(total);

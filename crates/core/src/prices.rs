@@ -1,12 +1,13 @@
-//! What the things that clients hold cost in the budget of memory: at least what they take, in bytes.
+//! Prices in the budget of memory, in bytes: no less than the memory that a thing takes.
 
 use serde_json::Value;
 
 /// A connection: its sockets' buffers, its tasks, and [`CONNECTION_PREPAID`].
 pub const CONNECTION: usize = 32 << 10;
-/// A connection's messages cost nothing up to this: short requests and events get through even if all memory is used up.
+/// A connection's messages cost nothing up to this, so that short requests and events get through
+/// even if all memory is used up.
 pub const CONNECTION_PREPAID: usize = 16 << 10;
-/// What TLS adds to a connection.
+/// TLS of a connection.
 pub const TLS: usize = 24 << 10;
 /// A session, and [`SESSION_PREPAID`].
 pub(crate) const SESSION: usize = 8 << 10;
@@ -17,7 +18,8 @@ pub(crate) const HANDLE: usize = 8 << 10;
 /// A PeerConnection that hardly any media flows on, without descriptions.
 const PEER_CONNECTION: usize = 32 << 10;
 
-/// A PeerConnection whose client's description is `sdp`: it is kept as text and parsed, and ours is as long at most.
+/// Returns the price of a PeerConnection whose client's description is `sdp`, which is kept as text
+/// and parsed. Our description is no longer than that.
 pub(crate) fn peer_connection(sdp: &str) -> usize {
     sdp.len().saturating_mul(3).saturating_add(PEER_CONNECTION)
 }
@@ -25,14 +27,15 @@ pub(crate) fn peer_connection(sdp: &str) -> usize {
 /// A value of JSON with its place in an array or an object.
 const VALUE: usize = 128;
 
-/// A request with this text, while it is parsed and answered: an upper bound, since a comma in a string counts as another value.
+/// Returns the price of a request while it is parsed and answered. It is an upper bound: a comma in a
+/// string counts as another value.
 pub fn request(text: &[u8]) -> usize {
     let is_value = |byte: &&u8| matches!(byte, b',' | b'[' | b'{');
     let values = text.iter().filter(is_value).count();
     values.saturating_mul(VALUE).saturating_add(text.len())
 }
 
-/// A value that waits to be sent.
+/// Returns the price of a value that waits to be sent.
 pub(crate) fn value(value: &Value) -> usize {
     let inner = match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,

@@ -1,4 +1,4 @@
-//! Strangers who hold as much of the server's memory as they can, against small budgets, while others go on.
+//! Strangers who hold as much of the server's memory as they can, against small budgets.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

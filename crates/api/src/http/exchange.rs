@@ -7,12 +7,12 @@ use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use portunus_core::request::parse_json;
-use portunus_core::{ApiError, OverBudget, Purse, Share, prices};
+use portunus_core::{ApiError, OverBudget, Share, prices};
 use serde_json::Value;
 use tokio::time::timeout;
 
 use super::Shared;
-use crate::bodies::{self, BodyError};
+use crate::bodies::{BodyError, RequestBody};
 use crate::reply;
 
 /// The session and handle that a request's path names, as they are written there.
@@ -34,18 +34,17 @@ impl<'a> Path<'a> {
     }
 }
 
-/// The message in the body of a POST, with the ids of the path put into it, and what `purse` pays for it; else the response
-/// that says what is wrong.
+/// Reads the message in the body of a POST, and puts the ids of the path into it. The share pays for
+/// it. The error is the response that says what is wrong.
 pub(crate) async fn message(
     shared: &Shared,
     path: Path<'_>,
-    body: Body,
-    purse: &Purse,
+    body: RequestBody,
 ) -> Result<(Value, Share), Response> {
     let max = shared.config.max_body;
     // What a plugin takes its time for is not given up: it would be done all the same, and nobody told.
     let limit = shared.config.request_timeout;
-    let Ok(body) = timeout(limit, bodies::read(body, max, purse)).await else {
+    let Ok(body) = timeout(limit, body.read(max)).await else {
         shared.counters.refused.add(1);
         return Err(empty(StatusCode::REQUEST_TIMEOUT));
     };

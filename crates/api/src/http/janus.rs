@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::Extension;
-use axum::body::Body;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{Request, State};
@@ -15,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::exchange::{self, Path, empty, json_response, transaction, unsupported};
 use super::{Shared, cors};
+use crate::bodies::RequestBody;
 use crate::pace::Api;
 use crate::{listen, told, websocket};
 
@@ -47,7 +47,7 @@ pub(crate) async fn entry(
 async fn handle(shared: Arc<Shared>, client: Client, purse: Purse, request: Request) -> Response {
     let headers = request.headers().clone();
     let mut response = if cors::allowed(&shared.config, &headers) {
-        answer(&shared, &client, &purse, request).await
+        answer(&shared, &client, purse, request).await
     } else {
         empty(StatusCode::FORBIDDEN)
     };
@@ -55,8 +55,9 @@ async fn handle(shared: Arc<Shared>, client: Client, purse: Purse, request: Requ
     response
 }
 
-async fn answer(shared: &Shared, client: &Client, purse: &Purse, request: Request) -> Response {
+async fn answer(shared: &Shared, client: &Client, purse: Purse, request: Request) -> Response {
     let (request, body) = request.into_parts();
+    let body = RequestBody::new(body, purse);
     let base = &shared.config.base_path;
     let rest = request.uri.path().strip_prefix(base.as_str());
     let Some(path) = Path::parse(rest.unwrap_or_default()) else {
@@ -89,20 +90,15 @@ async fn answer(shared: &Shared, client: &Client, purse: &Purse, request: Reques
             let query = request.uri.query().unwrap_or_default();
             poll(shared, client.requester(), path, query).await
         }
-        (Method::POST, path) => post(shared, client, path, (body, purse)).await,
+        (Method::POST, path) => post(shared, client, path, body).await,
         (method, _) => unsupported(shared, &method),
     }
 }
 
 /// Answers a request in the body of a POST.
-async fn post(
-    shared: &Shared,
-    client: &Client,
-    path: Path<'_>,
-    (body, purse): (Body, &Purse),
-) -> Response {
+async fn post(shared: &Shared, client: &Client, path: Path<'_>, body: RequestBody) -> Response {
     shared.counters.http_requests.add(1);
-    match exchange::message(shared, path, body, purse).await {
+    match exchange::message(shared, path, body).await {
         Ok((message, paid)) => {
             json_response(&shared.gateway.request_paid(client, message, paid).await)
         }

@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use portunus_core::sdp::{RemoteDescription, SdpType, with_transport_everywhere};
 use portunus_core::{
-    ApiError, Broadcast, Client, Plugin, Purse, Refusal, Requester, Rights, Share, Stream,
+    ApiError, Broadcast, Client, Plugin, Refusal, Requester, Rights, Share, Stream,
 };
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
@@ -19,6 +19,7 @@ use super::problem::Problem;
 use super::resource::Resource;
 use super::{SDP, Whip, busy, headers, retry_after, shown};
 use crate::WhipAuthorization;
+use crate::bodies::RequestBody;
 
 /// What administrators read of clients of WHIP and WHEP.
 const TRANSPORT: &str = "portunus.transport.whip";
@@ -45,7 +46,7 @@ impl Whip {
         requester: Requester,
         query: &[(String, String)],
         headers: &HeaderMap,
-        body: (Body, &Purse),
+        body: RequestBody,
     ) -> Result<Response, Problem> {
         let token = headers::bearer(headers)?;
         let asked = self.asked(kind, endpoint, requester, query, token)?;
@@ -149,7 +150,7 @@ impl Whip {
         &self,
         kind: Kind,
         headers: &HeaderMap,
-        body: (Body, &Purse),
+        body: RequestBody,
     ) -> Result<(Option<String>, Share), Problem> {
         let declared = headers::content_type(headers);
         if !declared.is_empty() && declared != SDP {

@@ -16,7 +16,6 @@ mod resource;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::Body;
 use axum::extract::{Extension, Request, State};
 use axum::http::header::{ALLOW, CACHE_CONTROL, RETRY_AFTER};
 use axum::http::{HeaderValue, Method, StatusCode};
@@ -25,7 +24,7 @@ use axum::routing::any;
 use bytes::Bytes;
 use portunus_core::{Credentials, Gateway, Purse, Requester, Share};
 
-use crate::bodies::{self, BodyError};
+use crate::bodies::{BodyError, RequestBody};
 use crate::{Counters, HttpConfig, WhipConfig, listen};
 use headers::{Cors, Link};
 use path::{Kind, Target};
@@ -84,7 +83,7 @@ async fn entry(
 ) -> Response {
     let cors = Cors::of(&whip.config.allow_origins, request.headers());
     let purse = listen::purse(connection.as_ref());
-    let mut response = match whip.answer(&cors, requester, &purse, request).await {
+    let mut response = match whip.answer(&cors, requester, purse, request).await {
         Ok(response) => response,
         Err(problem) => {
             whip.counters.whip_refused.add(1);
@@ -104,10 +103,11 @@ impl Whip {
         &self,
         cors: &Cors,
         requester: Requester,
-        purse: &Purse,
+        purse: Purse,
         request: Request,
     ) -> Result<Response, Problem> {
         let (head, body) = request.into_parts();
+        let body = RequestBody::newbody;
         let (kind, target) = Target::parse(head.uri.path()).ok_or_else(|| {
             Problem::new(
                 StatusCode::NOT_FOUND,
@@ -131,7 +131,6 @@ impl Whip {
         match (target, head.method) {
             (Target::Endpoint(endpoint), Method::POST) => {
                 let query = path::parameters(head.uri.query());
-                let body = (body, purse);
                 self.post(kind, &endpoint, requester, &query, &head.headers, body)
                     .await
             }
@@ -149,10 +148,9 @@ impl Whip {
     }
 
     /// The whole body, if it comes in time and is not too large, and what is paid for it.
-    async fn read(&self, (body, purse): (Body, &Purse)) -> Result<(Bytes, Share), Problem> {
+    async fn read(&self, body: RequestBody) -> Result<(Bytes, Share), Problem> {
         let max = self.config.max_body;
-        let body = bodies::read(body, max, purse);
-        match tokio::time::timeout(self.request_timeout, body).await {
+        match tokio::time::timeout(self.request_timeout, body.read(max)).await {
             Ok(Ok(body)) => Ok(body),
             Ok(Err(BodyError::OverBudget(error))) => Err(busy(&error.to_string())),
             Ok(Err(BodyError::Broken)) => Err(Problem::new(

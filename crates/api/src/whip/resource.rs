@@ -8,8 +8,8 @@ use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, ETAG, HeaderName};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
+use portunus_core::equal_in_constant_time;
 use portunus_core::sdp::{FragmentCandidate, IceCredentials, IceFragment};
-use portunus_core::{Purse, equal_in_constant_time};
 use rand::Rng;
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -20,6 +20,7 @@ use super::path::Kind;
 use super::problem::Problem;
 use super::registry::Registry;
 use super::{FRAGMENT, SDP, Whip, headers, retry_after};
+use crate::bodies::RequestBody;
 
 /// Changes of one resource that wait at most.
 const MAX_WAITING: usize = 32;
@@ -300,7 +301,7 @@ impl Whip {
         kind: Kind,
         id: &str,
         headers: &HeaderMap,
-        body: (Body, &Purse),
+        body: RequestBody,
     ) -> Result<Response, Problem> {
         let resource = self.find(kind, id, headers)?;
         let declared = headers::content_type(headers);

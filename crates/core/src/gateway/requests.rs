@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use super::{Credentials, Gateway};
 use crate::counters::add;
 use crate::events::lifecycle::SessionEnd;
-use crate::handle::{self, Command, Inbox, Responder};
+use crate::handle::{self, Attachment, Command, Inbox, Responder};
 use crate::request::{Address, Refusal, Request};
 use crate::session::Session;
 use crate::tokens::ShownToken;
@@ -241,15 +241,13 @@ impl Gateway {
             true => client.scope().subject().map(ShownToken::Subject),
             false => context.tokens.shown_as(request.text("token")),
         };
-        let shown = (opaque_id, token);
-        handle::start(
-            id,
-            session.clone(),
-            &**plugin,
-            (shown, paid),
-            context.clone(),
-        )
-        .map_err(|()| ApiError::SessionNotFound(session.id))?;
+        let attachment = Attachment {
+            opaque_id,
+            token,
+            paid,
+        };
+        handle::start(id, session.clone(), &**plugin, attachment, context.clone())
+            .map_err(|()| ApiError::SessionNotFound(session.id))?;
         let data = json!({ "id": id.to_json(context.config.string_ids) });
         let reply = Object::new().with_all(self.reply("success", session, request));
         Ok(reply.with("data", data).into())

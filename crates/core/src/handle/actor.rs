@@ -23,14 +23,27 @@ use crate::{
     client_event,
 };
 
+/// What a client attaches a handle with.
+pub(crate) struct Attachment<'a> {
+    pub(crate) opaque_id: Option<&'a str>,
+    pub(crate) token: Option<ShownToken>,
+    /// What the client pays for the handle.
+    pub(crate) paid: Share,
+}
+
 /// Attaches a new handle of `session` to `plugin`, and starts its task; an error if the session has ended.
 pub(crate) fn start(
     id: HandleId,
     session: Arc<Session>,
     plugin: &dyn Plugin,
-    ((opaque_id, token), paid): ((Option<&str>, Option<ShownToken>), Share),
+    attachment: Attachment<'_>,
     context: Arc<Context>,
 ) -> Result<(), ()> {
+    let Attachment {
+        opaque_id,
+        token,
+        paid,
+    } = attachment;
     session.begin_handle()?;
     let (inbox, commands) = Inbox::new(context.counters.clone());
     let full_trickle = context.config.full_trickle && !session.is_internal();

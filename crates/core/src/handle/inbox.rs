@@ -232,7 +232,7 @@ pub(crate) struct Responder {
 }
 
 impl Responder {
-    /// The receiver gets none if the client has got the reply already. `paid` is given back with the reply.
+    /// The receiver gets none if the client has got the reply already. The reply gives `paid` back.
     pub(crate) fn new(
         client: Option<Client>,
         purse: Purse,
