@@ -37,7 +37,7 @@ impl RequestBody {
 
     /// Reads the whole body, of `max` bytes at most. The share pays for it.
     pub(crate) async fn read(self, max: usize) -> Result<(Bytes, Share), BodyError> {
-        let mut share = self.purse.take(0)?;
+        let mut share = self.purse.empty_share();
         let mut whole = Vec::new();
         let mut pieces = self.body.into_data_stream();
         while let Some(piece) = pieces.next().await {

@@ -158,7 +158,7 @@ impl<'s> Connection<'s> {
         let (mut sink, stream) = socket.split();
         let (aside, asides) = mpsc::channel(8);
         let pace = Pace::new();
-        let incoming = Incoming::new(stream, received);
+        let incoming = Incoming::new(stream, received, self.client.purse());
         let ending = tokio::select! {
             ending = read(shared, &self.client, &pace, incoming, aside) => ending,
             ending = write(shared, &mut self.outbox, &pace, asides, &mut sink) => ending,
@@ -190,38 +190,34 @@ impl<'s> Connection<'s> {
     }
 }
 
-/// What a mask and the shortest header take of a frame with control data.
+/// Bytes of a control frame beside its payload: the header and the mask.
 const CONTROL_FRAME: u64 = 6;
 
-/// What the client sends. It pays for messages that have not come whole.
+/// Messages of the client, which pays for what has come of an unfinished one.
 struct Incoming {
     stream: SplitStream<WebSocket>,
     received: Received,
-    /// Those of the received bytes that nothing is kept of any more.
+    /// The number of received bytes of which nothing is kept any more.
     done: u64,
     share: Share,
 }
 
 impl Incoming {
-    fn new(stream: SplitStream<WebSocket>, received: Received) -> Self {
+    fn new(stream: SplitStream<WebSocket>, received: Received, purse: &Purse) -> Self {
         Self {
             stream,
             done: received.bytes(),
             received,
-            share: Share::default(),
+            share: purse.empty_share(),
         }
     }
 
-    /// The next message, for which is paid until the one after that is asked for. Cancel safe.
-    async fn next(&mut self, purse: &Purse) -> Result<Message, Ending> {
-        poll_fn(|context| self.poll_next(purse, context)).await
+    /// Returns the next message, and pays for it until the one after that is asked for. Cancel safe.
+    async fn next(&mut self) -> Result<Message, Ending> {
+        poll_fn(|context| self.poll_next(context)).await
     }
 
-    fn poll_next(
-        &mut self,
-        purse: &Purse,
-        context: &mut Context<'_>,
-    ) -> Poll<Result<Message, Ending>> {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Message, Ending>> {
         let message = match self.stream.poll_next_unpin(context) {
             Poll::Ready(Some(Ok(message))) => message,
             Poll::Ready(Some(Err(_))) => return Poll::Ready(Err(Ending::Protocol)),
@@ -229,7 +225,7 @@ impl Incoming {
             Poll::Pending => {
                 let held = self.received.bytes().saturating_sub(self.done);
                 let held = usize::try_from(held).unwrap_or(usize::MAX);
-                return match self.pay(held, purse) {
+                return match self.share.resize(held) {
                     Ok(()) => Poll::Pending,
                     Err(error) => Poll::Ready(Err(Ending::OverBudget(error))),
                 };
@@ -237,7 +233,7 @@ impl Incoming {
         };
         match &message {
             Message::Ping(data) | Message::Pong(data) => {
-                // They come between the parts of others.
+                // Control frames may come between the parts of a message.
                 let size = (data.len() as u64).saturating_add(CONTROL_FRAME);
                 self.done = self.done.saturating_add(size);
             }
@@ -246,19 +242,6 @@ impl Incoming {
             }
         }
         Poll::Ready(Ok(message))
-    }
-
-    fn pay(&mut self, held: usize, purse: &Purse) -> Result<(), OverBudget> {
-        match held {
-            0 => self.share = Share::default(),
-            _ => {
-                if self.share.is_empty() {
-                    self.share = purse.take(0)?;
-                }
-                self.share.resize(held)?;
-            }
-        }
-        Ok(())
     }
 }
 
@@ -279,18 +262,17 @@ async fn read(
     let mut requests = Requests::new(shared.api, &shared.gateway, client, pace);
     loop {
         let patience = if pinged { config.ping_timeout } else { idle };
-        let message =
-            match timeout(patience, requests.meanwhile(incoming.next(client.purse()))).await {
-                Ok(Ok(message)) => message,
-                Ok(Err(ending)) => return ending,
-                Err(_) if pinged => return Ending::Silent,
-                Err(_) => {
-                    pinged = true;
-                    // The writer is gone only if the connection is.
-                    let _ = aside.send(Aside::Ping).await;
-                    continue;
-                }
-            };
+        let message = match timeout(patience, requests.meanwhile(incoming.next())).await {
+            Ok(Ok(message)) => message,
+            Ok(Err(ending)) => return ending,
+            Err(_) if pinged => return Ending::Silent,
+            Err(_) => {
+                pinged = true;
+                // The writer is gone only if the connection is.
+                let _ = aside.send(Aside::Ping).await;
+                continue;
+            }
+        };
         pinged = false;
         let request = match message {
             Message::Text(text) => Bytes::from(text),

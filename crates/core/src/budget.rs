@@ -240,6 +240,14 @@ impl Purse {
         })
     }
 
+    /// Returns an empty share, which can grow.
+    pub fn empty_share(&self) -> Share {
+        Share {
+            purse: self.clone(),
+            amount: 0,
+        }
+    }
+
     /// Opens a purse for a connection or a session, which costs `price` as long as it exists.
     /// `prepaid` of the price pays for what is taken from the new purse, so that a little can be
     /// taken even when nothing else is left.
@@ -350,11 +358,6 @@ impl Tally {
 }
 
 impl Share {
-    /// Whether nothing is taken.
-    pub fn is_empty(&self) -> bool {
-        self.amount == 0
-    }
-
     /// Takes `amount` more.
     pub fn grow(&mut self, amount: usize) -> Result<(), OverBudget> {
         self.purse.pay(amount)?;

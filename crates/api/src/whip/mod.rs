@@ -107,7 +107,7 @@ impl Whip {
         request: Request,
     ) -> Result<Response, Problem> {
         let (head, body) = request.into_parts();
-        let body = RequestBody::newbody;
+        let body = RequestBody::new(body, purse);
         let (kind, target) = Target::parse(head.uri.path()).ok_or_else(|| {
             Problem::new(
                 StatusCode::NOT_FOUND,
@@ -135,7 +135,7 @@ impl Whip {
                     .await
             }
             (Target::Resource(id), Method::PATCH) => {
-                self.patch(kind, &id, &head.headers, (body, purse)).await
+                self.patch(kind, &id, &head.headers, body).await
             }
             (Target::Resource(id), Method::DELETE) => self.delete(kind, &id, &head.headers).await,
             (target, method) => {
