@@ -210,4 +210,19 @@ mod tests {
             assert_eq!(message, ClientMessage::from(message.clone().into_value()));
         }
     }
+
+    #[test]
+    fn a_large_message_waits_as_text() {
+        let event = json!({ "janus": "event", "transaction": "t", "list": vec!["room"; 1_000] });
+        let (small, price) = ClientMessage::from(json!({ "janus": "ack" })).packed();
+        assert!(matches!(small.0, Form::Own(_)) && price > 0);
+        let (large, price) = ClientMessage::from(event.clone()).packed();
+        assert!(matches!(large.0, Form::Text { .. }));
+        assert_eq!(price, event.to_string().len());
+        assert!(large.is_answer());
+        assert_eq!(large.packed().1, price);
+        let again = ClientMessage::from(event.clone()).packed().0;
+        assert_eq!(again.clone().into_text(), event.to_string());
+        assert_eq!(again.into_value(), event);
+    }
 }
