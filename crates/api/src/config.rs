@@ -63,6 +63,8 @@ pub struct HttpConfig {
     pub max_body: usize,
     /// Connections open at a time, over all HTTP ports.
     pub max_connections: usize,
+    /// The same of one client address; 0: no limit of its own.
+    pub max_connections_per_address: usize,
     /// How long the body of a request may take to come. What is done with it has the time that it takes.
     #[serde(with = "portunus_config::seconds")]
     pub request_timeout: Duration,
@@ -89,6 +91,7 @@ impl Default for HttpConfig {
             enforce_origin: false,
             max_body: 1 << 20,
             max_connections: 10_000,
+            max_connections_per_address: 2_500,
             request_timeout: Duration::from_secs(10),
             // janus.js gives a long poll 60 s; proxies between often cut at 60 s too.
             long_poll: Duration::from_secs(30),
@@ -117,6 +120,8 @@ impl Configuration for HttpConfig {
         }
         section.range("max_body", http.max_body, 1_024..=64 << 20);
         section.range("max_connections", http.max_connections, 1..=1_000_000);
+        let per_address = http.max_connections_per_address;
+        section.range("max_connections_per_address", per_address, 0..=1_000_000);
         section.range("request_timeout", http.request_timeout.as_secs(), 1..=600);
         section.range("long_poll", http.long_poll.as_secs(), 1..=600);
         http
@@ -293,6 +298,8 @@ pub struct WebSocketConfig {
     pub write_timeout: Duration,
     /// Connections open at a time, over all WebSocket ports.
     pub max_connections: usize,
+    /// The same of one client address; 0: no limit of its own.
+    pub max_connections_per_address: usize,
     /// Whether connections that come and go are told to whoever watches, by events.
     pub events: bool,
 }
@@ -310,6 +317,7 @@ impl Default for WebSocketConfig {
             max_message: 1 << 20,
             write_timeout: Duration::from_secs(10),
             max_connections: 10_000,
+            max_connections_per_address: 2_500,
             events: true,
         }
     }
@@ -330,6 +338,8 @@ impl Configuration for WebSocketConfig {
         section.range("max_message", websocket.max_message, 1_024..=64 << 20);
         section.range("write_timeout", websocket.write_timeout.as_secs(), 1..=600);
         section.range("max_connections", websocket.max_connections, 1..=1_000_000);
+        let per_address = websocket.max_connections_per_address;
+        section.range("max_connections_per_address", per_address, 0..=1_000_000);
         websocket
     }
 }

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod admin;
+mod bodies;
 mod broker;
 mod config;
 mod control;
@@ -16,6 +17,7 @@ mod listen;
 mod pace;
 mod reply;
 mod requester;
+mod socket;
 mod start;
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use portunus_core::{Gateway, TransportInfo};
+use portunus_core::{Budget, BudgetKeys, BudgetLimits, Gateway, TransportInfo};
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
@@ -17,7 +17,8 @@ use crate::listen::{self, Server};
 use crate::pace::Api;
 use crate::requester::{Locality, OwnPorts};
 use crate::{
-    ApiConfig, Counters, StartError, UnixConfig, admin, control, http, tls, told, unix, websocket,
+    ApiConfig, Counters, HttpConfig, StartError, UnixConfig, WebSocketConfig, admin, control, http,
+    tls, told, unix, websocket,
 };
 
 /// How long requests may go on after [`Transports::shutdown`].
@@ -172,9 +173,10 @@ impl Transports {
         let mut addresses = Addresses::default();
         let (locality, admin_locality) = (Arc::default(), Arc::default());
 
-        let server = |router, max_connections, locality: &Arc<Locality>| Server {
+        let server = |router, places: Budget, api: Api, locality: &Arc<Locality>| Server {
             router,
-            places: Arc::new(Semaphore::new(max_connections)),
+            places,
+            memory: api.memory(&gateway).clone(),
             open: Gauge::default(),
             counters: counters.clone(),
             locality: locality.clone(),
@@ -195,11 +197,17 @@ impl Transports {
             gateway.clone(),
             counters.clone(),
         );
-        let http_server = server(router, http.max_connections, &locality);
+        let (of_http, of_websocket) = (
+            http_places(http, &gateway),
+            websocket_places(websocket, &gateway),
+        );
+        let http_server = server(router, of_http.clone(), Api::Janus, &locality);
         let metrics = http::metrics_router(gateway.clone(), counters.clone());
-        let metrics_server = server(metrics, METRICS_CONNECTIONS, &locality);
+        // Counters are read when strangers hold everything, too.
+        let of_metrics = places(METRICS_CONNECTIONS, 0, &gateway, METRICS_KEYS);
+        let metrics_server = server(metrics, of_metrics, Api::Admin, &locality);
         let router = websocket::router(shared);
-        let ws_server = server(router, websocket.max_connections, &locality);
+        let ws_server = server(router, of_websocket, Api::Janus, &locality);
 
         if http.enabled {
             let listeners = listen::bind(&http.bind, http.port, "http.port").await?;
@@ -235,8 +243,18 @@ impl Transports {
         let router = admin::router(&config, shared.clone(), gateway.clone(), counters.clone());
         let ws_router = websocket::router(shared);
         let servers = AdminServers {
-            http: server(router, http.max_connections, &admin_locality),
-            websocket: server(ws_router, websocket.max_connections, &admin_locality),
+            http: server(
+                router,
+                http_places(http, &gateway),
+                Api::Admin,
+                &admin_locality,
+            ),
+            websocket: server(
+                ws_router,
+                websocket_places(websocket, &gateway),
+                Api::Admin,
+                &admin_locality,
+            ),
             is_open: !gateway.has_admin_secret(),
         };
         addresses.admin = servers.bind(&config, &mut bound).await?;
@@ -332,6 +350,46 @@ impl Transports {
             tracing::debug!("some connections did not end in time");
         }
     }
+}
+
+const HTTP_KEYS: BudgetKeys = BudgetKeys {
+    whole: "http.max_connections",
+    address: "http.max_connections_per_address",
+};
+const WEBSOCKET_KEYS: BudgetKeys = BudgetKeys {
+    whole: "websocket.max_connections",
+    address: "websocket.max_connections_per_address",
+};
+/// Their number is fixed.
+const METRICS_KEYS: BudgetKeys = BudgetKeys {
+    whole: "http.metrics_bind",
+    address: "http.metrics_bind",
+};
+
+fn http_places(http: &HttpConfig, gateway: &Gateway) -> Budget {
+    let (most, of_address) = (http.max_connections, http.max_connections_per_address);
+    places(most, of_address, gateway, HTTP_KEYS)
+}
+
+fn websocket_places(websocket: &WebSocketConfig, gateway: &Gateway) -> Budget {
+    let (most, of_address) = (
+        websocket.max_connections,
+        websocket.max_connections_per_address,
+    );
+    places(most, of_address, gateway, WEBSOCKET_KEYS)
+}
+
+/// A budget of connections, `most` in all. 0 for `of_address` means no limit for one address.
+fn places(most: usize, of_address: usize, gateway: &Gateway, keys: BudgetKeys) -> Budget {
+    let limits = BudgetLimits {
+        whole: most,
+        address: match of_address {
+            0 => most,
+            of_address => of_address,
+        },
+        reserve: 0,
+    };
+    gateway.memory().with_limits(limits, keys)
 }
 
 /// Serves the APIs by a broker, if they are on.

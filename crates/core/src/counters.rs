@@ -96,7 +96,9 @@ impl BadRequest {
             | ApiError::InvalidSdp(_)
             | ApiError::UnexpectedAnswer
             | ApiError::WebRtcState(_) => BadRequest::Sdp,
-            ApiError::PluginAttach(_)
+            // It is counted and logged where the budget is.
+            ApiError::OverBudget(_)
+            | ApiError::PluginAttach(_)
             | ApiError::PluginMessage(_)
             | ApiError::NotAcceptingSessions
             | ApiError::Unknown(_) => {

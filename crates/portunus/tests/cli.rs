@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -345,6 +345,62 @@ fn it_may_open_as_many_files_as_the_system_allows() {
         assert!(logs.contains("may open more files"), "{logs}");
         assert_eq!(logs.contains("LimitNOFILE="), warns, "{logs}");
     }
+}
+
+/// Reads one response of `/metrics` from an open connection, and returns the value of `name`.
+fn metric(stream: &mut TcpStream, name: &str) -> u64 {
+    stream
+        .write_all(b"GET /metrics HTTP/1.1\r\nHost: test\r\n\r\n")
+        .unwrap();
+    let mut reader = BufReader::new(stream);
+    let mut size = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        if let Some(value) = line.strip_prefix("content-length: ") {
+            size = value.trim().parse().unwrap();
+        }
+        if line.trim().is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; size];
+    reader.read_exact(&mut body).unwrap();
+    let body = String::from_utf8(body).unwrap();
+    let mut lines = body.lines();
+    let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    value.expect(name).parse().unwrap()
+}
+
+#[test]
+fn out_of_file_descriptors_it_logs_little_and_serves_again() {
+    let mut shell = Command::new("sh");
+    let program = env!("CARGO_BIN_EXE_portunus");
+    let limits = "ulimit -Sn 128 && ulimit -Hn 128 && exec \"$0\" \"$@\"";
+    shell.args(["-c", limits, program]);
+    let server = Running::start_by(shell, "");
+    let api = server.row("HTTP");
+    let host = api.strip_prefix("http://").unwrap();
+    let host = host.split_once('/').unwrap().0.to_owned();
+    let mut first = TcpStream::connect(&host).unwrap();
+    const FAILURES: &str = "portunus_accept_failures_total";
+    assert_eq!(metric(&mut first, FAILURES), 0);
+    let start = Instant::now();
+    let held: Vec<_> = (0..150)
+        .map(|_| TcpStream::connect(&host).unwrap())
+        .collect();
+    while metric(&mut first, FAILURES) < 6 {
+        assert!(start.elapsed() < PATIENCE, "nothing fails");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let seconds = start.elapsed().as_secs();
+    drop((held, first));
+    assert!(get(&format!("{api}/ping")).contains("pong"));
+    server.signal("-TERM");
+    let (status, logs) = server.end();
+    assert_eq!(status, Some(0), "{logs}");
+    let lines = logs.matches("cannot accept a connection").count() as u64;
+    assert!((1..=seconds + 2).contains(&lines), "{lines} in {seconds} s");
 }
 
 #[test]

@@ -97,6 +97,7 @@ fn text(counted: &Counted) -> String {
         let name = format!("{plugin}_{}", gauge.name);
         metric(&mut out, &name, gauge.help, "gauge", gauge.value);
     }
+    memory(&mut out, &counted.gateway);
     let name = "portunus_bad_requests_total";
     line(
         &mut out,
@@ -118,6 +119,34 @@ fn text(counted: &Counted) -> String {
         audio(&mut out, threads);
     }
     out
+}
+
+/// The memory that clients hold.
+fn memory(out: &mut String, gateway: &Gateway) {
+    for (api, whose, totals) in [
+        ("client", "clients", gateway.memory().totals()),
+        (
+            "admin",
+            "clients of the Admin API",
+            gateway.admin_memory().totals(),
+        ),
+    ] {
+        let name = format!("{api}_memory_bytes");
+        let help = format!("Memory that {whose} hold, as it is reckoned");
+        metric(out, &name, &help, "gauge", totals.used);
+        let name = format!("{api}_memory_limit_bytes");
+        let help = format!("Memory that {whose} may hold");
+        metric(out, &name, &help, "gauge", totals.limit);
+        let name = format!("{api}_memory_refused_total");
+        let help = format!(
+            "What {whose} were refused because the memory of one address, or of all, was used up"
+        );
+        let refused = [
+            ("address", totals.refused_to_address),
+            ("all", totals.refused_to_all),
+        ];
+        of_each(out, &name, &help, ("counter", "of"), &refused);
+    }
 }
 
 /// The bus and its handlers.

@@ -20,6 +20,7 @@ use super::path::Kind;
 use super::problem::Problem;
 use super::registry::Registry;
 use super::{FRAGMENT, SDP, Whip, headers, retry_after};
+use crate::bodies::RequestBody;
 
 /// Changes of one resource that wait at most.
 const MAX_WAITING: usize = 32;
@@ -300,7 +301,7 @@ impl Whip {
         kind: Kind,
         id: &str,
         headers: &HeaderMap,
-        body: Body,
+        body: RequestBody,
     ) -> Result<Response, Problem> {
         let resource = self.find(kind, id, headers)?;
         let declared = headers::content_type(headers);
@@ -323,13 +324,13 @@ impl Whip {
             let (name, value) = retry_after(1);
             Problem::new(StatusCode::TOO_MANY_REQUESTS, detail).with_header(name, value)
         })?;
-        let body = self.read(body).await?;
+        let (body, paid) = self.read(body).await?;
         let text = String::from_utf8(body.into())
             .map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "the body is no text in UTF-8"))?;
         let (is_answer, headers) = (declared == SDP, headers.clone());
         // In a task of its own: what has come as a whole is done, even if the client goes before it has our answer.
         let done = tokio::spawn(async move {
-            let _place = place;
+            let (_place, _paid) = (place, paid);
             let _turn = resource.turn.lock().await;
             match is_answer {
                 true => resource.answer(&text).await,

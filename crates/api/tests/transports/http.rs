@@ -297,7 +297,7 @@ async fn a_page_is_not_sent_again_while_it_is_the_same() {
 }
 
 #[tokio::test]
-async fn connections_beyond_the_limit_are_closed() {
+async fn connections_beyond_the_limit_are_refused() {
     let mut config = config();
     config.http.max_connections = 1;
     let server = start_with(CoreConfig::default(), config).await;
@@ -309,7 +309,9 @@ async fn connections_beyond_the_limit_are_closed() {
     let mut byte = [0];
     first.read_exact(&mut byte).await.unwrap();
     let mut second = TcpStream::connect(server.http()).await.unwrap();
-    assert_eq!(second.read(&mut byte).await.unwrap_or(0), 0);
+    let mut refusal = Vec::new();
+    let _ = second.read_to_end(&mut refusal).await;
+    assert!(refusal.starts_with(b"HTTP/1.1 503 "), "{refusal:?}");
     assert_eq!(server.transports.counters().connections_refused.value(), 1);
 }
 

@@ -6,7 +6,7 @@ use portunus_rtc::CandidateText;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use crate::ApiError;
+use crate::{ApiError, Purse, Share};
 
 /// Candidates of one request, or that came too early, are kept up to this number; the rest is ignored.
 const MAX_CANDIDATES: usize = 100;
@@ -26,6 +26,12 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
+    /// The bytes that it takes.
+    fn size(&self) -> usize {
+        let mid = self.mid.as_ref().map_or(0, String::len);
+        size_of::<(Instant, Self, Share)>().saturating_add(mid + self.text.len())
+    }
+
     /// Whether it is for the transport that all m-lines share: that of the first m-line in use. `lines` are the mids of the
     /// m-lines, each with whether it is in use. The mid says more than the place, unless no m-line has it: a client that has
     /// offered none may name what the server does not know.
@@ -122,19 +128,19 @@ fn wrong_type(text: &str) -> ApiError {
 /// Candidates that came before the negotiation was done.
 #[derive(Debug, Default)]
 pub(crate) struct EarlyCandidates {
-    waiting: Vec<(Instant, Candidate)>,
+    waiting: Vec<(Instant, Candidate, Share)>,
 }
 
 impl EarlyCandidates {
-    pub(crate) fn keep(&mut self, candidates: Vec<Candidate>) {
+    /// Keeps those that there is room for, and that the client can pay for.
+    pub(crate) fn keep(&mut self, candidates: Vec<Candidate>, purse: &Purse) {
         let room = MAX_CANDIDATES.saturating_sub(self.waiting.len());
         let now = Instant::now();
-        self.waiting.extend(
-            candidates
-                .into_iter()
-                .take(room)
-                .map(|candidate| (now, candidate)),
-        );
+        let paid = candidates.into_iter().take(room).map_while(|candidate| {
+            let share = purse.take(candidate.size()).ok()?;
+            Some((now, candidate, share))
+        });
+        self.waiting.extend(paid);
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -146,8 +152,8 @@ impl EarlyCandidates {
         let waiting = std::mem::take(&mut self.waiting);
         let fresh = waiting
             .into_iter()
-            .filter(|(came, _)| came.elapsed() <= limit);
-        fresh.map(|(_, candidate)| candidate).collect()
+            .filter(|(came, ..)| came.elapsed() <= limit);
+        fresh.map(|(_, candidate, _)| candidate).collect()
     }
 }
 

@@ -282,6 +282,39 @@ async fn bodies_are_bounded_in_size_and_time() {
 }
 
 #[tokio::test]
+async fn bodies_that_there_is_no_memory_for_are_503() {
+    let core = CoreConfig {
+        client_memory_mb: 1,
+        ..CoreConfig::default()
+    };
+    let server = start_with(core, config()).await;
+    let large = format!("v=0\r\n{}", "x".repeat(1_000_000));
+    let answer = server.offer("/whip/stage/7", &large, &[]).await;
+    assert_eq!(answer.header("retry-after"), Some("2"));
+    assert!(answer.problem(503).contains("memory"));
+    server.published().await;
+}
+
+#[tokio::test]
+async fn texts_that_are_too_long_are_400() {
+    let server = start().await;
+    let offer = offer("ufrag1", &[Line::Video]);
+    let long = "x".repeat(5_000);
+    let header = format!("Authorization: Bearer {long}");
+    let answer = server.offer("/whip/stage/9", &offer, &[&header]).await;
+    let detail = answer.problem(400);
+    assert!(
+        detail.contains("token") && detail.contains("4096"),
+        "{detail}"
+    );
+    let answer = server
+        .offer(&format!("/whip/stage/{long}"), &offer, &[])
+        .await;
+    answer.problem(404);
+    server.until_idle().await;
+}
+
+#[tokio::test]
 async fn a_streams_token_is_asked_for() {
     let server = start().await;
     let offer = offer("ufrag1", &[Line::Video]);
