@@ -27,7 +27,7 @@ use crate::request::Request;
 use crate::session::{Attached, Session};
 use crate::tokens::{Tokens, watch_keys};
 use crate::{
-    ApiError, Client, CoreConfig, Counters, HandleId, Plugin, PluginCounter, PluginInfo,
+    ApiError, Client, CoreConfig, Counters, HandleId, LogLosses, Plugin, PluginCounter, PluginInfo,
     PublicFile, Requester, Rights, ServerFacts, SessionId, TokenScope, TokenTotals, info,
 };
 use requests::Answer;
@@ -247,6 +247,11 @@ impl Gateway {
     /// Which rooms and mountpoints of `plugin` requests that show `credentials` may name.
     pub fn scope(&self, credentials: Credentials<'_>, plugin: &'static str) -> TokenScope {
         self.tokens().scope(credentials.token, plugin)
+    }
+
+    /// The log lines that were not written since the start.
+    pub fn log_losses(&self) -> LogLosses {
+        self.context().facts.log.losses()
     }
 
     /// What is counted of tokens since the start.
