@@ -360,6 +360,24 @@ mod tests {
     }
 
     #[test]
+    #[allow(clippy::panic)]
+    fn a_fault_of_the_server_is_a_line_too() {
+        let lines = written(LogFormat::Text, || {
+            let former = std::panic::take_hook();
+            std::panic::set_hook(Box::new(panics::write));
+            let ended = std::panic::catch_unwind(|| panic!("oops\nforged"));
+            std::panic::set_hook(former);
+            assert!(ended.is_err());
+        });
+        let line = lines.lines().next().unwrap_or_default();
+        assert!(
+            line.contains("ERROR") && line.contains("oops\\nforged"),
+            "{lines}"
+        );
+        assert!(line.contains("logging.rs"), "{lines}");
+    }
+
+    #[test]
     fn a_client_cannot_forge_a_line_or_read_a_secret_in_either_format() {
         for format in [LogFormat::Text, LogFormat::Json] {
             let lines = written(format, || {

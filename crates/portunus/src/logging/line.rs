@@ -140,6 +140,7 @@ fn is_special(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::indexing_slicing)]
     use super::*;
 
     const TEXT: Form = Form::Text { colors: false };

@@ -17,7 +17,8 @@ pub(super) fn log(queue: Queue) {
     }));
 }
 
-fn write(fault: &PanicHookInfo<'_>) {
+/// Logs a panic.
+pub(super) fn write(fault: &PanicHookInfo<'_>) {
     let thread = std::thread::current();
     let place = fault.location().map(ToString::to_string);
     let payload = fault.payload();

@@ -89,8 +89,12 @@ impl Queue {
             bytes: bytes.to_owned(),
             form,
         };
-        let is_own = OWN.with_borrow_mut(|own| own.as_mut().map(|own| own.push(raw())).is_some());
-        if is_own {
+        // A thread that ends has no such place any more, and is not the one that writes.
+        let is_own = OWN.try_with(|own| {
+            let mut own = own.try_borrow_mut().ok()?;
+            own.as_mut().map(|own| own.push(raw()))
+        });
+        if is_own.is_ok_and(|own| own.is_some()) {
             return;
         }
         let counts = &self.counts;
