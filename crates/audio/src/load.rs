@@ -134,11 +134,11 @@ impl Load {
         self.untold += frames;
     }
 
-    /// Tells that frames were left out, not too often.
+    /// Logs that frames were left out, if any were, and not too often.
     pub(crate) fn tell_late(&mut self, thread: usize) {
         let now = Instant::now();
         let is_recent = |at| now.saturating_duration_since(at) < TELL;
-        if self.told.is_some_and(is_recent) {
+        if self.untold == 0 || self.told.is_some_and(is_recent) {
             return;
         }
         self.told = Some(now);
@@ -241,6 +241,16 @@ mod tests {
             let least = least.saturating_sub(Duration::from_micros(1));
             assert!(late >= least, "{micros}");
         }
+    }
+
+    #[test]
+    fn a_thread_is_not_told_late_while_nobody_misses_anything() {
+        let mut load = Load::new(Arc::default());
+        load.tell_late(0);
+        assert!(load.told.is_none());
+        load.skipped(1);
+        load.tell_late(0);
+        assert!(load.told.is_some());
     }
 
     #[test]

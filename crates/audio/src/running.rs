@@ -77,6 +77,11 @@ impl Running {
         self.idle >= IDLE && self.outputs.is_quiet()
     }
 
+    /// Whether anybody hears it.
+    pub(crate) fn is_heard(&self) -> bool {
+        !self.room.is_idle()
+    }
+
     /// There was no time for so many frames.
     pub(crate) fn skip(&mut self, frames: u64) {
         self.room.skip(frames);

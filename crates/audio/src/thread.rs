@@ -165,12 +165,14 @@ impl DspThread {
         helped
     }
 
-    /// It is too late for so many frames of all rooms.
+    /// It is too late for so many frames of all rooms. Of those that nobody hears, nothing is missing.
     fn skip(&mut self, frames: u64) {
         for place in self.grid.rooms() {
             if let Some(room) = self.rooms.get_mut(place) {
                 room.skip(frames);
-                self.load.skipped(frames);
+                if room.is_heard() {
+                    self.load.skipped(frames);
+                }
             }
         }
         self.load.tell_late(self.index);

@@ -27,9 +27,9 @@ use crate::request::Request;
 use crate::session::{Attached, Session};
 use crate::tokens::{Tokens, watch_keys};
 use crate::{
-    ApiError, Budget, Client, CoreConfig, Counters, HandleId, Plugin, PluginCounter, PluginInfo,
-    PublicFile, Requester, Rights, ServerFacts, SessionId, Share, TokenScope, TokenTotals, info,
-    prices,
+    ApiError, Budget, Client, CoreConfig, Counters, HandleId, LogLosses, Plugin, PluginCounter,
+    PluginInfo, PublicFile, Requester, Rights, ServerFacts, SessionId, Share, TokenScope,
+    TokenTotals, info, prices,
 };
 use requests::Answer;
 pub(crate) use requests::Unanswered;
@@ -265,6 +265,11 @@ impl Gateway {
     /// Which rooms and mountpoints of `plugin` requests that show `credentials` may name.
     pub fn scope(&self, credentials: Credentials<'_>, plugin: &'static str) -> TokenScope {
         self.tokens().scope(credentials.token, plugin)
+    }
+
+    /// The log lines that were not written since the start.
+    pub fn log_losses(&self) -> LogLosses {
+        self.context().facts.log.losses()
     }
 
     /// What is counted of tokens since the start.

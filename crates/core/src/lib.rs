@@ -44,7 +44,7 @@ mod session;
 pub mod testing;
 mod tokens;
 
-pub use admin::{AdminConfig, LogControl, LogLevel, RememberedLog, TransportControl};
+pub use admin::{AdminConfig, LogControl, LogLevel, LogLosses, RememberedLog, TransportControl};
 pub use begun::Begun;
 pub use broadcast::{Broadcast, Refusal, Stream};
 pub use budget::{Budget, BudgetKeys, BudgetLimits, BudgetTotals, OverBudget, Purse, Share};

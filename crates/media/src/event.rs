@@ -213,8 +213,10 @@ pub enum CloseReason {
     DtlsFailed(String),
     /// A fault of the server; it is logged, and other peers are not concerned.
     Internal,
-    /// No pair worked, or consent ran out (RFC 7675); the text names the pairs and the likely cause.
+    /// No pair worked; the text names the pairs and the likely cause.
     IceFailed(String),
+    /// It was connected, and then consent ran out (RFC 7675), as it does when a tab is closed; the text is as that of a failure.
+    ConsentLost(String),
 }
 
 impl CloseReason {
@@ -224,7 +226,7 @@ impl CloseReason {
             CloseReason::Requested => "Close PC",
             CloseReason::DtlsAlert => "DTLS alert",
             CloseReason::DtlsFailed(_) => "DTLS failed",
-            CloseReason::IceFailed(_) => "ICE failed",
+            CloseReason::IceFailed(_) | CloseReason::ConsentLost(_) => "ICE failed",
             CloseReason::Internal => "Internal error",
         }
     }

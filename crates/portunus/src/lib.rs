@@ -13,8 +13,10 @@ mod run;
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Parser;
+use portunus_core::LogControl;
 
 use cli::{Cli, Command};
 use config::Config;
@@ -44,10 +46,17 @@ pub fn main() -> ExitCode {
     if cli.print_config {
         return print(&config);
     }
-    match serve(config, cli.file().as_deref()) {
+    let log = match logging::start(&config.log) {
+        Ok(log) => log,
+        Err(error) => {
+            eprintln!("portunus: cannot log: {error}");
+            return ExitCode::from(CANNOT_START);
+        }
+    };
+    match serve(config, cli.file().as_deref(), log.control()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("portunus: {error}");
+            log.say(&format!("portunus: {error}"));
             ExitCode::from(CANNOT_START)
         }
     }
@@ -73,8 +82,11 @@ pub fn print_config(text: &str) -> Result<String, Vec<String>> {
     config.to_toml().map_err(|error| vec![error.to_string()])
 }
 
-fn serve(config: Config, file: Option<&Path>) -> Result<(), run::RunError> {
-    let log = logging::start(&config.log);
+fn serve(
+    config: Config,
+    file: Option<&Path>,
+    log: Arc<dyn LogControl>,
+) -> Result<(), run::RunError> {
     open_files::raise_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

@@ -1,41 +1,158 @@
 //! Logs: lines for people or JSON for machines, on the standard error. Administrators steer them while the server runs.
+//!
+//! A line is formatted where it is logged, and written by a thread of its own: nobody waits for whoever reads the log.
 
-use std::io::IsTerminal;
+mod gate;
+mod line;
+mod panics;
+mod queue;
+mod secrets;
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use portunus_core::{LogControl, LogLevel};
+use portunus_core::{LogControl, LogLevel, LogLosses};
+use tracing_subscriber::filter::ParseError;
+use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 
 use crate::config::{LogConfig, LogFormat};
+use gate::{Gate, Limit};
+use line::Form;
+use queue::Queue;
 
 /// Levels for one run, as in `log.filter`.
 const VARIABLE: &str = "PORTUNUS_LOG";
+/// The library for SCTP complains of each packet that a peer makes up, and takes ordinary ends for errors. The data channels
+/// count and log what it means, so the library itself is heard only if a filter names it.
+const SILENT: &str = "sctp_proto";
+/// How long the program's end waits for lines to be written.
+const LAST_LINES: Duration = Duration::from_secs(1);
 
 type Lines = Box<dyn Layer<Registry> + Send + Sync>;
 
 /// Starts logging; the environment's PORTUNUS_LOG goes before the configuration.
-pub(crate) fn start(config: &LogConfig) -> Arc<dyn LogControl> {
-    let filter =
-        EnvFilter::try_from_env(VARIABLE).unwrap_or_else(|_| EnvFilter::new(&config.filter));
+pub(crate) fn start(config: &LogConfig) -> io::Result<Logging> {
+    let wanted = std::env::var(VARIABLE).ok();
+    let filter = wanted
+        .and_then(|wanted| filter(&wanted).ok())
+        .or_else(|| filter(&config.filter).ok())
+        .unwrap_or_else(|| filter_of(LogLevel::INFO));
+    let gate = Arc::new(Gate::new(config.rate));
+    let queue = Queue::start(standard_error()?, {
+        let gate = Arc::clone(&gate);
+        move |dropped| report(dropped, &gate)
+    })?;
     let look = Look {
         format: config.format,
         level: level_of(&filter),
         timestamps: true,
-        colors: config.format == LogFormat::Text && std::io::stderr().is_terminal(),
+        colors: config.format == LogFormat::Text && io::stderr().is_terminal(),
     };
-    let (lines, lines_handle) = reload::Layer::new(look.lines());
+    let (lines, lines_handle) = reload::Layer::new(look.lines(&queue));
     let (filter, filter_handle) = reload::Layer::new(filter);
     tracing_subscriber::registry()
         .with(lines)
         .with(filter)
+        .with(Limit(Arc::clone(&gate)))
         .init();
-    Arc::new(Log {
+    panics::log(queue.clone());
+    let log = Arc::new(Log {
         look: Mutex::new(look),
         lines: lines_handle,
         set_filter: Box::new(move |filter| filter_handle.reload(filter)),
-    })
+        queue,
+        gate,
+    });
+    Ok(Logging { log })
+}
+
+/// The standard error without the lock that all of the standard library shares: whoever else writes there does not wait
+/// for the log, and the log does not for them.
+fn standard_error() -> io::Result<File> {
+    let error = io::stderr();
+    Ok(File::from(error.as_fd().try_clone_to_owned()?))
+}
+
+/// Logs how many lines were lost.
+fn report(dropped: u64, gate: &Gate) {
+    if dropped > 0 {
+        tracing::warn!(
+            lines = dropped,
+            "log lines are lost: they are not read as fast as they come"
+        );
+    }
+    let (lines, places) = gate.take_left_out();
+    if lines > 0 {
+        tracing::warn!(
+            lines,
+            places,
+            "log lines are left out: more of a kind than log.rate lets through"
+        );
+    }
+}
+
+/// The log of the program. Its end waits for lines to be written, but not for long.
+#[derive(Debug)]
+pub(crate) struct Logging {
+    log: Arc<Log>,
+}
+
+impl Logging {
+    /// The way to the log for administrators.
+    pub(crate) fn control(&self) -> Arc<dyn LogControl> {
+        Arc::clone(&self.log) as _
+    }
+
+    /// Writes a line as it is, without a level and a time.
+    pub(crate) fn say(&self, line: &str) {
+        let form = Form::Text { colors: false };
+        self.log.queue.push(line.as_bytes(), form);
+    }
+}
+
+impl Drop for Logging {
+    fn drop(&mut self) {
+        let queue = &self.log.queue;
+        queue.flush(LAST_LINES);
+        // Now there is room for this, if anybody reads at all.
+        report(queue.take_dropped(), &self.log.gate);
+        queue.flush(LAST_LINES);
+    }
+}
+
+/// Takes formatted lines.
+struct Output {
+    queue: Queue,
+    form: Form,
+}
+
+impl MakeWriter<'_> for Output {
+    type Writer = Self;
+
+    fn make_writer(&self) -> Self {
+        Self {
+            queue: self.queue.clone(),
+            form: self.form,
+        }
+    }
+}
+
+/// The formatter writes each line at once.
+impl Write for Output {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.queue.push(line, self.form);
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// How lines look, and how many there are.
@@ -48,10 +165,19 @@ struct Look {
 }
 
 impl Look {
-    fn lines(self) -> Lines {
+    fn lines(self, queue: &Queue) -> Lines {
+        let colors = self.colors;
+        let output = Output {
+            queue: queue.clone(),
+            form: match self.format {
+                LogFormat::Text => Form::Text { colors },
+                LogFormat::Json => Form::Json,
+            },
+        };
         let lines = fmt::layer()
-            .with_writer(std::io::stderr)
-            .with_ansi(self.colors);
+            .with_writer(output)
+            .with_ansi(colors)
+            .log_internal_errors(false);
         match (self.format, self.timestamps) {
             (LogFormat::Text, true) => lines.with_target(false).boxed(),
             (LogFormat::Text, false) => lines.with_target(false).without_time().boxed(),
@@ -68,6 +194,8 @@ struct Log {
     look: Mutex<Look>,
     lines: reload::Handle<Lines, Registry>,
     set_filter: Box<SetFilter>,
+    queue: Queue,
+    gate: Arc<Gate>,
 }
 
 impl Log {
@@ -79,7 +207,7 @@ impl Log {
     fn change(&self, change: impl FnOnce(&mut Look)) {
         let mut look = self.look();
         change(&mut look);
-        if let Err(error) = self.lines.reload(look.lines()) {
+        if let Err(error) = self.lines.reload(look.lines(&self.queue)) {
             tracing::error!(%error, "cannot change the look of the log");
         }
     }
@@ -92,7 +220,7 @@ impl LogControl for Log {
 
     fn set_level(&self, level: LogLevel) {
         self.look().level = level;
-        if let Err(error) = (self.set_filter)(filter(level)) {
+        if let Err(error) = (self.set_filter)(filter_of(level)) {
             tracing::error!(%error, "cannot change the level of the log");
         }
     }
@@ -112,6 +240,13 @@ impl LogControl for Log {
     fn set_colors(&self, on: bool) {
         self.change(|look| look.colors = on && look.format == LogFormat::Text);
     }
+
+    fn losses(&self) -> LogLosses {
+        LogLosses {
+            dropped: self.queue.dropped(),
+            left_out: self.gate.left_out(),
+        }
+    }
 }
 
 impl std::fmt::Debug for Log {
@@ -120,13 +255,27 @@ impl std::fmt::Debug for Log {
     }
 }
 
-/// What is logged at a level. What libraries have to say beyond [`LogLevel::INFO`] is not about this server.
-fn filter(level: LogLevel) -> EnvFilter {
-    let word = level.word();
-    match level > LogLevel::INFO {
-        true => EnvFilter::new(format!("{},portunus={word}", LogLevel::INFO.word())),
-        false => EnvFilter::new(word),
+/// Reads a filter: a level, and levels of modules.
+fn filter(text: &str) -> Result<EnvFilter, ParseError> {
+    let word = text.trim().to_ascii_lowercase();
+    let levels = (0..=LogLevel::MAX.get()).filter_map(LogLevel::new);
+    if let Some(level) = levels.rev().find(|level| level.word() == word) {
+        return Ok(filter_of(level));
     }
+    let filter = EnvFilter::try_new(text)?;
+    match text.contains(SILENT) {
+        true => Ok(filter),
+        false => Ok(filter.add_directive(format!("{SILENT}=off").parse()?)),
+    }
+}
+
+/// What is logged at a level. What libraries have to say beyond [`LogLevel::INFO`] is not about this server.
+fn filter_of(level: LogLevel) -> EnvFilter {
+    let word = level.word();
+    EnvFilter::new(match level > LogLevel::INFO {
+        true => format!("{},portunus={word},{SILENT}=off", LogLevel::INFO.word()),
+        false => format!("{word},{SILENT}=off"),
+    })
 }
 
 /// The level of a filter: that of what it lets through at most.
@@ -159,11 +308,88 @@ mod tests {
 
     #[test]
     fn libraries_stay_quiet() {
-        let text = |level| filter(LogLevel::new(level).unwrap_or(LogLevel::MAX)).to_string();
-        assert_eq!(text(0), "off");
-        assert_eq!(text(2), "error");
-        assert_eq!(text(4), "info");
-        assert!(text(5).contains("portunus=debug") && text(5).contains("info"));
-        assert!(text(7).contains("portunus=trace"));
+        let of = |level| filter_of(LogLevel::new(level).unwrap_or(LogLevel::MAX)).to_string();
+        let read = |text| filter(text).map(|it| it.to_string()).unwrap_or_default();
+        for (filter, level) in [
+            (of(0), "off"),
+            (of(2), "error"),
+            (of(4), "info"),
+            (read("info"), "info"),
+            (read(" WARN "), "warn"),
+        ] {
+            let parts: Vec<_> = filter.split(',').collect();
+            assert!(parts.len() == 2 && parts.contains(&level), "{filter}");
+            assert!(parts.contains(&"sctp_proto=off"), "{filter}");
+        }
+        for (filter, level) in [
+            (of(5), "portunus=debug"),
+            (of(7), "portunus=trace"),
+            (read("debug"), "portunus=debug"),
+            (read("trace"), "portunus=trace"),
+        ] {
+            let parts: Vec<_> = filter.split(',').collect();
+            assert!(
+                parts.contains(&level) && parts.contains(&"info"),
+                "{filter}"
+            );
+        }
+        let named = read("warn,is=debug");
+        assert!(
+            named.contains("is=debug") && named.contains("sctp_proto=off"),
+            "{named}"
+        );
+        assert!(read("info,sctp_proto=warn").contains("sctp_proto=warn"));
+        assert!(filter("info,portunus=loud").is_err());
+    }
+
+    /// What a subscriber of ours writes of what `log` logs.
+    fn written(format: LogFormat, log: impl FnOnce()) -> String {
+        let (reader, writer) = io::pipe().unwrap_or_else(|error| unreachable!("{error}"));
+        let queue = Queue::start(writer, |_| {}).unwrap_or_else(|error| unreachable!("{error}"));
+        let look = Look {
+            format,
+            level: LogLevel::MAX,
+            timestamps: true,
+            colors: false,
+        };
+        let subscriber = tracing_subscriber::registry().with(look.lines(&queue));
+        tracing::subscriber::with_default(subscriber, log);
+        // All that the queue is used by is gone: its thread ends, and with it the pipe.
+        drop(queue);
+        io::read_to_string(reader).unwrap_or_default()
+    }
+
+    #[test]
+    #[allow(clippy::panic)]
+    fn a_fault_of_the_server_is_a_line_too() {
+        let lines = written(LogFormat::Text, || {
+            let former = std::panic::take_hook();
+            std::panic::set_hook(Box::new(panics::write));
+            let ended = std::panic::catch_unwind(|| panic!("oops\nforged"));
+            std::panic::set_hook(former);
+            assert!(ended.is_err());
+        });
+        let line = lines.lines().next().unwrap_or_default();
+        assert!(
+            line.contains("ERROR") && line.contains("oops\\nforged"),
+            "{lines}"
+        );
+        assert!(line.contains("logging.rs"), "{lines}");
+    }
+
+    #[test]
+    fn a_client_cannot_forge_a_line_or_read_a_secret_in_either_format() {
+        for format in [LogFormat::Text, LogFormat::Json] {
+            let lines = written(format, || {
+                let room = "1\n2026-01-01T00:00:00Z ERROR forged\r\u{2028}\u{202e}\x1b[2J";
+                tracing::info!(%room, "room created");
+                tracing::info!(room, pin = "S3cr3t", "refused: {room}");
+                tracing::debug!(sdp = "a=ice-ufrag:S3cr3t\r\na=ice-pwd:S3cr3t\r\n", "offer");
+            });
+            assert_eq!(lines.lines().count(), 3, "{lines}");
+            let is_plain = |c: char| c == '\n' || (!c.is_control() && c < '\u{2000}');
+            assert!(lines.chars().all(is_plain), "{lines:?}");
+            assert!(!lines.contains("S3cr3t"), "{lines}");
+        }
     }
 }

@@ -250,7 +250,9 @@ fn consent_runs_out_after_30_seconds_of_silence() {
     pair.network.link.loss = 1.0;
     pair.run(40 * SECOND);
     for side in [&mut pair.left, &mut pair.right] {
-        let text = failure(side).unwrap().to_string();
+        let failed = failure(side).unwrap();
+        assert!(failed.was_connected());
+        let text = failed.to_string();
         assert!(text.starts_with("no consent for 30 s"), "{text}");
         assert_eq!(side.transport.poll_timeout(), None);
         let from = "10.0.0.9:9".parse().unwrap();
@@ -283,7 +285,9 @@ fn a_failure_names_the_pairs_and_the_likely_cause() {
     );
     pair.negotiate();
     pair.run(40 * SECOND);
-    let text = failure(&pair.left).unwrap().to_string();
+    let failed = failure(&pair.left).unwrap();
+    assert!(!failed.was_connected());
+    let text = failed.to_string();
     for part in [
         "no working pair for 30 s",
         "10.0.0.1:1001",

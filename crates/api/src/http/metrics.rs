@@ -13,7 +13,7 @@ use portunus_core::audio::{AudioThreadStats, AudioThreads};
 use portunus_core::events::{EventCounters, HandlerCounters};
 use portunus_core::media::{MediaTotals, TcpTotals};
 use portunus_core::record::RecorderTotals;
-use portunus_core::{Gateway, PluginCounter, TokenTotals};
+use portunus_core::{Gateway, LogLosses, PluginCounter, TokenTotals};
 
 use crate::Counters;
 
@@ -113,6 +113,7 @@ fn text(counted: &Counted) -> String {
     brokers(&mut out, &counted.counters);
     events(&mut out, &counted.gateway.events().counters());
     tokens(&mut out, &counted.gateway.token_totals());
+    log(&mut out, counted.gateway.log_losses());
     media(&mut out, &counted.gateway.media_totals());
     recordings(&mut out, &counted.gateway.recorder_totals());
     if let Some(threads) = counted.gateway.audio() {
@@ -261,6 +262,14 @@ fn tokens(out: &mut String, totals: &TokenTotals) {
     ] {
         metric(out, name, help, "counter", value);
     }
+}
+
+/// The log.
+fn log(out: &mut String, losses: LogLosses) {
+    let help = "Log lines that were not written: not read in time, or more of a kind than log.rate lets through";
+    let values = [("unread", losses.dropped), ("rate", losses.left_out)];
+    let (name, kind) = ("log_lines_lost_total", ("counter", "reason"));
+    of_each(out, name, help, kind, &values);
 }
 
 fn media(out: &mut String, totals: &MediaTotals) {

@@ -42,6 +42,15 @@ impl LogLevel {
     }
 }
 
+/// Log lines that were not written, since the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LogLosses {
+    /// Lines that found the queue full, or the output gone.
+    pub dropped: u64,
+    /// Lines beyond what one place in the program may log.
+    pub left_out: u64,
+}
+
 /// The way to the log, which the program starts.
 pub trait LogControl: fmt::Debug + Send + Sync {
     /// How much is logged.
@@ -56,6 +65,8 @@ pub trait LogControl: fmt::Debug + Send + Sync {
     fn colors(&self) -> bool;
     /// Changes whether lines have colours.
     fn set_colors(&self, on: bool);
+    /// The lines that were not written.
+    fn losses(&self) -> LogLosses;
 }
 
 /// Where there is no log: only remembers what it is told.
@@ -100,6 +111,10 @@ impl LogControl for RememberedLog {
     fn set_colors(&self, on: bool) {
         self.colors.store(on, Ordering::Relaxed);
     }
+
+    fn losses(&self) -> LogLosses {
+        LogLosses::default()
+    }
 }
 
 pub(super) fn set_level(gateway: &Gateway, fields: Fields<'_>) -> Result<Object, ApiError> {
@@ -130,11 +145,6 @@ pub(super) fn custom_line(fields: Fields<'_>) -> Result<Object, ApiError> {
     let line = fields.required_string("line")?;
     let level = fields.positive("level")?.and_then(|n| u8::try_from(n).ok());
     let level = level.and_then(LogLevel::new).unwrap_or(LogLevel::INFO);
-    // A line is one line.
-    let line: String = line
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
     match level.get() {
         1 | 2 => tracing::error!("{line}"),
         3 => tracing::warn!("{line}"),

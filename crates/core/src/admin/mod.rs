@@ -29,7 +29,7 @@ use crate::{ApiError, Client, Credentials, Fields, Gateway, Object, Requester, p
 
 pub(crate) use access::Access;
 pub use config::AdminConfig;
-pub use log::{LogControl, LogLevel, RememberedLog};
+pub use log::{LogControl, LogLevel, LogLosses, RememberedLog};
 pub use modules::TransportControl;
 pub(crate) use modules::Transports;
 pub(crate) use overview::SharedRanking;

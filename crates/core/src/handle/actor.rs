@@ -365,6 +365,11 @@ impl Actor {
                 add(&counters.ice_failures);
                 tracing::warn!(%session, %handle, subject, "ICE failed: {cause}");
             }
+            // Most of these have closed the page.
+            CloseReason::ConsentLost(cause) => {
+                add(&counters.ice_failures);
+                tracing::info!(%session, %handle, subject, "connection lost: {cause}");
+            }
             CloseReason::DtlsFailed(cause) => {
                 add(&counters.dtls_failures);
                 tracing::warn!(%session, %handle, subject, "DTLS failed: {cause}");

@@ -364,6 +364,10 @@ async fn a_lost_peer_connection_is_reported_with_its_reason() {
     for (reason, text) in [
         (CloseReason::IceFailed("no pair".to_owned()), "ICE failed"),
         (
+            CloseReason::ConsentLost("no consent".to_owned()),
+            "ICE failed",
+        ),
+        (
             CloseReason::DtlsFailed("wrong fingerprint".to_owned()),
             "DTLS failed",
         ),

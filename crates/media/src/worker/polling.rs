@@ -213,7 +213,12 @@ impl Worker {
             }
             TransportEvent::DataChannelClosed { .. } | TransportEvent::DataWritable => {}
             TransportEvent::Failed(FailReason::Ice(failure)) => {
-                self.end_peer(slot, CloseReason::IceFailed(failure.to_string()), now);
+                let text = failure.to_string();
+                let reason = match failure.was_connected() {
+                    true => CloseReason::ConsentLost(text),
+                    false => CloseReason::IceFailed(text),
+                };
+                self.end_peer(slot, reason, now);
             }
             TransportEvent::Failed(FailReason::Dtls(error)) => {
                 self.end_peer(slot, CloseReason::DtlsFailed(error.to_string()), now);

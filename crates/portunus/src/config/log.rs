@@ -11,6 +11,8 @@ pub(crate) struct LogConfig {
     /// Levels by module, as the crate tracing-subscriber reads them.
     pub(crate) filter: String,
     pub(crate) format: LogFormat,
+    /// Ordinary lines a second of one kind, for long; 0: any number.
+    pub(crate) rate: u32,
 }
 
 /// How log lines look.
@@ -28,6 +30,7 @@ impl Default for LogConfig {
         Self {
             filter: "info".into(),
             format: LogFormat::Text,
+            rate: 10,
         }
     }
 }

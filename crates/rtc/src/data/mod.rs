@@ -116,7 +116,7 @@ pub(crate) struct Data {
     /// Sending has been refused.
     refused: bool,
     events: VecDeque<DataEvent>,
-    /// Messages that make no sense.
+    /// Packets and messages that make no sense, since this was asked last.
     malformed: u32,
     received: Amount,
     sent: Amount,
@@ -252,6 +252,11 @@ impl Data {
 
     /// Takes an SCTP packet.
     pub(crate) fn receive(&mut self, now: Instant, packet: &[u8]) {
+        // It would be dropped all the same, but neither counted nor without a word in the log.
+        if !sctp::is_well_formed(packet) {
+            self.malformed = self.malformed.saturating_add(1);
+            return;
+        }
         // An INIT sent again may come after all that followed the first one: it changes nothing (RFC 9260 section 5.2.2).
         if self.established && sctp::begins_association(packet) {
             return;
@@ -274,6 +279,11 @@ impl Data {
             Some((_, DatagramEvent::NewAssociation(_))) | None => {}
         }
         self.take_events();
+    }
+
+    /// Whether packets or messages that make no sense have come since this was asked last.
+    pub(crate) fn take_malformed(&mut self) -> bool {
+        std::mem::take(&mut self.malformed) > 0
     }
 
     /// Hands the SCTP packets that are to be sent to `send`.
@@ -317,7 +327,8 @@ impl Data {
                     }
                     self.offer_waiting();
                 }
-                Event::HandshakeFailed { .. } | Event::AssociationLost { .. } => {
+                Event::HandshakeFailed { reason } | Event::AssociationLost { reason } => {
+                    tracing::debug!(%reason, "the association of data channels has ended");
                     self.lose_association();
                 }
                 Event::Stream(StreamEvent::Opened { id } | StreamEvent::Readable { id }) => {

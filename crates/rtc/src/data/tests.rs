@@ -341,3 +341,40 @@ fn the_longest_label_gets_through() {
     let is_heard = |event| matches!(event, DataEvent::Message { label, .. } if label == longest);
     assert!(events.any(is_heard));
 }
+
+#[test]
+fn malformed_packets_are_counted_and_end_nothing() {
+    let now = Instant::now();
+    let mut sides = [
+        Data::new(DtlsRole::Client, CONFIG),
+        Data::new(DtlsRole::Server, CONFIG),
+    ];
+    sides[0].open("chat", "", DataOptions::default()).unwrap();
+    let mut last = Vec::new();
+    for _ in 0..8 {
+        for (from, to) in [(0, 1), (1, 0)] {
+            let mut packets = Vec::new();
+            sides[from].transmit(now, |packet| packets.push(packet.to_vec()));
+            for packet in packets {
+                sides[to].receive(now, &packet);
+                if from == 0 {
+                    last = packet;
+                }
+            }
+        }
+    }
+    assert!(!sides[1].take_malformed());
+    // A SACK, a HEARTBEAT and a DATA chunk too short, of an association that is known and with the right checksum.
+    for chunk in [&[3, 0, 0, 4][..], &[4, 0, 0, 4], &[0, 3, 0, 8, 0, 0, 0, 1]] {
+        let mut packet = [&last[..12], chunk].concat();
+        set_checksum(&mut packet);
+        for _ in 0..100 {
+            sides[1].receive(now, &packet);
+            assert!(sides[1].take_malformed(), "{chunk:?}");
+        }
+    }
+    sides[0].send("chat", DataPayload::Text("hello")).unwrap();
+    settle(&mut sides, now);
+    let mut events = std::iter::from_fn(|| sides[1].poll_event());
+    assert!(events.any(|event| matches!(event, DataEvent::Message { .. })));
+}

@@ -58,6 +58,11 @@ impl Ice {
 }
 
 impl IceFailure {
+    /// Whether a pair has worked before: the peer is gone, rather than out of reach.
+    pub fn was_connected(&self) -> bool {
+        self.was_connected
+    }
+
     fn likely_cause(&self) -> &'static str {
         if self.was_connected {
             return "the peer went away without a word, or its network changed";

@@ -115,13 +115,15 @@ pub enum DropReason {
     MalformedRtp,
     /// SRTP or SRTCP that is not authentic, replayed or of too many sources.
     Srtp(OpenError),
+    /// SCTP, or a message that opens a data channel, that cannot be read.
+    MalformedData,
     /// The transport has failed or is closed.
     Closed,
 }
 
 impl DropReason {
     /// Number of [`Self::index`] values.
-    pub const COUNT: usize = 13;
+    pub const COUNT: usize = 14;
 
     /// A small number for each reason: an index for counters.
     pub const fn index(self) -> usize {
@@ -139,6 +141,7 @@ impl DropReason {
             DropReason::Srtp(OpenError::Unauthenticated) => 10,
             DropReason::Srtp(OpenError::TooManySources) => 11,
             DropReason::Srtp(_) => 12,
+            DropReason::MalformedData => 13,
         }
     }
 
@@ -157,6 +160,7 @@ impl DropReason {
         "srtp_unauthenticated",
         "srtp_too_many_sources",
         "srtp_other",
+        "malformed_data",
     ];
 }
 

@@ -47,9 +47,13 @@ impl Transport {
                         data.receive(now, packet);
                     }
                 });
+                let is_malformed = data.as_mut().is_some_and(|data| data.take_malformed());
                 self.send_dtls(out);
                 self.flush_data(now);
                 match incoming {
+                    Incoming::Open { accepted: true } if is_malformed => {
+                        Received::Dropped(DropReason::MalformedData)
+                    }
                     Incoming::Open { accepted: true } => Received::Consumed,
                     Incoming::Open { accepted: false } => {
                         Received::Dropped(DropReason::RefusedDtls)

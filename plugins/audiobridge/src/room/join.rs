@@ -86,6 +86,7 @@ impl RoomState {
         self.sound
             .join(number, person.mixed(&self.options), None, None);
         self.roster.add(person);
+        tracing::info!(room = %self.id, %id, "participant joined");
         if join.setup {
             self.connect(&id);
         }

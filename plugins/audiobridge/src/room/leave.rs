@@ -33,6 +33,7 @@ impl RoomState {
     /// Somebody is gone: takes it out, and tells others.
     pub(super) fn gone(&mut self, id: &Id, told: Audience<'_>) {
         if let Some(person) = self.remove(id) {
+            tracing::info!(room = %self.id, %id, "participant left");
             self.tell(told, self.event().with("leaving", id.to_json()));
             self.notify_left(&person);
         }

@@ -203,6 +203,7 @@ impl RoomState {
             display: joining.display.map(str::to_owned),
         };
         let news = member.to_object();
+        tracing::info!(room = %self.id, username = member.username, "member joined");
         self.members.add(member);
         if joining.history {
             for message in self.history.iter() {
@@ -241,6 +242,7 @@ impl RoomState {
 
     fn removed(&mut self, handle: HandleId) -> Option<String> {
         let member = self.members.remove(handle)?;
+        tracing::info!(room = %self.id, username = member.username, "member left");
         member.handle.notify(|| {
             let event = Object::new().with("event", "leave");
             let event = event.with("room", self.id.to_json());

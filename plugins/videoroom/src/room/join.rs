@@ -53,12 +53,17 @@ impl RoomState {
             let joining = self.event().with("joining", person.named());
             self.tell_others(&id, joining);
         }
+        tracing::info!(room = %self.id, %id, handle = %handle.id(), "participant joined");
         Ok(id)
     }
 
     /// Takes somebody out again whose `joinandconfigure` came to nothing.
     pub(crate) fn undo_join(&mut self, id: &Id) {
-        if self.remove(id).is_some() && self.options.notify_joining {
+        if self.remove(id).is_none() {
+            return;
+        }
+        tracing::info!(room = %self.id, %id, "participant left");
+        if self.options.notify_joining {
             self.tell_all(self.event().with("leaving", id.to_json()));
         }
     }

@@ -29,6 +29,7 @@ impl RoomState {
         // Nothing published is no reason to stay.
         let _ = self.media_ended(id);
         let person = self.remove(id).ok_or(Refusal::NotInRoom)?;
+        tracing::info!(room = %self.id, %id, %handle, "participant left");
         let leaving = self.event().with("leaving", id.to_json());
         self.tell_all(person.labelled(leaving));
         self.notify(person.handle(), || self.about(&person, "leaving").into());
