@@ -306,6 +306,7 @@ impl Phone {
             contact_params: Vec::new(),
             behind_nat: false,
             refers: true,
+            entrance: false,
             trace: false,
         };
         phone.command(Ask::SetAccount {

@@ -6,6 +6,7 @@
     clippy::indexing_slicing
 )]
 
+mod callee;
 mod calls;
 mod extensions;
 mod held;
@@ -14,6 +15,7 @@ mod races;
 mod random;
 mod refused;
 mod registrar;
+mod registrars;
 mod registration;
 mod renegotiation;
 mod secrets;
