@@ -8,6 +8,7 @@ use std::net::{IpAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
+use rustix::io::Errno;
 
 /// How bad a [`Finding`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,9 +88,12 @@ impl Probe {
     /// The machine has to have this address.
     pub fn address(&mut self, key: &str, address: IpAddr) {
         // Of port 0 the kernel picks one: nobody is disturbed. What else it may refuse is not about the address.
-        if let Err(error) = UdpSocket::bind((address, 0))
-            && error.kind() == ErrorKind::AddrNotAvailable
-        {
+        let Err(error) = UdpSocket::bind((address, 0)) else {
+            return;
+        };
+        let is_lacking = error.kind() == ErrorKind::AddrNotAvailable
+            || Errno::from_io_error(&error) == Some(Errno::AFNOSUPPORT);
+        if is_lacking {
             self.error(key, format!("this machine has no address {address}"));
         }
     }
@@ -170,13 +174,6 @@ impl Probe {
     /// The keys that ask for recordings.
     pub fn recorded(&self) -> &[Recorded] {
         &self.recorded
-    }
-
-    /// Takes out of the findings those of a section that is switched off.
-    pub fn forget(&mut self, section: &str) {
-        let path = format!("{}{section}.", self.path);
-        self.findings.retain(|it| !it.key.starts_with(&path));
-        self.recorded.retain(|it| !it.key.starts_with(&path));
     }
 
     /// All that was found.
@@ -277,20 +274,24 @@ mod tests {
     }
 
     #[test]
-    fn warnings_are_told_apart_and_sections_that_are_off_do_not_count() {
+    fn keys_are_told_with_their_sections_and_warnings_apart() {
         let mut probe = Probe::default();
         probe.section("rooms", |it| {
-            it.warning("room[1].record", "is nothing");
+            it.section("room[1]", |it| it.warning("pin", "is short"));
             it.records("room[2].record", Some("x"));
         });
-        probe.section("roomsters", |it| it.error("key", "is wrong"));
-        probe.forget("room");
-        assert_eq!(probe.recorded().len(), 1);
-        probe.forget("rooms");
-        assert!(probe.recorded().is_empty());
+        probe.error("key", "is wrong");
+        let recorded = Recorded {
+            key: "rooms.room[2].record".to_owned(),
+            dir: Some("x".to_owned()),
+        };
+        assert_eq!(probe.recorded(), [recorded]);
         let findings = probe.into_findings();
-        assert_eq!(findings.len(), 1);
-        assert_eq!(findings[0].severity, Severity::Error);
-        assert_eq!(findings[0].to_string(), "roomsters.key: is wrong");
+        let told: Vec<_> = findings.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            told,
+            ["warning: rooms.room[1].pin: is short", "key: is wrong"]
+        );
+        assert_eq!(findings[1].severity, Severity::Error);
     }
 }

@@ -66,9 +66,9 @@ pub struct Section<'t> {
     known: Vec<&'static str>,
     /// What was taken: where it is, and whether it is a mistake.
     taken: BTreeMap<&'static str, Taken>,
-    mistakes: Vec<Mistake>,
     /// The same of the sections in it, by their keys with those sections.
     inner: BTreeMap<String, Taken>,
+    mistakes: Vec<Mistake>,
     /// Ports that are listened on.
     claims: Vec<Claim>,
     pairs: Vec<Pairs>,
