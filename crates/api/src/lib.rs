@@ -12,6 +12,7 @@ mod config;
 mod control;
 mod counters;
 mod error;
+mod forwarded;
 mod http;
 mod listen;
 mod pace;

@@ -47,6 +47,7 @@ Your address, or all clients, have too many connections\n";
 /// clone of it lives, so that an upgraded connection still counts.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
+    /// Where the connection came from; of a request that a trusted proxy hands on, where its client is.
     pub(crate) address: SocketAddr,
     /// What it pays from for what is kept of its requests and responses.
     pub(crate) purse: Purse,
@@ -224,9 +225,14 @@ where
     let (address, purse) = (client.address, client.purse.clone());
     let stream = CountedStream::new(stream, client.received.clone());
     let service = router.map_request(move |mut request: Request<hyper::body::Incoming>| {
-        let requester = locality.requester(client.address, &request);
-        request.extensions_mut().insert(requester);
-        request.extensions_mut().insert(client.clone());
+        let sender = locality.sender(client.address, &request);
+        let client = Client {
+            address: sender.address,
+            ..client.clone()
+        };
+        request.extensions_mut().insert(sender.requester);
+        request.extensions_mut().insert(sender);
+        request.extensions_mut().insert(client);
         request.map(Body::new)
     });
     let service = service.map_response(move |response| bodies::paid(response, purse.clone()));

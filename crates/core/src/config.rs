@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use portunus_config::{Configuration, Secret, Section};
+use portunus_config::{Configuration, Probe, Secret, Section};
 use serde::{Deserialize, Serialize};
 
 use crate::budget::{Budget, BudgetKeys, BudgetLimits};
@@ -48,6 +48,8 @@ pub struct CoreConfig {
     pub token_auth_secret: Option<Secret>,
     /// Clients on this machine have all rights; pages of other origins in a browser on it do not.
     pub trust_loopback: bool,
+    /// Proxies whose `X-Forwarded-For` or `Forwarded` names the client of an HTTP request.
+    pub trusted_proxies: Vec<Network>,
     /// Requests a second that a client without the right to administer may make; 0: no limit.
     pub request_rate: u32,
     /// How many more it may make at once.
@@ -97,6 +99,7 @@ impl Default for CoreConfig {
             tokens: Vec::new(),
             token_auth_secret: None,
             trust_loopback: true,
+            trusted_proxies: Vec::new(),
             request_rate: 1_000,
             request_burst: 5_000,
             max_text: 4_096,
@@ -137,6 +140,16 @@ impl Configuration for CoreConfig {
         section.range("client_memory_per_address_mb", per_address, 0..=MAX_MEMORY);
         section.range("ack_pause_ms", core.ack_pause_ms, 0..=1_000);
         core
+    }
+
+    fn probe(&self, probe: &mut Probe) {
+        let is_all = |network: &Network| network.parts().1 == 0;
+        if self.trusted_proxies.iter().any(is_all) {
+            probe.warning(
+                "trusted_proxies",
+                "everybody is a proxy, and may name any address as that of the client: name the proxies alone",
+            );
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod banner;
+mod check;
 mod cli;
 mod config;
 mod event_handlers;
@@ -40,8 +41,7 @@ pub fn main() -> ExitCode {
         }
     };
     if cli.check_config {
-        println!("{}", cli.checked());
-        return ExitCode::SUCCESS;
+        return check::run(config, cli.file().as_deref());
     }
     if cli.print_config {
         return print(&config);
@@ -87,6 +87,7 @@ fn serve(
     file: Option<&Path>,
     log: Arc<dyn LogControl>,
 ) -> Result<(), run::RunError> {
+    check::log(&config);
     open_files::raise_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

@@ -143,6 +143,13 @@ pub fn rows(world: &World) -> Vec<Row> {
             None,
         ),
         room(
+            "edit",
+            "`record_format` is there",
+            record,
+            json!({ "room": 7, "record_format": "webm" }),
+            None,
+        ),
+        room(
             "destroy",
             permanent,
             create,
