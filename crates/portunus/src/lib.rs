@@ -6,7 +6,9 @@ mod check;
 mod cli;
 mod config;
 mod event_handlers;
+mod health;
 mod logging;
+mod manual;
 mod open_files;
 mod plugins;
 mod recordings;
@@ -30,8 +32,12 @@ const WRONG_USE: u8 = 2;
 /// The program.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    if let Some(Command::Recordings(command)) = &cli.command {
-        return command.run();
+    match &cli.command {
+        Some(Command::Recordings(command)) => return command.run(),
+        Some(Command::Health(options)) => return health::run(options),
+        Some(Command::Completions { shell }) => return manual::completions(*shell),
+        Some(Command::Man { folder }) => return manual::pages(folder),
+        None => {}
     }
     let config = match cli.configuration() {
         Ok(config) => config,
