@@ -1,4 +1,5 @@
-//! Extensions of SIP: which ones this side has, and what peers that insist on others get (RFC 3261 sections 8.1.1.9 and 8.1.3.5).
+//! Extensions of SIP: the ones that requests say this side supports, and requests that are sent again because a peer wants more of them
+//! or less (RFC 3261 sections 8.1.1.9, 8.1.3.5 and 21.4.15).
 
 use crate::message::{Method, Request, Response};
 
@@ -10,7 +11,7 @@ pub(super) const SUPPORTED: &str = "replaces, timer, 100rel";
 /// Header fields that only the session timer needs.
 const TIMER_HEADERS: [&str; 2] = ["Session-Expires", "Min-SE"];
 
-/// What the answers to a request may make use of. Empty if the method has no Supported.
+/// The extensions that a peer may use in its answers to a request. Empty if the method has no Supported.
 fn supported(request: &Request) -> &'static str {
     let is_within = |request: &Request| {
         let to = request.headers.to().ok().flatten();
@@ -19,15 +20,14 @@ fn supported(request: &Request) -> &'static str {
     match request.method {
         Method::Ack | Method::Cancel => "",
         Method::Register => "path",
-        // An offer in a reliable provisional answer would have to be answered in PRACK, and a re-INVITE is answered at once: neither is
-        // done.
+        // PRACK carries no answers to offers here, and acknowledges nothing in a re-INVITE.
         Method::Invite if request.body.is_empty() || is_within(request) => "replaces, timer",
         _ => SUPPORTED,
     }
 }
 
-/// Says in a request, which has its body, what this side supports. What the owner has said stays.
-pub(super) fn say_supported(request: &mut Request) {
+/// Adds Supported to a request that has its body. Option tags of the owner stay.
+pub(super) fn add_supported(request: &mut Request) {
     let supported = supported(request);
     if supported.is_empty() {
         return;
@@ -40,8 +40,8 @@ pub(super) fn say_supported(request: &mut Request) {
     }
 }
 
-/// Changes a request as the peer that has refused it wants it to be: 421 names extensions that it has to require, 420 those that it may not
-/// ask for. Returns whether that can be done, so that the request is to be sent again.
+/// Changes a request as the peer wants it that has refused it: 421 names extensions to require, 420 names extensions to leave out. Returns
+/// whether the request has changed, and is to be sent again.
 pub(super) fn adapt(request: &mut Request, response: &Response) -> bool {
     match response.status.code() {
         421 => require(request, response),

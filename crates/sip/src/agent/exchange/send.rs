@@ -23,7 +23,7 @@ impl Agent {
     /// Begins an exchange. Its owner hears of it later, even of a failure.
     pub(in crate::agent) fn send(&mut self, now: Instant, mut sending: Sending) -> ExchangeId {
         let id = ExchangeId(self.number());
-        self.say_what_we_can(&mut sending);
+        self.add_capabilities(&mut sending);
         if let Some(credentials) = &sending.credentials {
             sending.digest.start();
             if !sending.digest.is_empty() {
@@ -74,14 +74,14 @@ impl Agent {
     }
 
     /// Adds Allow and Supported, where the method may have them.
-    fn say_what_we_can(&self, sending: &mut Sending) {
+    fn add_capabilities(&self, sending: &mut Sending) {
         let request = &mut sending.request;
         if request.method == Method::Ack {
             return;
         }
         let allow = self.allow(Some(&sending.speaker.profile));
         request.headers.set("Allow", allow);
-        extensions::say_supported(request);
+        extensions::add_supported(request);
     }
 
     /// Takes the answer to [`Output::Resolve`].
