@@ -266,7 +266,7 @@ impl Phone {
             user_agent: None,
             contact_params: Vec::new(),
             behind_nat: false,
-            reliable: false,
+            refers: true,
             trace: false,
         };
         phone.command(Ask::SetAccount {

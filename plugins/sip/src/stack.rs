@@ -35,7 +35,7 @@ pub(crate) fn profile(spec: &AccountSpec, config: &SipConfig) -> Profile {
         user_agent: spec.user_agent.clone(),
         contact_params: spec.contact_params.clone(),
         behind_nat: config.behind_nat,
-        reliable: false,
+        refers: true,
         trace: config.events,
     }
 }

@@ -41,8 +41,8 @@ pub struct Profile {
     pub contact_params: Vec<(String, String)>,
     /// Whether the Contact becomes the address that the registrar saw, if that is another one (`received` and `rport`).
     pub behind_nat: bool,
-    /// Whether outgoing calls offer reliable provisional responses (RFC 3262). Incoming ones give them where required.
-    pub reliable: bool,
+    /// Whether REFERs are taken, and told as [`super::AgentEvent::Refer`]. If not, they are answered with 405.
+    pub refers: bool,
     /// Whether each message is told as [`super::AgentEvent::Trace`].
     pub trace: bool,
 }

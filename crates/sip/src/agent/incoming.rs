@@ -6,8 +6,9 @@ use std::time::Instant;
 use rand::Rng;
 
 use super::command::Profile;
-use super::compose::{SUPPORTED, Speaker};
+use super::compose::Speaker;
 use super::exchange::to_tag;
+use super::extensions::{KNOWN, SUPPORTED};
 use super::{Agent, AgentEvent, CallId, SubscriptionId};
 use crate::message::{MediaType, Method, NameAddr, Request, Response, StatusCode, Uri};
 use crate::transaction::NewRequest;
@@ -19,8 +20,6 @@ pub(super) enum Usage {
     Subscription(SubscriptionId),
 }
 
-/// Extensions that a peer may require.
-const KNOWN: [&str; 3] = ["replaces", "timer", "100rel"];
 /// What is said to whom we have no room for.
 const LATER: (&str, &str) = ("Retry-After", "5");
 
@@ -70,7 +69,7 @@ impl Agent {
                 return;
             }
             _ => {
-                self.refuse(new, 405, &[("Allow", self.allow())]);
+                self.refuse_method(new, None);
                 return;
             }
         }
@@ -91,6 +90,9 @@ impl Agent {
                 self.on_invite(now, new, speaker, bytes);
             }
             (Method::Message, Some(speaker)) => self.on_message(now, new, &speaker, bytes),
+            (Method::Refer, Some(speaker)) if !speaker.profile.refers => {
+                self.refuse_method(new, Some(&speaker));
+            }
             (Method::Refer, Some(_)) => self.take_refer(now, new, None),
             _ => {
                 self.counters.unknown = self.counters.unknown.saturating_add(1);
@@ -140,12 +142,12 @@ impl Agent {
         } else {
             200
         };
-        let allow = self.allow();
+        let allow = self.allow(speaker.as_ref().map(|speaker| &*speaker.profile));
         self.refuse(
             new,
             code,
             &[
-                ("Allow", allow),
+                ("Allow", &allow),
                 ("Accept", "application/sdp"),
                 ("Supported", SUPPORTED),
             ],
@@ -253,6 +255,12 @@ impl Agent {
         refused
     }
 
+    /// Refuses a method that is not taken, or not by this account.
+    pub(super) fn refuse_method(&mut self, new: &NewRequest, speaker: Option<&Speaker>) {
+        let allow = self.allow(speaker.map(|speaker| &*speaker.profile));
+        self.refuse(new, 405, &[("Allow", &allow)]);
+    }
+
     /// Refuses a request for a dialog that is not there.
     pub(super) fn refuse_unknown(&mut self, new: &NewRequest) {
         self.counters.unknown = self.counters.unknown.saturating_add(1);
@@ -297,7 +305,7 @@ fn stranger(request: &Request) -> Speaker {
         user_agent: None,
         contact_params: Vec::new(),
         behind_nat: false,
-        reliable: false,
+        refers: false,
         trace: false,
     };
     Speaker {

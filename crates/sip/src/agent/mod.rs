@@ -12,6 +12,7 @@ mod command;
 mod compose;
 mod event;
 mod exchange;
+mod extensions;
 mod guard;
 mod ids;
 mod incoming;

@@ -47,8 +47,6 @@ impl Agent {
         let mut request =
             self.request(&speaker, Method::Register, uri, &to, (&call_id, &tag, cseq));
         request.headers.push("Expires", seconds);
-        request.headers.push("Allow", self.allow());
-        request.headers.push("Supported", "path");
         add_headers(&mut request.headers, &registration.headers, &[]);
         let mut sending = Sending::outside(Owner::Register(id), speaker, request, None);
         sending.contact = Contact::Register(seconds);

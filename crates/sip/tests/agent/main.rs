@@ -7,6 +7,7 @@
 )]
 
 mod calls;
+mod extensions;
 mod held;
 mod large;
 mod races;

@@ -383,7 +383,8 @@ fn profile(trunk: &TrunkConfig, config: &SipConfig) -> Option<Profile> {
         user_agent: None,
         contact_params: Vec::new(),
         behind_nat: config.behind_nat,
-        reliable: false,
+        // Rooms call nobody on behalf of a telephone.
+        refers: false,
         trace: false,
     })
 }

@@ -372,6 +372,8 @@ async fn a_room_calls_a_telephone() {
         panic!("an account");
     };
     assert!(profile.registration.is_none());
+    // It calls nobody on behalf of the telephone.
+    assert!(!profile.refers);
     let mut refused = |to, trunk| world.trunks.dial(dialled(to, trunk).0).unwrap_err();
     assert_eq!(refused("+1", None), DialError::Forbidden("+1".to_owned()));
     assert_eq!(refused("a@b", None), DialError::Address("a@b".to_owned()));

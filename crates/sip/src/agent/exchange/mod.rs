@@ -78,6 +78,8 @@ pub(super) struct Exchange {
     accepted: bool,
     /// INVITE: is to be cancelled as soon as that is allowed.
     cancel: Option<ExtraHeaders>,
+    /// How often the request was changed as the peer wanted it (420, 421).
+    adapted: u8,
     /// The way by UDP that is taken where TCP, which the size of the request asks for, is not.
     fallback: Option<Target>,
     /// INVITE: the ACKs that were sent, by the tag of the answer.

@@ -8,11 +8,11 @@ use std::time::Instant;
 use super::{Exchange, ExchangeId, Owner, Sending, to_tag};
 use crate::agent::compose::{Contact, Speaker};
 use crate::agent::event::{Output, ResolveError, ResolveId};
-use crate::agent::{Agent, Timer};
+use crate::agent::{Agent, Timer, extensions};
 use crate::dialog::next_hop;
 use crate::flow::{Route, Target, Transport};
 use crate::locate::{Destination, MAX_TARGETS};
-use crate::message::{Host, Via};
+use crate::message::{Host, Method, Via};
 
 /// Larger requests go by TCP (RFC 3261 section 18.1.1): the MTU of the path is not known.
 const MOST_BY_UDP: usize = 1_300;
@@ -23,6 +23,7 @@ impl Agent {
     /// Begins an exchange. Its owner hears of it later, even of a failure.
     pub(in crate::agent) fn send(&mut self, now: Instant, mut sending: Sending) -> ExchangeId {
         let id = ExchangeId(self.number());
+        self.add_capabilities(&mut sending);
         if let Some(credentials) = &sending.credentials {
             sending.digest.start();
             if !sending.digest.is_empty() {
@@ -43,6 +44,7 @@ impl Agent {
             accepted: false,
             cancel: None,
             fallback: None,
+            adapted: 0,
             acks: Vec::new(),
         };
         self.exchanges.insert(id, exchange);
@@ -67,6 +69,17 @@ impl Agent {
             None => self.stillborn.push_back((id, "DNS Error")),
         }
         id
+    }
+
+    /// Adds Allow and Supported, where the method may have them.
+    fn add_capabilities(&self, sending: &mut Sending) {
+        let request = &mut sending.request;
+        if request.method == Method::Ack {
+            return;
+        }
+        let allow = self.allow(Some(&sending.speaker.profile));
+        request.headers.set("Allow", allow);
+        extensions::add_supported(request);
     }
 
     /// Takes the answer to [`Output::Resolve`].

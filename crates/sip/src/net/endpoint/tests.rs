@@ -102,7 +102,7 @@ fn profile(identity: &str) -> Profile {
         user_agent: None,
         contact_params: Vec::new(),
         behind_nat: false,
-        reliable: false,
+        refers: true,
         trace: false,
     }
 }
