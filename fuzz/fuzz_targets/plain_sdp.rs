@@ -17,7 +17,7 @@ static BROWSER: LazyLock<Description> = LazyLock::new(|| {
         line
     };
     let mut audio = line(Kind::Audio, &[CodecName::Opus, CodecName::Pcmu, CodecName::Pcma]);
-    audio.add_dtmf(portunus_rtp::Pt(126));
+    audio.add_dtmf(portunus_rtp::Pt(126), 8_000);
     Description::offer(OfferOptions {
         media: vec![audio, line(Kind::Video, &[CodecName::Vp8])],
         ..OfferOptions::default()

@@ -27,8 +27,8 @@ const CODECS: [AudioCodec; 4] = [
     AudioCodec::Pcmu,
 ];
 
-/// The payload type of telephone events in our offers.
-const DTMF: Pt = Pt(101);
+/// The payload types of telephone events in our offers, with their clock rates: those of the codecs (RFC 4733 section 2.1).
+const DTMF: [(Pt, u32); 2] = [(Pt(101), 8_000), (Pt(102), 48_000)];
 
 /// News of a leg that wait to be taken.
 const NEWS: usize = 64;
@@ -106,7 +106,9 @@ impl ServerCall {
         for codec in self.codecs() {
             audio.add_codec(name(codec), None, None);
         }
-        audio.add_dtmf(DTMF);
+        for (pt, clock_rate) in DTMF {
+            audio.add_dtmf(pt, clock_rate);
+        }
         let said = Description::offer(OfferOptions {
             name: "Portunus".to_owned(),
             session_id: String::new(),

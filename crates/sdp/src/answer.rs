@@ -58,7 +58,7 @@ pub struct MediaAnswer {
     pub fmtp: Option<String>,
     /// Accept redundant audio (RFC 2198) for Opus.
     pub red: bool,
-    /// Accept `telephone-event/8000`.
+    /// Accept telephone events: those with the clock of the codec, else those with 8000 Hz, else the first (RFC 4733 section 2.1).
     pub dtmf: bool,
 }
 
@@ -220,9 +220,9 @@ fn answer_media(offered: &Media, wish: &MediaAnswer, accepted: &[ExtensionKind])
         ..chosen.clone()
     });
     if wish.dtmf {
-        let dtmf = offered.codecs.iter().find(|codec| {
-            codec.codec() == Some(Codec::TelephoneEvent) && codec.clock_rate == 8_000
-        });
+        let is_event = |codec: &&CodecSpec| codec.codec() == Some(Codec::TelephoneEvent);
+        let dtmf = offered.codecs.iter().filter(is_event);
+        let dtmf = dtmf.min_by_key(|event| events_fit(event, Some(chosen.clock_rate)));
         codecs.extend(dtmf.map(|dtmf| CodecSpec {
             feedback: Vec::new(),
             ..dtmf.clone()
@@ -234,6 +234,16 @@ fn answer_media(offered: &Media, wish: &MediaAnswer, accepted: &[ExtensionKind])
         extensions,
         ..offered.refused()
     })
+}
+
+/// How well telephone events go with a codec that has this clock: 0 best. They share its timestamps; without such events 8000 Hz is what
+/// everybody knows.
+pub(crate) fn events_fit(event: &CodecSpec, clock_rate: Option<u32>) -> u8 {
+    match event.clock_rate {
+        rate if Some(rate) == clock_rate => 0,
+        8_000 => 1,
+        _ => 2,
+    }
 }
 
 /// The feedback that the server answers and offers, whatever was offered to it. What was offered decides which of it counts.

@@ -370,18 +370,44 @@ fn red_is_accepted_for_opus_if_the_plugin_wants_it() {
 }
 
 #[test]
-fn telephone_events_are_accepted_at_8000_hz() {
-    let (text, _) = answer_with(&mut session(), &offer("chromium"), |options| {
-        options.audio.dtmf = true;
-    });
-    assert_eq!(
-        lines(&text, 1, "m="),
-        ["m=audio 9 UDP/TLS/RTP/SAVPF 111 126"]
-    );
-    assert_eq!(
-        lines(&text, 1, "a=rtpmap:126"),
-        ["a=rtpmap:126 telephone-event/8000"]
-    );
+fn telephone_events_of_browsers_are_accepted() {
+    for (codec, expected) in [
+        (CodecName::Opus, ["111 110", "110 telephone-event/48000"]),
+        (CodecName::Pcmu, ["0 126", "126 telephone-event/8000"]),
+    ] {
+        let (text, _) = answer_with(&mut session(), &offer("chromium"), |options| {
+            options.audio.dtmf = true;
+            options.audio.only(codec);
+        });
+        let [formats, map] = expected;
+        let line = format!("m=audio 9 UDP/TLS/RTP/SAVPF {formats}");
+        assert_eq!(lines(&text, 1, "m="), [line]);
+        assert!(text.contains(&format!("a=rtpmap:{map}\r\n")), "{text}");
+    }
+}
+
+#[test]
+fn telephone_events_are_accepted_with_the_clock_of_the_codec() {
+    let codecs = [
+        "rtpmap:111 opus/48000/2",
+        "rtpmap:100 telephone-event/16000",
+        "rtpmap:101 telephone-event/8000",
+        "rtpmap:102 telephone-event/48000",
+    ];
+    for (numbers, codec, expected) in [
+        ("111 0 100 101 102", CodecName::Opus, "102"),
+        ("111 0 100 101 102", CodecName::Pcmu, "101"),
+        ("111 0 100 101", CodecName::Opus, "101"),
+        ("111 0 100", CodecName::Opus, "100"),
+    ] {
+        let audio = format!("audio 9 UDP/TLS/RTP/SAVPF {numbers}");
+        let (text, _) = answer_with(&mut session(), &one_line(&audio, &codecs), |options| {
+            options.audio.dtmf = true;
+            options.audio.only(codec);
+        });
+        let line = lines(&text, 1, "m=").join("");
+        assert!(line.ends_with(&format!(" {expected}")), "{numbers}: {line}");
+    }
 }
 
 #[test]

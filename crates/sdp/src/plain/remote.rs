@@ -4,9 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 
 use portunus_rtp::Mid;
 
-use crate::codecs::CodecSpec;
+use crate::codecs::{CodecName, CodecSpec};
 use crate::description::{Attribute, Bandwidth, Direction, Extmap};
-use crate::negotiated::Kind;
+use crate::negotiated::{Codec, Kind};
 use crate::parse::{self, find, values};
 
 use super::crypto::{self, CryptoLine, CryptoRefusal};
@@ -153,6 +153,12 @@ impl FarMedia {
         let stated = media.direction;
         far.direction = Direction::new(stated.sends(), stated.receives() && rtp.is_some());
         far.codecs = media.codecs;
+        for codec in &mut far.codecs {
+            // Opus always says 2 (RFC 7587 section 7), whatever far ends leave out.
+            if codec.codec() == Some(Codec::Opus) {
+                codec.channels = CodecName::Opus.channels();
+            }
+        }
         far.extensions = media.extensions;
         far.bandwidth = media.bandwidth;
         far.attributes = media.attributes;

@@ -229,9 +229,10 @@ impl PlainSession {
         let far = FarSession::parse(text)?;
         far.check(self.had_media)?;
         let lines = &offered.layout.lines;
+        // A line that is not in use takes nothing from the call, whatever it is called, and be it one more than was offered.
         let differs = |(index, media): (usize, &FarMedia)| {
             let is_same = lines.get(index).is_some_and(|line| line.name == media.name);
-            (!is_same).then_some(index)
+            (media.port != 0 && !is_same).then_some(index)
         };
         if let Some(index) = far.media.iter().enumerate().find_map(differs) {
             return Err(PlainError::Mismatch(index));
