@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use portunus_call::{CallSettings, ServerCall};
+use portunus_call::{CallError, CallSettings, ServerCall};
 use portunus_core::configuration::PortRange;
 use portunus_core::media::MediaPlane;
 use portunus_core::testing::everywhere;
@@ -43,6 +43,55 @@ fn telephone(address: &str, audio: &str) -> String {
     format!(
         "v=0\r\no=- 1 1 IN {family} {address}\r\ns=-\r\nc=IN {family} {address}\r\nt=0 0\r\nm=audio 6000 RTP/AVP {audio}"
     )
+}
+
+const PCMA: &str = "8\r\n";
+
+#[tokio::test]
+async fn a_telephone_is_answered_with_an_address_of_its_own_family() {
+    let mut call = call(None);
+    let answer = call.answer(&telephone("::1", PCMA)).unwrap();
+    assert!(answer.contains("c=IN IP6 ::1\r\n"), "{answer}");
+    assert!(
+        !answer.contains("IP4") && !answer.contains("m=audio 0"),
+        "{answer}"
+    );
+    // What is offered within the call, too.
+    let offer = call.offer().unwrap();
+    assert!(offer.contains("c=IN IP6 ::1\r\n"), "{offer}");
+    // The old way to hold it says nothing of the telephone's family.
+    let held = call.answer(&telephone("0.0.0.0", PCMA)).unwrap();
+    assert!(held.contains("c=IN IP6 ::1\r\n"), "{held}");
+    let moved = call.answer(&telephone("127.0.0.9", PCMA)).unwrap();
+    assert!(moved.contains("c=IN IP4 127.0.0.1\r\n"), "{moved}");
+}
+
+#[tokio::test]
+async fn a_telephone_of_a_family_that_takes_no_media_is_refused() {
+    let mut call = call(Some("127.0.0.1"));
+    let refused = call.answer(&telephone("::1", PCMA)).unwrap_err();
+    assert!(matches!(refused, CallError::Family(_)), "{refused}");
+    let answer = call.answer(&telephone("127.0.0.9", PCMA)).unwrap();
+    // The call stays as it was.
+    assert!(call.answer(&telephone("::1", PCMA)).is_err());
+    assert!(answer.contains("c=IN IP4 127.0.0.1\r\n"), "{answer}");
+    assert!(call.offer().unwrap().contains("c=IN IP4 127.0.0.1\r\n"));
+}
+
+#[tokio::test]
+async fn a_telephone_is_offered_an_address_of_the_family_by_which_it_is_called() {
+    let mut by_ipv6 = call(None);
+    by_ipv6.expect_at("::1".parse().unwrap());
+    assert!(by_ipv6.offer().unwrap().contains("c=IN IP6 ::1\r\n"));
+    // There is none: it may take what there is.
+    let mut only_ipv4 = call(Some("127.0.0.1"));
+    only_ipv4.expect_at("::1".parse().unwrap());
+    assert!(
+        only_ipv4
+            .offer()
+            .unwrap()
+            .contains("c=IN IP4 127.0.0.1\r\n")
+    );
 }
 
 /// By these a pin is entered.

@@ -80,6 +80,13 @@ impl FarSession {
             .position(|media| media.kind() == Some(kind) && media.is_usable())
     }
 
+    /// The address of the first m-line that can be sent to, audio before video. `None` if there is none.
+    pub fn address(&self) -> Option<IpAddr> {
+        let chosen = [Kind::Audio, Kind::Video].map(|kind| self.first(kind));
+        let mut chosen = chosen.into_iter().flatten();
+        chosen.find_map(|index| Some(self.media.get(index)?.rtp?.ip()))
+    }
+
     /// Checks that there is something to talk about; `may_end` if all media may be taken away. A call that is to become something else, such
     /// as a fax, is refused: it goes on as it was.
     pub(super) fn check(&self, may_end: bool) -> Result<(), PlainError> {

@@ -323,7 +323,7 @@ impl PlainSession {
         })
     }
 
-    /// Answers the far end's offer as the browser answered it.
+    /// Answers the far end's offer as the browser answered it. Media of another family of addresses than `local` are refused.
     pub fn answer(
         &mut self,
         browser: &Description,
@@ -346,6 +346,13 @@ impl PlainSession {
             let Some((said, far)) = said.zip(taken.far.media.get(media.index)) else {
                 continue;
             };
+            // Who sends from the other family could not send here (RFC 6157).
+            if far
+                .rtp
+                .is_some_and(|rtp| rtp.is_ipv4() != local.address.is_ipv4())
+            {
+                continue;
+            }
             if policy.is_mandatory() && media.key.is_none() {
                 return Err(PlainError::no_key(media.kind, &[]));
             }

@@ -1,11 +1,13 @@
 //! What is offered and answered, and understood.
 
 use portunus_rtp::Pt;
-use portunus_sdp::plain::{FarSession, PlainError, PlainSession, SrtpUse, Suite};
+use portunus_sdp::plain::{FarSession, LocalEnd, PlainError, PlainSession, SrtpUse, Suite};
 use portunus_sdp::{Codec, Direction, Kind};
 
 use crate::support::{offer, parse, session};
-use crate::{PCMU, answered, chromium, far, fill, local, offered, section, telephone};
+use crate::{
+    PCMU, answered, chromium, far, fill, local, local_towards, offered, section, telephone,
+};
 
 #[test]
 fn a_browsers_offer_becomes_one_for_telephones() {
@@ -106,6 +108,12 @@ fn an_answer_of_a_telephone_answers_the_browser() {
     );
 }
 
+/// What a real far end is told of where to send to.
+fn towards(name: &str) -> LocalEnd {
+    let address = FarSession::parse(&far(name)).unwrap().address();
+    local_towards(address.unwrap_or(local().address))
+}
+
 #[test]
 fn real_far_ends_are_offered_to_browsers_and_answered() {
     for (name, audio, video, lines) in [
@@ -130,7 +138,7 @@ fn real_far_ends_are_offered_to_browsers_and_answered() {
         let answer = plain
             .answer(
                 &answered(&accepted.description),
-                &local(),
+                &towards(name),
                 None,
                 &mut fill,
             )
@@ -161,7 +169,7 @@ fn what_far_ends_say_of_addresses_keys_and_feedback_is_understood() {
         let accepted = plain.take_offer(&far(name), None).unwrap();
         let browser = answered(&accepted.description);
         let answer = plain
-            .answer(&browser, &local(), None, &mut fill)
+            .answer(&browser, &towards(name), None, &mut fill)
             .unwrap();
         (plain, accepted, answer)
     };
@@ -443,4 +451,25 @@ fn telephone_events_have_the_clock_of_their_codec() {
         let event = far.media[0].codecs.iter().find(|codec| codec.pt == Pt(101));
         assert_eq!(event.unwrap().clock_rate, expected, "{codecs} {clocks:?}");
     }
+}
+
+#[test]
+fn media_of_another_family_of_addresses_are_refused() {
+    let by_ipv6 = telephone(PCMU).replace("c=IN IP4 192.0.2.9", "c=IN IP6 2001:db8::9");
+    let mut plain = PlainSession::new(false, false);
+    let taken = plain.take_offer(&by_ipv6, None).unwrap();
+    let answer = answered(&taken.description);
+    let text = plain
+        .clone()
+        .answer(&answer, &local(), None, &mut fill)
+        .unwrap();
+    assert!(text.contains("m=audio 0 "), "{text}");
+    let local = local_towards("2001:db8::9".parse().unwrap());
+    let text = plain.answer(&answer, &local, None, &mut fill).unwrap();
+    assert!(text.contains("c=IN IP6 2001:db8::1\r\n"), "{text}");
+    assert!(
+        !text.contains("IP4") && !text.contains("m=audio 0"),
+        "{text}"
+    );
+    assert_eq!(plain.agreed().len(), 1);
 }

@@ -1,5 +1,6 @@
 //! Calls of a trunk to audio rooms.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -17,6 +18,8 @@ use crate::seen::Seen;
 /// A call that a trunk has made.
 pub(super) struct Incoming {
     pub(super) call: CallId,
+    /// The address that it came from.
+    pub(super) from: IpAddr,
     pub(super) invite: Seen,
     /// The number of the room.
     pub(super) room: String,
@@ -32,6 +35,7 @@ pub(super) async fn attend(
 ) {
     let Incoming {
         call,
+        from,
         invite,
         room,
         line: _line,
@@ -64,7 +68,10 @@ pub(super) async fn attend(
     let is_ours = offer.is_none();
     let sdp = match &offer {
         Some(offer) => talk.media.answer(offer),
-        None => talk.media.offer(),
+        None => {
+            talk.media.expect_at(from);
+            talk.media.offer()
+        }
     };
     let sdp = match sdp {
         Ok(sdp) if is_ours || talk.media.codec().is_some() => sdp,

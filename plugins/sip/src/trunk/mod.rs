@@ -28,7 +28,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 pub use config::TrunkConfig;
 pub(crate) use config::check;
 
-use crate::calling::sdp_body;
+use crate::calling::{host_address, sdp_body};
 use crate::config::SipConfig;
 use crate::phones::Commands;
 use crate::plugin::Shared;
@@ -271,6 +271,7 @@ impl Trunks {
         self.calls.insert(call, to);
         let incoming = Incoming {
             call,
+            from,
             invite: Seen::from(invite),
             room,
             line,
@@ -298,6 +299,9 @@ impl Trunks {
             .map_err(|_| DialError::Busy)?;
         let fault = |error: portunus_call::CallError| DialError::Fault(error.to_string());
         let (mut media, legs) = ServerCall::new(self.office.call.clone()).map_err(fault)?;
+        if let Some(server) = host_address(&uri) {
+            media.expect_at(server);
+        }
         let offer = media.offer().map_err(fault)?;
         let number = self.next;
         self.next = number.wrapping_add(1);
