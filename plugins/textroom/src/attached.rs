@@ -9,7 +9,7 @@ use portunus_core::{
 use serde_json::{Value, json};
 
 use crate::guest::Guest;
-use crate::manage::{Managed, is_managing, reply, wanted};
+use crate::manage::{Managed, is_management, reply, requested_name};
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
 use crate::requests::Asker;
@@ -82,7 +82,7 @@ impl Attached {
         fields: Fields<'_>,
         asker: &Asker,
     ) -> Result<Managed, Refusal> {
-        let wanted = wanted(fields, request)?;
+        let wanted = requested_name(fields, request)?;
         match self
             .guest
             .by_api(&wanted.to_ascii_lowercase(), fields, asker)
@@ -128,7 +128,7 @@ impl PluginHandle for Attached {
             self.handle.push(Some(&message.transaction), answer, offer);
             return Reply::Ack(None);
         }
-        if !is_managing(&lower) {
+        if !is_management(&lower) {
             return self.refuse(&message, &Refusal::UnknownRequest(name.to_owned()));
         }
         self.discard_offer(&message);

@@ -7,9 +7,9 @@ use crate::refusal::Refusal;
 
 /// All of them.
 pub const REQUESTS: Requests = Requests(&[
-    ("create", Reach::Said(made)),
-    ("edit", Reach::Said(changed)),
-    ("destroy", Reach::Said(changed)),
+    ("create", Reach::Said(creation)),
+    ("edit", Reach::Said(change)),
+    ("destroy", Reach::Said(change)),
     ("exists", Reach::Call),
     ("list", Reach::Call),
     ("allowed", Reach::Call),
@@ -42,14 +42,15 @@ pub const REQUESTS: Requests = Requests(&[
     ("switch", Reach::Call),
 ]);
 
-/// What a room that is made outlives, and whether it is recorded. Where to is ignored of those who may not record.
-fn made(fields: Fields<'_>) -> Rights {
+/// The rights to create a room: it may be permanent, and recorded. The plugin ignores names and folders of recordings if the client
+/// may not record.
+fn creation(fields: Fields<'_>) -> Rights {
     let record = Rights::if_so(fields.boolean("record") == Ok(Some(true)), Right::Record);
     permanent(fields).and(record)
 }
 
-/// What a room that is changed or ended outlives, and where it is recorded, if somebody else has it recorded.
-fn changed(fields: Fields<'_>) -> Rights {
+/// The rights to edit or destroy a room: a room that somebody else records must not be recorded elsewhere.
+fn change(fields: Fields<'_>) -> Rights {
     let moved = ["new_rec_dir", "record_format"]
         .iter()
         .any(|name| fields.has(name));

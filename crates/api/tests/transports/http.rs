@@ -329,3 +329,25 @@ async fn a_taken_port_is_an_error_that_names_the_key() {
         "{text}"
     );
 }
+
+/// https://prometheus.io/docs/practices/naming/
+#[tokio::test]
+async fn metrics_have_the_names_that_prometheus_wants() {
+    let server = start().await;
+    let text = server.get("/metrics").await.body;
+    let mut known = std::collections::HashSet::new();
+    for line in text.lines() {
+        let Some(typed) = line.strip_prefix("# TYPE ") else {
+            continue;
+        };
+        let (name, kind) = typed.split_once(' ').unwrap();
+        assert!(known.insert(name), "{name} is there twice");
+        assert_eq!(kind == "counter", name.ends_with("_total"), "{typed}");
+        let units = ["milli", "micro", "_ms", "_us", "kib", "kilo", "percent"];
+        assert!(
+            units.iter().all(|unit| !name.contains(unit)),
+            "{name}: seconds, bytes, ratios"
+        );
+    }
+    assert!(known.len() > 50, "{text}");
+}

@@ -140,11 +140,10 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A number that has to be there.
+/// A number of a request: `value` is `wanted`, or the most that there may be.
 #[derive(Debug, Clone, Copy)]
 struct Number<'a> {
     name: &'a str,
-    /// At most `most`.
     value: u32,
     wanted: u64,
 }

@@ -114,8 +114,8 @@ pub(crate) enum Ignored {
 #[error("malformed candidate: {0}")]
 pub struct CandidateError(pub(crate) String);
 
-/// What a text that came in the place of a candidate says. Clients write candidates as in SDP, with or without `a=` and
-/// `candidate:` before them and with a line end behind.
+/// The meaning of a text that a peer sends as a candidate. Peers write candidates as in SDP, with or without `a=` and
+/// `candidate:` before them, and with or without a line end behind them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CandidateText<'a> {
     /// A candidate: what stands after `candidate:`.

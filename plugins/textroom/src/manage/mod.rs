@@ -51,11 +51,11 @@ pub(crate) async fn written(answer: Object, writing: Writing) -> Object {
     answer.with("permanent", writing.done().await.is_ok())
 }
 
-/// Answers a request.
-type Answering = fn(&Shared, Fields<'_>, &Asker) -> Result<Managed, Refusal>;
+/// What answers a request.
+type Handler = fn(&Shared, Fields<'_>, &Asker) -> Result<Managed, Refusal>;
 
 /// What answers the request `name`, if it is one of these.
-fn answering(name: &str) -> Option<Answering> {
+fn handler(name: &str) -> Option<Handler> {
     Some(match name {
         "list" => Shared::list,
         "listparticipants" => Shared::list_participants,
@@ -71,12 +71,15 @@ fn answering(name: &str) -> Option<Answering> {
 }
 
 /// Whether `name` is one of the requests that manage rooms.
-pub(crate) fn is_managing(name: &str) -> bool {
-    answering(name).is_some()
+pub(crate) fn is_management(name: &str) -> bool {
+    handler(name).is_some()
 }
 
-/// What a request that does not come by a data channel wants: what its `textroom` says, as on one, or else its `request`.
-pub(crate) fn wanted<'a>(fields: Fields<'a>, request: &'a str) -> Result<&'a str, FieldError> {
+/// Returns what a request of the API asks for: its `textroom`, as on a data channel, or its `request` if it has none.
+pub(crate) fn requested_name<'a>(
+    fields: Fields<'a>,
+    request: &'a str,
+) -> Result<&'a str, FieldError> {
     Ok(fields.string("textroom")?.unwrap_or(request))
 }
 
@@ -90,7 +93,7 @@ impl Shared {
     ) -> Result<Managed, Refusal> {
         let lower = name.to_ascii_lowercase();
         let unsupported = || Refusal::Unsupported(name.to_owned());
-        let answer = answering(&lower).ok_or_else(unsupported)?;
+        let answer = handler(&lower).ok_or_else(unsupported)?;
         self.rooms.guarded(fields, asker.maker, || {
             self.check(&lower, fields, asker)?;
             answer(self, fields, asker)

@@ -48,7 +48,7 @@ impl RoomState {
         if self.roster.is_kicked(id) {
             return Ok(());
         }
-        self.check_treatable(id)?;
+        self.check_participant(id)?;
         let media = self.end_media(id);
         let Some(person) = self.roster.kick(id) else {
             return Ok(());

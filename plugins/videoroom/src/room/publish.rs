@@ -127,7 +127,7 @@ impl RoomState {
 
     /// Closes or opens a stream against its publisher's will.
     pub(crate) fn moderate(&mut self, id: &Id, mid: &str, mute: bool) -> Result<(), Refusal> {
-        self.check_treatable(id)?;
+        self.check_participant(id)?;
         if let Some(stream) = self.publications.moderate(id, mid, mute)? {
             self.relay_stream(id, stream);
             self.update_media(id);
@@ -142,8 +142,8 @@ impl RoomState {
         Ok(())
     }
 
-    /// Checks that there is a participant whom moderators may treat: the dummy publisher is none.
-    pub(super) fn check_treatable(&self, id: &Id) -> Result<(), Refusal> {
+    /// Checks that there is a participant `id`. The dummy publisher does not count: nobody can moderate it.
+    pub(super) fn check_participant(&self, id: &Id) -> Result<(), Refusal> {
         let person = self.roster.get(id).filter(|person| !person.is_dummy());
         person.map(drop).ok_or_else(|| Refusal::NoSuchUser {
             id: id.clone(),
