@@ -70,7 +70,7 @@ class Layers(unittest.IsolatedAsyncioTestCase):
         await Layered(await room.attach(), self.stack).publish()
         decoder = Sizes(self.stack)
         await decoder.start()
-        stream = {"mid": "0", "port": decoder.port, "pt": 96, "simulcast": True}
+        stream = {"mid": "0", "port": decoder.port, "pt": 96}
         await room.manage({"request": "rtp_forward", "publisher_id": 1, "host": "127.0.0.1", "streams": [stream]})
         await asyncio.wait_for(decoder.until(SIZES[-1]), WAIT)
 

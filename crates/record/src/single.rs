@@ -197,12 +197,17 @@ fn note(track: &mut Track, written: &Written, dropped: u64) {
 impl Job for Single {
     fn turn(&mut self, round: &mut Round) -> Turn {
         let worked = guarded(|| self.write(round));
-        let Some(ended) = ended(worked, &self.spec.name) else {
-            self.count();
-            return Turn::GoesOn;
-        };
-        self.end(ended);
-        Turn::Ended
+        let is_unknown = self.entry.is_none();
+        self.count();
+        match ended(worked, &self.spec.name) {
+            None => Turn::GoesOn,
+            // Its manifest is made meanwhile: whoever is told of the end is told where that is, too.
+            Some(Ok(_)) if is_unknown && self.entry.is_some() => Turn::GoesOn,
+            Some(ended) => {
+                self.end(ended);
+                Turn::Ended
+            }
+        }
     }
 
     fn is_ending(&self) -> bool {

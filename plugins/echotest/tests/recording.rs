@@ -139,6 +139,7 @@ async fn a_file_for_each_kind_until_it_is_stopped() {
 async fn files_without_a_name_get_one_and_a_hangup_ends_them() {
     let mut stage = Stage::new().await;
     stage.ask(json!({ "record": true }), &LINES[..1]).await;
+    assert!(stage.server.requested().outlets[0].pretend_first(Kind::Audio));
     let peer = stage.server.peers()[0];
     let gone = Event::Closed(CloseReason::DtlsAlert);
     stage.server.happen(peer, gone).await;

@@ -145,7 +145,7 @@ impl RequestedOutlet {
         let now = Instant::now();
         match kind {
             Kind::Audio => {
-                let packet = [&head(111)[..], b"s"].concat();
+                let packet = [&head(111)[..], &[0xfc, 1, 2]].concat();
                 self.pretend_packet(&packet, Codec::Opus, now)
             }
             Kind::Video => {

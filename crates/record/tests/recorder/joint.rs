@@ -11,8 +11,8 @@ use portunus_record::{
     End, FileEnd, Format, JointRecording, JointSpec, Participant, RecordError, RecordedMedia,
     TrackSpec,
 };
-use portunus_sdp::CodecName;
 use portunus_sdp::negotiated::Codec;
+use portunus_sdp::{CodecName, Kind};
 
 use crate::rig::{Rig, participant, rtp, until};
 
@@ -187,7 +187,11 @@ async fn what_the_container_lacks_is_beside_it_and_in_the_manifest() {
             "ann.mp4"
         ]
     );
-    drop(session);
+    let taps = rig.taps();
+    let narrow = rtp(0, 0, b"x");
+    assert!(taps[1].pretend_packet(&narrow, Codec::G722, Instant::now()));
+    assert!(taps[2].pretend_first(Kind::Data) && taps[3].pretend_first(Kind::Audio));
+    drop((session, taps));
     end(&rig, recording).await;
     let manifest = rig.manifest("demo.json");
     let files = &manifest.participants[0].files;
@@ -473,6 +477,9 @@ async fn messages_that_come_again_are_in_another_file() {
         .unwrap();
     recording.add(data(&rig));
     recording.outcome().opened().await.unwrap();
+    for tap in rig.taps() {
+        assert!(tap.pretend_first(Kind::Data));
+    }
     end(&rig, recording).await;
     assert!(rig.path("ann-data.mjr").exists());
     assert!(rig.path("ann-data-2.mjr").exists());
