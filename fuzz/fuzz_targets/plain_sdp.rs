@@ -17,7 +17,7 @@ static BROWSER: LazyLock<Description> = LazyLock::new(|| {
         line
     };
     let mut audio = line(Kind::Audio, &[CodecName::Opus, CodecName::Pcmu, CodecName::Pcma]);
-    audio.add_dtmf(portunus_rtp::Pt(126));
+    audio.add_dtmf(portunus_rtp::Pt(126), 8_000);
     Description::offer(OfferOptions {
         media: vec![audio, line(Kind::Video, &[CodecName::Vp8])],
         ..OfferOptions::default()
@@ -53,6 +53,10 @@ fuzz_target!(|data: &[u8]| {
         let far = FarSession::parse(text).expect("it was taken");
         let own = FarSession::parse(&answered).expect("what is written can be read");
         assert_eq!(own.media.len(), far.media.len());
+        // Who sends from the other family of addresses is refused.
+        for (own, far) in own.media.iter().zip(&far.media) {
+            assert!(own.port == 0 || far.rtp.is_none_or(|rtp| rtp.is_ipv4()));
+        }
         let again = plain.offer(&plain.said(), &local, None, fill);
         assert!(again.is_err() || FarSession::parse(&again.unwrap_or_default()).is_ok());
         plain.moved(&answer);

@@ -6,10 +6,12 @@ use portunus_rtsp::parse_description;
 
 fuzz_target!(|data: &[u8]| {
     for wanted in [(true, true), (false, true)] {
-        if let Ok((media, whole)) = parse_description(data, "rtsp://host/path", wanted) {
-            assert!((1..=2).contains(&media.len()));
+        if let Ok((choices, whole)) = parse_description(data, "rtsp://host/path", wanted) {
+            assert!((1..=2).contains(&choices.len()));
+            assert!(choices.iter().all(|choice| !choice.media().is_empty()));
+            let media = choices.iter().flat_map(|choice| choice.media());
             // They become lines of requests.
-            let urls = media.iter().map(|medium| &medium.control).chain([&whole]);
+            let urls = media.map(|medium| &medium.control).chain([&whole]);
             assert!(urls.into_iter().all(|url| !url.contains(['\r', '\n', ' '])));
         }
     }

@@ -7,6 +7,7 @@ fn visit(message: &Message) {
     let headers = message.headers();
     for addr in headers.from().into_iter().chain(headers.to()).flatten() {
         assert!(addr.uri.matches(&addr.uri));
+        let _ = addr.uri.subscriber();
         assert_eq!(addr.to_string().parse(), Ok(addr));
     }
     for via in headers.vias().expect("checked by the parser") {

@@ -235,6 +235,7 @@ test('who has no mountpoint yet makes one with a click, and feeds it', async ({ 
   const empty = await startServer({ workers: 1 });
   await page.goto(`${empty.base}/streaming.html`);
   await page.getByTestId('try-rtp').click();
+  await expect(page.getByTestId('state')).toContainText('nothing has come so far');
   const line = (await page.getByTestId('line-ffmpeg').textContent()) ?? '';
   feed(line.replaceAll('size=1280x720', 'size=320x180').replaceAll('2M', '300k'));
   await expect(page.getByTestId('state')).toContainText('media comes in');

@@ -8,7 +8,7 @@ serverInfo().then(show, (error: unknown) => notice('error', serverAway(error)));
 function show(info: ServerInfo): void {
   const yesNo = (value: boolean | undefined) => (value ? 'yes' : 'no');
   const rows: [string, string][] = [
-    ['Server', `${info.name} ${info.version_string}`],
+    ['Server', `Portunus ${info['portunus-version']}, with the API of Janus ${info.version_string}`],
     ['Name', info['server-name'] ?? '–'],
     ['Transports', Object.keys(info.transports ?? {}).map((id) => id.replace('janus.transport.', '')).join(', ') || '–'],
     ['Data channels', yesNo(info.data_channels)],

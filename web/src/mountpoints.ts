@@ -16,6 +16,8 @@ export interface Listed {
 interface ListedStream extends StreamInfo {
   /** Milliseconds since a packet was taken; none while nobody publishes and no RTSP server is connected. */
   age_ms?: number;
+  /** Nothing has come so far: `age_ms` is the time since the beginning. */
+  waiting?: boolean;
   /** What is wrong with packets that came and were not taken: of the last one, and milliseconds since it came. */
   refused?: { reason: string; packets: number; age_ms: number };
 }
@@ -209,19 +211,21 @@ const CAUSES: Record<string, string> = {
 };
 
 /** Whether all that came of a stream lately was refused. */
-function isRefused({ age_ms, refused }: ListedStream): boolean {
-  return refused !== undefined && refused.age_ms < AWAY && (age_ms ?? AWAY) >= AWAY;
+function isRefused({ age_ms, waiting, refused }: ListedStream): boolean {
+  const isTaken = !waiting && (age_ms ?? AWAY) < AWAY;
+  return refused !== undefined && refused.age_ms < AWAY && !isTaken;
 }
 
 function stateOf({ type, enabled, media = [] }: Listed): string {
   const kinds = media.map((stream) => stream.label || stream.type).join(', ');
-  const ages = media.flatMap((stream) => stream.age_ms ?? []);
+  const ages = media.flatMap((stream) => (stream.waiting ? [] : (stream.age_ms ?? [])));
   const youngest = ages.length > 0 ? Math.min(...ages) : undefined;
   let flow = type;
   const refused = media.find(isRefused)?.refused;
   if (!enabled) flow = 'disabled';
   else if (refused) flow = `packets come, but are refused: ${CAUSES[refused.reason] ?? refused.reason}`;
   else if (youngest !== undefined) flow = youngest < AWAY ? 'media comes in' : `no media for ${duration(youngest)}`;
+  else if (media.some((stream) => stream.waiting)) flow = 'waits for media: nothing has come so far';
   // Files have no streams in the list, and ports an age from the start.
   else if (media.length > 0) flow = 'no source: nobody publishes, or its RTSP server is not connected';
   return [flow, kinds].filter(Boolean).join(' · ');

@@ -9,7 +9,7 @@ export type Handle = JanusJS.PluginHandle;
 export type Track = JanusJS.TrackOption;
 
 export interface ServerInfo {
-  name: string;
+  'portunus-version': string;
   version_string: string;
   'server-name'?: string;
   'data_channels'?: boolean;

@@ -1,13 +1,14 @@
 //! How the transports are set up. The defaults are those that an application written for Janus expects.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use portunus_config::{Configuration, Protocol, Section};
+use portunus_config::{Configuration, Probe, Protocol, Section};
+use portunus_core::Network;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::{AdminApiConfig, MqttConfig, NatsConfig, RabbitConfig};
+use crate::{AdminApiConfig, MqttConfig, NatsConfig, RabbitConfig, tls};
 
 /// All transports.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -55,6 +56,10 @@ pub struct HttpConfig {
     /// The address and port where that is, by plain HTTP; none: those of HTTP and HTTPS.
     #[serde(with = "portunus_config::optional")]
     pub metrics_bind: Option<SocketAddr>,
+    /// Networks that may read the counters at the ports of HTTP and HTTPS, beside programs on this machine.
+    pub metrics_networks: Vec<Network>,
+    /// The origins whose pages may show the server's pages in a frame, beside the server's own.
+    pub frame_ancestors: Vec<String>,
     /// The value of `Access-Control-Allow-Origin`: `*`, or one origin.
     pub allow_origin: String,
     /// Whether API requests of another origin are refused with 403.
@@ -63,6 +68,8 @@ pub struct HttpConfig {
     pub max_body: usize,
     /// Connections open at a time, over all HTTP ports.
     pub max_connections: usize,
+    /// The same of one client address; 0: no limit of its own.
+    pub max_connections_per_address: usize,
     /// How long the body of a request may take to come. What is done with it has the time that it takes.
     #[serde(with = "portunus_config::seconds")]
     pub request_timeout: Duration,
@@ -85,10 +92,13 @@ impl Default for HttpConfig {
             pages: true,
             metrics: true,
             metrics_bind: None,
+            metrics_networks: Vec::new(),
+            frame_ancestors: Vec::new(),
             allow_origin: "*".into(),
             enforce_origin: false,
             max_body: 1 << 20,
             max_connections: 10_000,
+            max_connections_per_address: 2_500,
             request_timeout: Duration::from_secs(10),
             // janus.js gives a long poll 60 s; proxies between often cut at 60 s too.
             long_poll: Duration::from_secs(30),
@@ -103,6 +113,8 @@ impl Configuration for HttpConfig {
         section.check(&["base_path"], base_path(&http.base_path));
         let text = "expected * or an origin such as https://example.org";
         section.require(&["allow_origin"], visible(&http.allow_origin), text);
+        let ancestors = http.frame_ancestors.iter().try_for_each(|it| ancestor(it));
+        section.check(&["frame_ancestors"], ancestors);
         for (on, key, port) in [
             (http.enabled, "port", http.port),
             (http.https, "https_port", http.https_port),
@@ -117,9 +129,25 @@ impl Configuration for HttpConfig {
         }
         section.range("max_body", http.max_body, 1_024..=64 << 20);
         section.range("max_connections", http.max_connections, 1..=1_000_000);
+        let per_address = http.max_connections_per_address;
+        section.range("max_connections_per_address", per_address, 0..=1_000_000);
         section.range("request_timeout", http.request_timeout.as_secs(), 1..=600);
         section.range("long_poll", http.long_poll.as_secs(), 1..=600);
         http
+    }
+
+    fn probe(&self, probe: &mut Probe) {
+        if self.enabled || self.https {
+            addresses(probe, &self.bind);
+        }
+        let Some(own) = self.metrics_bind.filter(|_| self.metrics) else {
+            return;
+        };
+        probe.address("metrics_bind", own.ip());
+        if !self.metrics_networks.is_empty() {
+            let text = "it has no effect: whoever reaches http.metrics_bind may read the counters";
+            probe.warning("metrics_networks", text);
+        }
     }
 }
 
@@ -135,6 +163,23 @@ pub(crate) fn base_path(path: &str) -> Result<(), String> {
         Some(rest) if rest.split('/').all(segment) => Ok(()),
         _ => Err(format!(
             "expected a path such as \"/janus\" (no slash at its end), got {path:?}"
+        )),
+    }
+}
+
+/// Refuses what is no origin in a Content Security Policy: a `;` or a space in it would begin something else.
+fn ancestor(origin: &str) -> Result<(), String> {
+    let rest = origin
+        .strip_prefix("https://")
+        .or(origin.strip_prefix("http://"));
+    let host = |it: &str| {
+        let part = |b: u8| b.is_ascii_alphanumeric() || b"-._~*:[]".contains(&b);
+        !it.is_empty() && it.bytes().all(part)
+    };
+    match origin == "*" || rest.is_some_and(host) {
+        true => Ok(()),
+        false => Err(format!(
+            "expected \"*\" or origins such as \"https://example.org\" (no slash at the end), got {origin:?}"
         )),
     }
 }
@@ -293,6 +338,8 @@ pub struct WebSocketConfig {
     pub write_timeout: Duration,
     /// Connections open at a time, over all WebSocket ports.
     pub max_connections: usize,
+    /// The same of one client address; 0: no limit of its own.
+    pub max_connections_per_address: usize,
     /// Whether connections that come and go are told to whoever watches, by events.
     pub events: bool,
 }
@@ -310,6 +357,7 @@ impl Default for WebSocketConfig {
             max_message: 1 << 20,
             write_timeout: Duration::from_secs(10),
             max_connections: 10_000,
+            max_connections_per_address: 2_500,
             events: true,
         }
     }
@@ -330,7 +378,15 @@ impl Configuration for WebSocketConfig {
         section.range("max_message", websocket.max_message, 1_024..=64 << 20);
         section.range("write_timeout", websocket.write_timeout.as_secs(), 1..=600);
         section.range("max_connections", websocket.max_connections, 1..=1_000_000);
+        let per_address = websocket.max_connections_per_address;
+        section.range("max_connections_per_address", per_address, 0..=1_000_000);
         websocket
+    }
+
+    fn probe(&self, probe: &mut Probe) {
+        if self.enabled || self.wss {
+            addresses(probe, &self.bind);
+        }
     }
 }
 
@@ -373,6 +429,12 @@ impl Configuration for UnixConfig {
         section.range("max_message", unix.max_message, 1_024..=1 << 20);
         section.range("max_connections", unix.max_connections, 1..=1_000_000);
         unix
+    }
+
+    fn probe(&self, probe: &mut Probe) {
+        if let Some(path) = &self.path {
+            socket(probe, "path", path);
+        }
     }
 }
 
@@ -421,6 +483,37 @@ pub struct TlsConfig {
 
 impl Configuration for TlsConfig {
     fn read(section: &mut Section<'_>) -> Self {
-        section.keys()
+        let tls: Self = section.keys();
+        let (certificate, key) = (tls.certificate.is_some(), tls.key.is_some());
+        let keys = &["certificate", "key"];
+        section.require(keys, key || !certificate, "needs tls.key");
+        let keys = &["key", "certificate"];
+        section.require(keys, certificate || !key, "needs tls.certificate");
+        tls
+    }
+
+    fn probe(&self, probe: &mut Probe) {
+        if self.certificate.is_some()
+            && let Err(error) = tls::acceptor(self, "")
+        {
+            probe.error("certificate", error);
+        }
+    }
+}
+
+/// Looks for the addresses that the key `bind` of a section names.
+pub(crate) fn addresses(probe: &mut Probe, bind: &[IpAddr]) {
+    for address in bind {
+        probe.address("bind", *address);
+    }
+}
+
+/// Looks whether there can be a Unix socket at a path.
+pub(crate) fn socket(probe: &mut Probe, key: &str, path: &Path) {
+    let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    match folder.exists() {
+        true => probe.written_folder(key, folder),
+        false => probe.error(key, format!("there is no folder {}", folder.display())),
     }
 }

@@ -1,9 +1,11 @@
 //! What the transports count.
 
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use portunus_brokers::BrokerCounters;
+use portunus_core::LogGate;
 
 /// A number that only grows.
 #[derive(Debug, Default)]
@@ -76,14 +78,25 @@ pub struct Counters {
     pub slow_clients: Counter,
     /// WebSocket clients disconnected because they did not answer a ping.
     pub silent_clients: Counter,
-    /// Connections refused because too many were open.
+    /// Connections refused because all clients or one address had too many, or for lack of memory.
     pub connections_refused: Counter,
+    /// Connections that could not be accepted, mostly for lack of file descriptors.
+    pub accept_failures: Counter,
+    accept_gate: LogGate,
     pub(crate) open_websockets: Gauge,
     pub(crate) open_unix: Gauge,
     brokers: Mutex<Vec<(&'static str, Arc<BrokerCounters>)>>,
 }
 
 impl Counters {
+    /// Counts a connection that could not be accepted, and logs it at most once a second.
+    pub(crate) fn accept_failed(&self, error: &io::Error) {
+        self.accept_failures.add(1);
+        if let Some(suppressed) = self.accept_gate.open() {
+            tracing::warn!(%error, suppressed, "cannot accept a connection");
+        }
+    }
+
     /// Adds what the connection to this kind of broker counts.
     pub(crate) fn add_broker(&self, kind: &'static str, counters: Arc<BrokerCounters>) {
         let mut brokers = self.brokers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -97,7 +110,7 @@ impl Counters {
     }
 
     /// All counters with the names that they have at `/metrics`, and what they mean.
-    pub(crate) fn all(&self) -> [(&'static str, &'static str, u64); 15] {
+    pub(crate) fn all(&self) -> [(&'static str, &'static str, u64); 16] {
         let entry = |name, help, counter: &Counter| (name, help, counter.value());
         [
             entry(
@@ -168,8 +181,13 @@ impl Counters {
             ),
             entry(
                 "refused_connections",
-                "Connections refused because too many were open",
+                "Connections refused because too many were open, or no memory was left for them",
                 &self.connections_refused,
+            ),
+            entry(
+                "accept_failures",
+                "Connections that could not be accepted, mostly for lack of file descriptors",
+                &self.accept_failures,
             ),
         ]
     }

@@ -6,16 +6,19 @@
 #![forbid(unsafe_code)]
 
 mod admin;
+mod bodies;
 mod broker;
 mod config;
 mod control;
 mod counters;
 mod error;
+mod forwarded;
 mod http;
 mod listen;
 mod pace;
 mod reply;
 mod requester;
+mod socket;
 mod start;
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -5,31 +5,54 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
+use axum::{Extension, Router};
 use hyper::Request;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use portunus_core::{Budget, OverBudget, Purse, Share, prices};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
+use crate::bodies;
 use crate::counters::{Gauge, Held};
 use crate::requester::Locality;
+use crate::socket::{CountedStream, Received};
 use crate::{Counters, StartError};
 
 /// How long a client may take for a TLS handshake or for a request's head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
 
+/// Bytes of the longest head of a request; a longer one is refused with status 431.
+const MAX_HEAD: usize = 16 << 10;
+
+/// How long an accept loop waits after a failure: the first and the longest pause. Each pause is
+/// twice as long as the one before.
+pub(crate) const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+
+/// Written to a plain connection for which there is no place or no memory.
+const REFUSAL: &str = "HTTP/1.1 503 Service Unavailable\r\n\
+Retry-After: 2\r\n\
+Connection: close\r\n\
+Content-Type: text/plain\r\n\
+Content-Length: 56\r\n\
+\r\n\
+Your address, or all clients, have too many connections\n";
+
 /// A connection that requests come by. It holds the connection's place among the allowed ones for as long as any
 /// clone of it lives, so that an upgraded connection still counts.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
+    /// Where the connection came from; of a request that a trusted proxy hands on, where its client is.
     pub(crate) address: SocketAddr,
-    _place: Arc<(OwnedSemaphorePermit, Held)>,
+    /// What it pays from for what is kept of its requests and responses.
+    pub(crate) purse: Purse,
+    pub(crate) received: Received,
+    _place: Arc<(Share, Held)>,
 }
 
 /// Binds a port on some addresses, or on all; `key` is the configuration key of the port.
@@ -92,7 +115,10 @@ fn no_ipv6(error: &io::Error) -> bool {
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
     pub(crate) router: Router,
-    pub(crate) places: Arc<Semaphore>,
+    /// The connections that there may be.
+    pub(crate) places: Budget,
+    /// The memory that they pay from.
+    pub(crate) memory: Budget,
     /// Connections that are open, of one listener.
     pub(crate) open: Gauge,
     pub(crate) counters: Arc<Counters>,
@@ -110,30 +136,35 @@ pub(crate) async fn stopped(stop: &mut watch::Receiver<bool>) {
 /// Accepts connections until the server stops.
 pub(crate) async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, server: Server) {
     let mut stop = server.stop.clone();
+    let mut pause = PAUSES.0;
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = stopped(&mut stop) => return,
         };
         match accepted {
-            Ok((stream, address)) => accept(stream, address, tls.clone(), server.clone()),
+            Ok((stream, address)) => {
+                pause = PAUSES.0;
+                accept(stream, address, tls.clone(), server.clone());
+            }
             Err(error) => {
+                server.counters.accept_failed(&error);
                 // Mostly out of file descriptors: the next try would fail as well.
-                tracing::warn!(%error, "cannot accept a connection");
-                tokio::time::sleep(Duration::from_millis(100)).await;
+                tokio::time::sleep(pause).await;
+                pause = pause.saturating_mul(2).min(PAUSES.1);
             }
         }
     }
 }
 
 fn accept(stream: TcpStream, address: SocketAddr, tls: Option<TlsAcceptor>, server: Server) {
-    let Ok(place) = server.places.clone().try_acquire_owned() else {
+    let address = SocketAddr::new(address.ip().to_canonical(), address.port());
+    let Ok(client) = admit(address, tls.is_some(), &server) else {
         server.counters.connections_refused.add(1);
+        if tls.is_none() {
+            refuse(&stream);
+        }
         return;
-    };
-    let client = Client {
-        address: SocketAddr::new(address.ip().to_canonical(), address.port()),
-        _place: Arc::new((place, server.open.hold())),
     };
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
@@ -150,6 +181,37 @@ fn accept(stream: TcpStream, address: SocketAddr, tls: Option<TlsAcceptor>, serv
     });
 }
 
+/// What a request pays from, if it came by a connection.
+pub(crate) fn purse(client: Option<&Extension<Client>>) -> Purse {
+    let purse = client.map(|Extension(client)| client.purse.clone());
+    purse.unwrap_or_default()
+}
+
+/// Takes the place and the memory that a connection needs.
+fn admit(address: SocketAddr, by_tls: bool, server: &Server) -> Result<Client, OverBudget> {
+    let of = address.ip().into();
+    let place = server.places.purse(of).take(1)?;
+    let price = match by_tls {
+        true => prices::CONNECTION + prices::TLS,
+        false => prices::CONNECTION,
+    };
+    let purse = server.memory.purse(of);
+    Ok(Client {
+        address,
+        purse: purse.open(price, prices::CONNECTION_PREPAID)?,
+        received: Received::default(),
+        _place: Arc::new((place, server.open.hold())),
+    })
+}
+
+/// Tells a client why its connection is closed at once.
+fn refuse(stream: &TcpStream) {
+    // Whether the client reads it makes no difference.
+    let _ = stream.try_write(REFUSAL.as_bytes());
+    // With bytes unread, the system would not close the connection but reset it.
+    let _ = stream.try_read(&mut [0; 4 << 10]);
+}
+
 async fn connection<S>(stream: S, client: Client, server: Server)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -160,16 +222,24 @@ where
         locality,
         ..
     } = server;
-    let address = client.address;
+    let (address, purse) = (client.address, client.purse.clone());
+    let stream = CountedStream::new(stream, client.received.clone());
     let service = router.map_request(move |mut request: Request<hyper::body::Incoming>| {
-        let requester = locality.requester(client.address, &request);
-        request.extensions_mut().insert(requester);
-        request.extensions_mut().insert(client.clone());
+        let sender = locality.sender(client.address, &request);
+        let client = Client {
+            address: sender.address,
+            ..client.clone()
+        };
+        request.extensions_mut().insert(sender.requester);
+        request.extensions_mut().insert(sender);
+        request.extensions_mut().insert(client);
         request.map(Body::new)
     });
+    let service = service.map_response(move |response| bodies::paid(response, purse.clone()));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
+        .max_buf_size(MAX_HEAD)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service))
         .with_upgrades();
     let mut connection = std::pin::pin!(connection);

@@ -1,5 +1,5 @@
-//! Keeps a client from asking faster than it reads the replies: what waits for it is bounded in bytes, not only in
-//! messages. Requests that take long do not keep it from asking further.
+//! Keeps a client from asking faster than it reads the replies. Requests that take long do not keep
+//! it from asking further.
 
 use std::future::Future;
 use std::pin::pin;
@@ -7,7 +7,7 @@ use std::pin::pin;
 use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, Either};
 use futures_util::stream::FuturesUnordered;
-use portunus_core::{Begun, Client, Gateway};
+use portunus_core::{Begun, Budget, Client, Gateway};
 use tokio::sync::Semaphore;
 
 /// Requests whose replies may wait to be written.
@@ -55,6 +55,16 @@ impl Pace {
 pub(crate) enum Api {
     Janus,
     Admin,
+}
+
+impl Api {
+    /// The memory that its clients pay from.
+    pub(crate) fn memory(self, gateway: &Gateway) -> &Budget {
+        match self {
+            Api::Janus => gateway.memory(),
+            Api::Admin => gateway.admin_memory(),
+        }
+    }
 }
 
 /// The requests of one client, on their way to the gateway.

@@ -1,8 +1,12 @@
-//! Who sends an HTTP request: whether it is somebody on this machine, or only looks so.
+//! Who sends an HTTP request: at which address the client is, and whether it is on this machine, or only looks so.
+//!
+//! Proxies that are trusted name their clients. A request that any proxy has handed on comes from nobody on this machine.
 //!
 //! What comes from a loopback address may be a proxy's, which speaks for anybody, or a browser's, in which a page from
 //! anywhere asks. Pages cannot hide where they come from: browsers say it in `Origin` with all requests but some of
 //! GET, and in `Host` if a page has its own name resolved to a loopback address (DNS rebinding).
+//!
+//! Libraries for WebSockets write the address that they connect to as `Origin`. No page of others is there.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::OnceLock;
@@ -10,7 +14,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::http::header::{FORWARDED, HOST, ORIGIN, VIA};
 use axum::http::{HeaderMap, Request, Uri, Version};
-use portunus_core::Requester;
+use portunus_core::{Network, Requester};
+
+use crate::forwarded::Forwarded;
 
 /// What proxies add to requests.
 const PROXY: [&str; 5] = [
@@ -21,12 +27,26 @@ const PROXY: [&str; 5] = [
     "x-client-ip",
 ];
 
-/// What tells requests of this machine from others.
+/// Tells requests of this machine from others, and the clients of a trusted proxy from each other.
 #[derive(Debug, Default)]
 pub(crate) struct Locality {
     ports: OnceLock<OwnPorts>,
-    /// It is in the log that there is a proxy.
-    told: AtomicBool,
+    /// Whose headers name the client.
+    trusted_proxies: Vec<Network>,
+    /// It is in the log that a proxy is not trusted.
+    told_unknown: AtomicBool,
+    /// It is in the log that a trusted proxy does not name its client.
+    told_unnamed: AtomicBool,
+}
+
+/// Who sends a request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sender {
+    pub(crate) requester: Requester,
+    /// The client's address; the port is 0 if a proxy does not name it.
+    pub(crate) address: SocketAddr,
+    /// A proxy has handed the request on without naming its client: the address is the proxy's.
+    pub(crate) is_hidden: bool,
 }
 
 /// Where the server's own pages are.
@@ -37,31 +57,72 @@ pub(crate) struct OwnPorts {
 }
 
 impl Locality {
+    pub(crate) fn new(trusted_proxies: &[Network]) -> Self {
+        Locality {
+            trusted_proxies: trusted_proxies.to_vec(),
+            ..Locality::default()
+        }
+    }
+
     /// Notes where the server's own pages are, once that is known.
     pub(crate) fn set_ports(&self, ports: OwnPorts) {
         // It is set once, before anything is served.
         let _ = self.ports.set(ports);
     }
 
-    /// Who sends `request` from `address`.
-    pub(crate) fn requester<B>(&self, address: SocketAddr, request: &Request<B>) -> Requester {
+    /// Who sends `request`, which came in a connection from `peer`.
+    pub(crate) fn sender<B>(&self, peer: SocketAddr, request: &Request<B>) -> Sender {
         let headers = request.headers();
-        let is_loopback = address.ip().to_canonical().is_loopback();
-        let by_proxy = is_loopback && is_by_proxy(request.version(), headers);
-        if by_proxy && !self.told.swap(true, Ordering::Relaxed) {
-            tracing::warn!(
-                "requests come by a proxy on this machine: set server.trust_loopback = false, \
-                 so that none of them is taken for one of the machine's own"
-            );
+        let is_trusted = |ip| self.trusted_proxies.iter().any(|it| it.contains(ip));
+        let is_loopback = peer.ip().to_canonical().is_loopback();
+        let forwarded = match is_trusted(peer.ip()) {
+            true => Forwarded::read(headers, is_trusted),
+            false => Forwarded::No,
+        };
+        let by_proxy = is_by_proxy(request.version(), headers);
+        let (address, is_hidden) = match forwarded {
+            Forwarded::For(client) => (client, false),
+            Forwarded::No => (peer, by_proxy),
+            Forwarded::Unreadable | Forwarded::Contradictory => (peer, true),
+        };
+        if is_hidden {
+            self.tell_once(peer.ip(), is_trusted(peer.ip()));
         }
         let is_local = is_loopback
             && !by_proxy
             && names_loopback(request.uri(), headers)
             && headers.get_all(ORIGIN).iter().all(|origin| {
                 let origin = origin.to_str().ok().and_then(|origin| origin.parse().ok());
-                origin.is_some_and(|origin| self.is_own_page(&origin))
+                origin.is_some_and(|origin| {
+                    self.is_own_page(&origin) || is_asked(&origin, request.uri(), headers)
+                })
             });
-        Requester::at(address.ip(), is_local)
+        Sender {
+            requester: Requester::at(address.ip(), is_local),
+            address,
+            is_hidden,
+        }
+    }
+
+    /// Tells what to do about a proxy whose clients cannot be told apart. What a stranger elsewhere sends to look like a
+    /// proxy is not told.
+    fn tell_once(&self, proxy: IpAddr, is_trusted: bool) {
+        if is_trusted && !self.told_unnamed.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                %proxy,
+                "a proxy of server.trusted_proxies does not name its client, or names two: have it set X-Forwarded-For, and \
+                 remove Forwarded, or the other way round. Until then the proxy counts as the client"
+            );
+        } else if !is_trusted
+            && proxy.to_canonical().is_loopback()
+            && !self.told_unknown.swap(true, Ordering::Relaxed)
+        {
+            tracing::warn!(
+                %proxy,
+                "a proxy on this machine hands requests on: name it in server.trusted_proxies, so that each of its clients \
+                 counts by its own address. Until then all of them count as one"
+            );
+        }
     }
 
     fn is_own_page(&self, origin: &Uri) -> bool {
@@ -76,6 +137,25 @@ impl Locality {
         let port = origin.port_u16().unwrap_or(default);
         ports.contains(&port) && origin.host().is_some_and(is_loopback_name)
     }
+}
+
+/// Whether `origin` is the address that the request was sent to.
+fn is_asked(origin: &Uri, uri: &Uri, headers: &HeaderMap) -> bool {
+    let default = match origin.scheme_str() {
+        Some("http" | "ws") => 80,
+        Some("https" | "wss") => 443,
+        _ => return false,
+    };
+    let at = |uri: &Uri| {
+        let host = uri.host()?.to_ascii_lowercase();
+        Some((host, uri.port_u16().unwrap_or(default)))
+    };
+    let mut hosts = headers.get_all(HOST).iter().map(|host| {
+        let host = host.to_str().ok().and_then(|host| host.parse::<Uri>().ok());
+        host.as_ref().and_then(at)
+    });
+    let asked = at(uri).or_else(|| hosts.next().flatten());
+    asked.is_some() && at(origin) == asked
 }
 
 /// Whether a proxy has handed the request on. Many that add nothing still speak HTTP/1.0.
@@ -109,6 +189,10 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
+    fn is_local_at(locality: &Locality, from: SocketAddr, request: &Request<()>) -> bool {
+        locality.sender(from, request).requester.is_local()
+    }
+
     fn is_local(address: &str, headers: &[(&str, &str)]) -> bool {
         let locality = Locality::default();
         locality.set_ports(OwnPorts {
@@ -121,7 +205,7 @@ mod tests {
         }
         let request = request.body(()).unwrap();
         let address = SocketAddr::new(address.parse().unwrap(), 40_000);
-        locality.requester(address, &request).is_local()
+        is_local_at(&locality, address, &request)
     }
 
     #[test]
@@ -167,6 +251,37 @@ mod tests {
         assert!(!is_local("127.0.0.1", &two));
     }
 
+    /// Python's websocket-client writes `http`, ws4py `ws`, each with the port if it is not the usual one.
+    #[test]
+    fn programs_that_name_the_address_they_connect_to_are_local() {
+        for (host, origin, local) in [
+            ("127.0.0.1:8188", "http://127.0.0.1:8188", true),
+            ("127.0.0.1:8188", "ws://127.0.0.1:8188", true),
+            ("LocalHost:8188", "http://localhost:8188", true),
+            ("localhost:8989", "https://localhost:8989", true),
+            ("[::1]:8188", "http://[::1]:8188", true),
+            ("localhost", "wss://localhost", true),
+            ("localhost:80", "ws://localhost", true),
+            ("127.0.0.1:8188", "http://localhost:8188", false),
+            ("127.0.0.1:8188", "http://127.0.0.1:8189", false),
+            ("127.0.0.1:8188", "http://127.0.0.1", false),
+            ("127.0.0.1:8188", "http://example.org", false),
+            ("127.0.0.1:8188", "127.0.0.1:8188", false),
+            ("127.0.0.1:8188", "null", false),
+            ("example.org:8188", "http://example.org:8188", false),
+        ] {
+            let headers = [("host", host), ("origin", origin)];
+            assert_eq!(is_local("127.0.0.1", &headers), local, "{host} {origin}");
+            assert!(!is_local("192.0.2.1", &headers), "{host} {origin}");
+        }
+        let two = [
+            ("host", "127.0.0.1:8188"),
+            ("origin", "http://127.0.0.1:8188"),
+            ("origin", "http://example.org"),
+        ];
+        assert!(!is_local("127.0.0.1", &two));
+    }
+
     #[test]
     fn other_names_of_this_machine_are_not_local() {
         for (host, local) in [
@@ -185,7 +300,7 @@ mod tests {
         let request = Request::builder().uri("http://example.org/janus");
         let request = request.body(()).unwrap();
         let from = "127.0.0.1:4000".parse().unwrap();
-        assert!(!Locality::default().requester(from, &request).is_local());
+        assert!(!is_local_at(&Locality::default(), from, &request));
     }
 
     #[test]
@@ -196,6 +311,69 @@ mod tests {
         let request = Request::builder().version(Version::HTTP_10);
         let request = request.uri("/janus").body(()).unwrap();
         let from = "127.0.0.1:4000".parse().unwrap();
-        assert!(!Locality::default().requester(from, &request).is_local());
+        assert!(!is_local_at(&Locality::default(), from, &request));
+    }
+    /// Who sends a request with these headers through a proxy, at 127.0.0.1 or in 10.0.0.0/8.
+    fn sender(peer: &str, headers: &[(&str, &str)]) -> Sender {
+        let networks = ["127.0.0.1", "10.0.0.0/8"].map(|it| it.parse().unwrap());
+        let mut request = Request::builder().uri("/janus").header("host", "localhost");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let peer = SocketAddr::new(peer.parse().unwrap(), 40_000);
+        Locality::new(&networks).sender(peer, &request.body(()).unwrap())
+    }
+
+    #[test]
+    fn clients_of_a_trusted_proxy_count_by_their_own_address() {
+        for peer in ["127.0.0.1", "::ffff:127.0.0.1", "10.0.0.3"] {
+            let sent = sender(peer, &[("x-forwarded-for", "127.0.0.1, 198.51.100.7")]);
+            assert_eq!(sent.address, "198.51.100.7:0".parse().unwrap(), "{peer}");
+            let client = Requester::at(sent.address.ip(), false);
+            assert_eq!(sent.requester, client, "{peer}");
+            assert!(!sent.is_hidden);
+        }
+        // Another address is no proxy: what it sends names nobody.
+        let sent = sender("192.0.2.1", &[("x-forwarded-for", "198.51.100.7")]);
+        assert_eq!(sent.address, "192.0.2.1:40000".parse().unwrap());
+        assert!(sent.is_hidden);
+    }
+
+    #[test]
+    fn what_a_trusted_proxy_hands_on_is_never_of_this_machine() {
+        let programs = sender("127.0.0.1", &[]);
+        assert!(programs.requester.is_local() && !programs.is_hidden);
+        for headers in [
+            &[("x-forwarded-for", "127.0.0.1")][..],
+            &[("x-forwarded-for", "::1")],
+            &[("forwarded", "for=127.0.0.1")],
+            &[("x-forwarded-for", "unknown")],
+            &[("x-forwarded-for", "")],
+            &[("x-real-ip", "127.0.0.1")],
+            &[("via", "1.1 proxy")],
+            &[
+                ("x-forwarded-for", "198.51.100.7"),
+                ("forwarded", "for=127.0.0.1"),
+            ],
+        ] {
+            let sent = sender("127.0.0.1", headers);
+            assert!(!sent.requester.is_local(), "{headers:?}");
+        }
+    }
+
+    #[test]
+    fn a_proxy_that_names_nobody_counts_as_the_client() {
+        for headers in [
+            &[("x-forwarded-for", "unknown")][..],
+            &[("via", "1.1 proxy")],
+            &[
+                ("x-forwarded-for", "198.51.100.7"),
+                ("forwarded", "for=1.1.1.1"),
+            ],
+        ] {
+            let sent = sender("10.0.0.3", headers);
+            assert_eq!(sent.address, "10.0.0.3:40000".parse().unwrap());
+            assert!(sent.is_hidden, "{headers:?}");
+        }
     }
 }

@@ -5,19 +5,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use portunus_core::{Gateway, TransportInfo};
+use portunus_core::{Budget, BudgetKeys, BudgetLimits, Gateway, TransportInfo};
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
+use crate::admin::Reach;
 use crate::broker::{self, Broker, MQTT, Mqtt, NATS, Nats, RABBITMQ, Rabbit};
 use crate::counters::Gauge;
 use crate::listen::{self, Server};
 use crate::pace::Api;
 use crate::requester::{Locality, OwnPorts};
 use crate::{
-    ApiConfig, Counters, StartError, UnixConfig, admin, control, http, tls, told, unix, websocket,
+    ApiConfig, Counters, HttpConfig, StartError, UnixConfig, WebSocketConfig, admin, control, http,
+    tls, told, unix, websocket,
 };
 
 /// How long requests may go on after [`Transports::shutdown`].
@@ -170,11 +172,13 @@ impl Transports {
         told::mute(gateway.events(), &config);
         let mut bound = Bound::default();
         let mut addresses = Addresses::default();
-        let (locality, admin_locality) = (Arc::default(), Arc::default());
+        let locality = || Arc::new(Locality::new(gateway.trusted_proxies()));
+        let (locality, admin_locality) = (locality(), locality());
 
-        let server = |router, max_connections, locality: &Arc<Locality>| Server {
+        let server = |router, places: Budget, api: Api, locality: &Arc<Locality>| Server {
             router,
-            places: Arc::new(Semaphore::new(max_connections)),
+            places,
+            memory: api.memory(&gateway).clone(),
             open: Gauge::default(),
             counters: counters.clone(),
             locality: locality.clone(),
@@ -195,11 +199,17 @@ impl Transports {
             gateway.clone(),
             counters.clone(),
         );
-        let http_server = server(router, http.max_connections, &locality);
+        let (of_http, of_websocket) = (
+            http_places(http, &gateway),
+            websocket_places(websocket, &gateway),
+        );
+        let http_server = server(router, of_http.clone(), Api::Janus, &locality);
         let metrics = http::metrics_router(gateway.clone(), counters.clone());
-        let metrics_server = server(metrics, METRICS_CONNECTIONS, &locality);
+        // Counters are read when strangers hold everything, too.
+        let of_metrics = places(METRICS_CONNECTIONS, 0, &gateway, METRICS_KEYS);
+        let metrics_server = server(metrics, of_metrics, Api::Admin, &locality);
         let router = websocket::router(shared);
-        let ws_server = server(router, websocket.max_connections, &locality);
+        let ws_server = server(router, of_websocket, Api::Janus, &locality);
 
         if http.enabled {
             let listeners = listen::bind(&http.bind, http.port, "http.port").await?;
@@ -235,9 +245,19 @@ impl Transports {
         let router = admin::router(&config, shared.clone(), gateway.clone(), counters.clone());
         let ws_router = websocket::router(shared);
         let servers = AdminServers {
-            http: server(router, http.max_connections, &admin_locality),
-            websocket: server(ws_router, websocket.max_connections, &admin_locality),
-            is_open: !gateway.has_admin_secret(),
+            http: server(
+                router,
+                http_places(http, &gateway),
+                Api::Admin,
+                &admin_locality,
+            ),
+            websocket: server(
+                ws_router,
+                websocket_places(websocket, &gateway),
+                Api::Admin,
+                &admin_locality,
+            ),
+            has_secret: gateway.has_admin_secret(),
         };
         addresses.admin = servers.bind(&config, &mut bound).await?;
         locality.set_ports(addresses.pages(Api::Janus));
@@ -334,6 +354,46 @@ impl Transports {
     }
 }
 
+const HTTP_KEYS: BudgetKeys = BudgetKeys {
+    whole: "http.max_connections",
+    address: "http.max_connections_per_address",
+};
+const WEBSOCKET_KEYS: BudgetKeys = BudgetKeys {
+    whole: "websocket.max_connections",
+    address: "websocket.max_connections_per_address",
+};
+/// Their number is fixed.
+const METRICS_KEYS: BudgetKeys = BudgetKeys {
+    whole: "http.metrics_bind",
+    address: "http.metrics_bind",
+};
+
+fn http_places(http: &HttpConfig, gateway: &Gateway) -> Budget {
+    let (most, of_address) = (http.max_connections, http.max_connections_per_address);
+    places(most, of_address, gateway, HTTP_KEYS)
+}
+
+fn websocket_places(websocket: &WebSocketConfig, gateway: &Gateway) -> Budget {
+    let (most, of_address) = (
+        websocket.max_connections,
+        websocket.max_connections_per_address,
+    );
+    places(most, of_address, gateway, WEBSOCKET_KEYS)
+}
+
+/// A budget of connections, `most` in all. 0 for `of_address` means no limit for one address.
+fn places(most: usize, of_address: usize, gateway: &Gateway, keys: BudgetKeys) -> Budget {
+    let limits = BudgetLimits {
+        whole: most,
+        address: match of_address {
+            0 => most,
+            of_address => of_address,
+        },
+        reserve: 0,
+    };
+    gateway.memory().with_limits(limits, keys)
+}
+
 /// Serves the APIs by a broker, if they are on.
 fn connect<B: Broker>(
     tasks: &mut JoinSet<()>,
@@ -358,8 +418,7 @@ fn connect<B: Broker>(
 struct AdminServers {
     http: Server,
     websocket: Server,
-    /// There is no secret: nobody from elsewhere is let in.
-    is_open: bool,
+    has_secret: bool,
 }
 
 impl AdminServers {
@@ -370,27 +429,27 @@ impl AdminServers {
         bound: &mut Bound,
     ) -> Result<AdminAddresses, StartError> {
         let admin = &config.admin;
-        let listen = async |port, key| match admin.bind.as_slice() {
-            [] if self.is_open => listen::bind_loopback(port, key).await,
-            addresses => listen::bind(addresses, port, key).await,
+        let listen = async |is_secure, port, key| match admin.reach(is_secure, self.has_secret) {
+            Reach::Loopback => listen::bind_loopback(port, key).await,
+            Reach::Bound => listen::bind(&admin.bind, port, key).await,
         };
         let mut addresses = AdminAddresses::default();
         if admin.enabled {
-            let listeners = listen(admin.port, "admin.port").await?;
+            let listeners = listen(false, admin.port, "admin.port").await?;
             addresses.http = bound.add("admin_http", listeners, None, &self.http);
         }
         if admin.https {
             let tls = Some(tls::acceptor(&config.tls, "admin.https")?);
-            let listeners = listen(admin.https_port, "admin.https_port").await?;
+            let listeners = listen(true, admin.https_port, "admin.https_port").await?;
             addresses.https = bound.add("admin_https", listeners, tls, &self.http);
         }
         if admin.ws {
-            let listeners = listen(admin.ws_port, "admin.ws_port").await?;
+            let listeners = listen(false, admin.ws_port, "admin.ws_port").await?;
             addresses.ws = bound.add("admin_ws", listeners, None, &self.websocket);
         }
         if admin.wss {
             let tls = Some(tls::acceptor(&config.tls, "admin.wss")?);
-            let listeners = listen(admin.wss_port, "admin.wss_port").await?;
+            let listeners = listen(true, admin.wss_port, "admin.wss_port").await?;
             addresses.wss = bound.add("admin_wss", listeners, tls, &self.websocket);
         }
         Ok(addresses)

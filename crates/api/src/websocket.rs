@@ -1,6 +1,8 @@
 //! The Janus API and the Admin API over WebSocket: a message a frame, each with a subprotocol of its own.
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
@@ -12,13 +14,14 @@ use axum::routing::any;
 use bytes::Bytes;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
-use portunus_core::{Client, Gateway, Outbox, Requester};
+use portunus_core::{ApiError, Client, Gateway, Outbox, OverBudget, Purse, Requester, Share};
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
 use crate::listen::{self, stopped};
 use crate::pace::{Api, Pace, Requests};
+use crate::socket::Received;
 use crate::start::WEBSOCKET;
 use crate::{Counters, WebSocketConfig, reply, told};
 
@@ -99,10 +102,10 @@ pub(crate) async fn upgrade(
         shared.counters.websocket_connections.add(1);
         let _open = shared.counters.open_websockets.hold();
         tracing::debug!(%address, "WebSocket connected");
-        let connection = Connection::new(&shared, requester);
+        let connection = Connection::new(&shared, requester, peer.purse.clone());
         let (events, client) = (shared.gateway.events(), connection.client.clone());
         told::websocket_connected(events, &client, shared.api, address);
-        let ending = connection.run(socket).await;
+        let ending = connection.run(socket, peer.received.clone()).await;
         told::disconnected(events, &client);
         tracing::debug!(%address, ?ending, "WebSocket disconnected");
         // Until now it has held its place among the connections that are allowed.
@@ -121,6 +124,8 @@ enum Ending {
     Slow,
     /// The client sent a message that is far too large, or no WebSocket.
     Protocol,
+    /// There is no memory for what the client sends.
+    OverBudget(OverBudget),
     /// The server stops.
     Stopped,
 }
@@ -139,8 +144,8 @@ struct Connection<'s> {
 }
 
 impl<'s> Connection<'s> {
-    fn new(shared: &'s Shared, requester: Requester) -> Self {
-        let (client, outbox) = Client::pushed(WEBSOCKET, requester);
+    fn new(shared: &'s Shared, requester: Requester, purse: Purse) -> Self {
+        let (client, outbox) = Client::pushed(WEBSOCKET, requester, purse);
         Self {
             shared,
             client,
@@ -148,13 +153,14 @@ impl<'s> Connection<'s> {
         }
     }
 
-    async fn run(mut self, socket: WebSocket) -> Ending {
+    async fn run(mut self, socket: WebSocket, received: Received) -> Ending {
         let shared = self.shared;
         let (mut sink, stream) = socket.split();
         let (aside, asides) = mpsc::channel(8);
         let pace = Pace::new();
+        let incoming = Incoming::new(stream, received, self.client.purse());
         let ending = tokio::select! {
-            ending = read(shared, &self.client, &pace, stream, aside) => ending,
+            ending = read(shared, &self.client, &pace, incoming, aside) => ending,
             ending = write(shared, &mut self.outbox, &pace, asides, &mut sink) => ending,
         };
         shared.gateway.client_gone(&self.client);
@@ -163,13 +169,18 @@ impl<'s> Connection<'s> {
             Ending::Silent => (close_code::POLICY, "no answer to a ping"),
             Ending::Slow => (close_code::POLICY, "messages were not read in time"),
             Ending::Protocol => (close_code::SIZE, "message too large, or no WebSocket"),
+            Ending::OverBudget(_) => (close_code::AGAIN, "no memory for this message"),
             Ending::Stopped => (close_code::AWAY, "the server stops"),
         };
         match ending {
             Ending::Slow => shared.counters.slow_clients.add(1),
             Ending::Silent => shared.counters.silent_clients.add(1),
-            Ending::Protocol => shared.counters.refused.add(1),
+            Ending::Protocol | Ending::OverBudget(_) => shared.counters.refused.add(1),
             Ending::Left | Ending::Stopped => {}
+        }
+        if let Ending::OverBudget(error) = ending {
+            let reply = ApiError::from(error).reply(None, None).to_string();
+            let _ = timeout(CLOSE_TIMEOUT, sink.send(Message::text(reply))).await;
         }
         let reason = reason.into();
         let close = sink.send(Message::Close(Some(CloseFrame { code, reason })));
@@ -179,12 +190,67 @@ impl<'s> Connection<'s> {
     }
 }
 
+/// Bytes of a control frame beside its payload: the header and the mask.
+const CONTROL_FRAME: u64 = 6;
+
+/// Messages of the client, which pays for what has come of an unfinished one.
+struct Incoming {
+    stream: SplitStream<WebSocket>,
+    received: Received,
+    /// The number of received bytes of which nothing is kept any more.
+    done: u64,
+    share: Share,
+}
+
+impl Incoming {
+    fn new(stream: SplitStream<WebSocket>, received: Received, purse: &Purse) -> Self {
+        Self {
+            stream,
+            done: received.bytes(),
+            received,
+            share: purse.empty_share(),
+        }
+    }
+
+    /// Returns the next message, and pays for it until the one after that is asked for. Cancel safe.
+    async fn next(&mut self) -> Result<Message, Ending> {
+        poll_fn(|context| self.poll_next(context)).await
+    }
+
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Message, Ending>> {
+        let message = match self.stream.poll_next_unpin(context) {
+            Poll::Ready(Some(Ok(message))) => message,
+            Poll::Ready(Some(Err(_))) => return Poll::Ready(Err(Ending::Protocol)),
+            Poll::Ready(None) => return Poll::Ready(Err(Ending::Left)),
+            Poll::Pending => {
+                let held = self.received.bytes().saturating_sub(self.done);
+                let held = usize::try_from(held).unwrap_or(usize::MAX);
+                return match self.share.resize(held) {
+                    Ok(()) => Poll::Pending,
+                    Err(error) => Poll::Ready(Err(Ending::OverBudget(error))),
+                };
+            }
+        };
+        match &message {
+            Message::Ping(data) | Message::Pong(data) => {
+                // Control frames may come between the parts of a message.
+                let size = (data.len() as u64).saturating_add(CONTROL_FRAME);
+                self.done = self.done.saturating_add(size);
+            }
+            Message::Text(_) | Message::Binary(_) | Message::Close(_) => {
+                self.done = self.received.bytes();
+            }
+        }
+        Poll::Ready(Ok(message))
+    }
+}
+
 /// Hands what the client sends to the gateway, and watches that it is there.
 async fn read(
     shared: &Shared,
     client: &Client,
     pace: &Pace,
-    mut stream: SplitStream<WebSocket>,
+    mut incoming: Incoming,
     aside: mpsc::Sender<Aside>,
 ) -> Ending {
     let config = &shared.config;
@@ -196,10 +262,9 @@ async fn read(
     let mut requests = Requests::new(shared.api, &shared.gateway, client, pace);
     loop {
         let patience = if pinged { config.ping_timeout } else { idle };
-        let message = match timeout(patience, requests.meanwhile(stream.next())).await {
-            Ok(Some(Ok(message))) => message,
-            Ok(Some(Err(_))) => return Ending::Protocol,
-            Ok(None) => return Ending::Left,
+        let message = match timeout(patience, requests.meanwhile(incoming.next())).await {
+            Ok(Ok(message)) => message,
+            Ok(Err(ending)) => return ending,
             Err(_) if pinged => return Ending::Silent,
             Err(_) => {
                 pinged = true;
@@ -237,9 +302,15 @@ async fn write(
     let limit = shared.config.write_timeout;
     let mut stop = shared.stop.clone();
     loop {
+        // What is paid for the messages, until they are written.
+        let mut paid = Vec::new();
         let message = tokio::select! {
             posted = outbox.recv_posted() => match posted {
-                Some(posted) => Message::text(posted.message.text()),
+                Some(posted) => {
+                    let (text, share) = posted.into_text();
+                    paid.push(share);
+                    Message::text(text)
+                }
                 // The gateway has cut it off.
                 None => return Ending::Slow,
             },
@@ -257,7 +328,9 @@ async fn write(
                 let Some(posted) = outbox.try_recv_posted() else {
                     break;
                 };
-                sink.feed(Message::text(posted.message.text())).await?;
+                let (text, share) = posted.into_text();
+                paid.push(share);
+                sink.feed(Message::text(text)).await?;
                 pace.wrote();
             }
             sink.flush().await
@@ -270,7 +343,7 @@ async fn write(
     }
     // The last events say that calls have ended.
     while let Some(posted) = outbox.try_recv_posted() {
-        let message = Message::text(posted.message.text());
+        let message = Message::text(posted.into_text().0);
         let sent = timeout(CLOSE_TIMEOUT, sink.send(message)).await;
         if !matches!(sent, Ok(Ok(()))) {
             break;

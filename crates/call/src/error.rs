@@ -23,6 +23,9 @@ pub enum CallError {
     /// Media may not be sent there.
     #[error("media may not be sent to {0}: it is not in server.outgoing_networks")]
     Network(IpAddr),
+    /// Media of this far end's family of addresses is not taken.
+    #[error("{0} cannot be answered: no address of its family takes RTP")]
+    Family(IpAddr),
     /// It cannot be recorded.
     #[error("Cannot record: {0}")]
     Recording(#[from] RecordError),

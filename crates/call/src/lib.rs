@@ -5,6 +5,7 @@
 //! and RTP forwarders of both sides.
 #![forbid(unsafe_code)]
 
+mod addresses;
 mod error;
 mod forward;
 mod media;

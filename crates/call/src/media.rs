@@ -1,6 +1,7 @@
 //! The media of one call.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use portunus_core::sdp::plain::{
@@ -51,6 +52,10 @@ pub struct CallMedia {
     pub(crate) audio: Option<Side>,
     pub(crate) video: Option<Side>,
     held: Option<Direction>,
+    /// What the far end is told to send to.
+    address: IpAddr,
+    /// The same once the far end's waiting offer is answered.
+    answer_address: Option<IpAddr>,
     pub(crate) recordings: Recordings,
     pub(crate) forwarders: Forwarders,
     tell: Tell,
@@ -66,6 +71,8 @@ impl CallMedia {
         let transcodes = settings.transcodes && settings.audio.is_some();
         CallMedia {
             session: PlainSession::new(settings.one_of_each, transcodes),
+            address: settings.address,
+            answer_address: None,
             settings,
             handle,
             audio: None,
@@ -92,6 +99,11 @@ impl CallMedia {
         self.session.is_srtp_offered()
     }
 
+    /// Says where the far end seems to be: it is offered an address of the same family, where there is one.
+    pub fn expect_at(&mut self, far: IpAddr) {
+        self.address = self.settings.address_towards(far).unwrap_or(self.address);
+    }
+
     /// Makes the client's offer one to the far end. `srtp` none: as the last offer or answer was protected.
     pub fn offer(
         &mut self,
@@ -99,7 +111,7 @@ impl CallMedia {
         srtp: Option<SrtpPolicy>,
     ) -> Result<String, CallError> {
         self.open_legs(PlainSession::kinds(client))?;
-        let local = self.local();
+        let local = self.local(self.address);
         Ok(self.session.offer(client, &local, srtp, &mut fill)?)
     }
 
@@ -140,11 +152,13 @@ impl CallMedia {
         sdp: &str,
         srtp: Option<SrtpPolicy>,
     ) -> Result<Negotiated, CallError> {
-        self.check_far(sdp)?;
+        let far = self.check_far(sdp)?;
+        let address = self.settings.address_for(&far, self.address)?;
         let mut session = self.session.clone();
         let accepted = session.take_offer(sdp, srtp)?;
         let jsep = self.handle.offer(accepted.description, false)?;
         self.session = session;
+        self.answer_address = Some(address);
         Ok(Negotiated {
             jsep,
             srtp: accepted.srtp,
@@ -159,8 +173,11 @@ impl CallMedia {
         srtp: Option<SrtpPolicy>,
     ) -> Result<String, CallError> {
         self.open_legs(PlainSession::kinds(client))?;
-        let local = self.local();
+        let address = self.answer_address.unwrap_or(self.address);
+        let local = self.local(address);
         let sdp = self.session.answer(client, &local, srtp, &mut fill)?;
+        self.address = address;
+        self.answer_address = None;
         self.apply();
         Ok(sdp)
     }
@@ -168,12 +185,12 @@ impl CallMedia {
     /// Answers an offer of the far end without asking the client: with what it said before, and nothing new. One by which a call would lose its
     /// sound, as the client knows none of its codecs, is refused: the call goes on as it was.
     pub fn answer_alone(&mut self, sdp: &str) -> Result<String, CallError> {
-        let far = FarSession::parse(sdp)?;
-        self.settings.check_far(&far)?;
+        let far = self.check_far(sdp)?;
+        let address = self.settings.address_for(&far, self.address)?;
         let mut session = self.session.clone();
         session.take_offer(sdp, None)?;
         let said = session.said();
-        let local = self.local();
+        let local = self.local(address);
         let answer = session.answer(&said, &local, None, &mut fill)?;
         let loses = |kind| {
             let mut used = far.media.iter().filter(|media| media.is_usable());
@@ -186,6 +203,7 @@ impl CallMedia {
             return Err(PlainError::NoMedia.into());
         }
         self.session = session;
+        self.address = address;
         self.apply();
         Ok(answer)
     }
@@ -193,7 +211,7 @@ impl CallMedia {
     /// Offers the far end what the client said before, as the call is held or not.
     pub fn offer_again(&mut self) -> Result<String, CallError> {
         let said = self.session.said();
-        let local = self.local();
+        let local = self.local(self.address);
         Ok(self.session.offer(&said, &local, None, &mut fill)?)
     }
 
@@ -220,6 +238,7 @@ impl CallMedia {
 
     /// Forgets an offer that is not answered, of either side.
     pub fn discard(&mut self) {
+        self.answer_address = None;
         self.session.discard();
     }
 
@@ -302,9 +321,9 @@ impl CallMedia {
     }
 
     /// Where this side takes media.
-    fn local(&self) -> LocalEnd {
+    fn local(&self, address: IpAddr) -> LocalEnd {
         LocalEnd {
-            address: self.settings.address,
+            address,
             ports: Ports {
                 audio: self.audio.as_ref().map(Side::ports),
                 video: self.video.as_ref().map(Side::ports),
@@ -313,8 +332,10 @@ impl CallMedia {
         }
     }
 
-    fn check_far(&self, sdp: &str) -> Result<(), CallError> {
-        self.settings.check_far(&FarSession::parse(sdp)?)
+    fn check_far(&self, sdp: &str) -> Result<FarSession, CallError> {
+        let far = FarSession::parse(sdp)?;
+        self.settings.check_far(&far)?;
+        Ok(far)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The media of a call that ends in the server: no client, and audio only.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use portunus_core::Pt;
@@ -27,8 +28,8 @@ const CODECS: [AudioCodec; 4] = [
     AudioCodec::Pcmu,
 ];
 
-/// The payload type of telephone events in our offers.
-const DTMF: Pt = Pt(101);
+/// The payload types of telephone events in our offers, with their clock rates: those of the codecs (RFC 4733 section 2.1).
+const DTMF: [(Pt, u32); 2] = [(Pt(101), 8_000), (Pt(102), 48_000)];
 
 /// News of a leg that wait to be taken.
 const NEWS: usize = 64;
@@ -40,6 +41,8 @@ pub struct ServerCall {
     settings: Arc<CallSettings>,
     session: PlainSession,
     leg: Arc<Leg>,
+    /// What the far end is told to send to.
+    address: IpAddr,
 }
 
 impl ServerCall {
@@ -56,6 +59,7 @@ impl ServerCall {
         let leg = Leg::open(&settings.media, options)?;
         let call = ServerCall {
             session: PlainSession::new(true, false),
+            address: settings.address,
             settings,
             leg: Arc::new(leg),
         };
@@ -72,6 +76,11 @@ impl ServerCall {
         self.leg.source()
     }
 
+    /// Says where the far end seems to be: it is offered an address of the same family, where there is one.
+    pub fn expect_at(&mut self, far: IpAddr) {
+        self.address = self.settings.address_towards(far).unwrap_or(self.address);
+    }
+
     /// The codec that is agreed on; none: there is nothing in common.
     pub fn codec(&self) -> Option<AudioCodec> {
         let agreed = self.session.agreed_on(Kind::Audio)?;
@@ -81,7 +90,8 @@ impl ServerCall {
     /// Takes the far end's offer, and gives the answer: with the best codec that both have, if there is one, and telephone events. Within a
     /// call there has to be one.
     pub fn answer(&mut self, offer: &str) -> Result<String, CallError> {
-        self.check_far(offer)?;
+        let far = self.check_far(offer)?;
+        let address = self.settings.address_for(&far, self.address)?;
         let mut session = self.session.clone();
         let taken = session.take_offer(offer, None)?;
         let mut options = AnswerOptions::default();
@@ -90,12 +100,13 @@ impl ServerCall {
         options.video.codecs = Vec::new();
         options.data = false;
         let said = Description::answer(&taken.description, &options);
-        let answer = session.answer(&said, &self.local(), None, &mut fill)?;
+        let answer = session.answer(&said, &self.local(address), None, &mut fill)?;
         // A call that goes on without sound is none.
         if self.codec().is_some() && session.agreed_on(Kind::Audio).is_none() {
             return Err(PlainError::NoMedia.into());
         }
         self.session = session;
+        self.address = address;
         self.apply();
         Ok(answer)
     }
@@ -106,13 +117,15 @@ impl ServerCall {
         for codec in self.codecs() {
             audio.add_codec(name(codec), None, None);
         }
-        audio.add_dtmf(DTMF);
+        for (pt, clock_rate) in DTMF {
+            audio.add_dtmf(pt, clock_rate);
+        }
         let said = Description::offer(OfferOptions {
             name: "Portunus".to_owned(),
             session_id: String::new(),
             media: vec![audio],
         });
-        let local = self.local();
+        let local = self.local(self.address);
         Ok(self.session.offer(&said, &local, None, &mut fill)?)
     }
 
@@ -147,9 +160,9 @@ impl ServerCall {
         });
     }
 
-    fn local(&self) -> LocalEnd {
+    fn local(&self, address: IpAddr) -> LocalEnd {
         LocalEnd {
-            address: self.settings.address,
+            address,
             ports: Ports {
                 audio: Some(LocalPorts {
                     rtp: self.leg.port(),
@@ -161,8 +174,10 @@ impl ServerCall {
         }
     }
 
-    fn check_far(&self, sdp: &str) -> Result<(), CallError> {
-        self.settings.check_far(&FarSession::parse(sdp)?)
+    fn check_far(&self, sdp: &str) -> Result<FarSession, CallError> {
+        let far = FarSession::parse(sdp)?;
+        self.settings.check_far(&far)?;
+        Ok(far)
     }
 }
 

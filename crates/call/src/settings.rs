@@ -18,7 +18,8 @@ pub struct CallSettings {
     pub media: MediaPlane,
     /// The name or address of the interface for RTP; none: all.
     pub interface: Option<String>,
-    /// The address that far ends are told.
+    /// The address that far ends are told. Those of the other family are told the one that the system sends from, if `interface` is
+    /// none.
     pub address: IpAddr,
     /// Where ports are taken from.
     pub ports: PortRange,

@@ -356,3 +356,34 @@ async fn keys_are_pressed_and_news_are_told() {
         "{answer}"
     );
 }
+
+/// RFC 6157: who sends by IPv6 cannot send to an address of IPv4.
+#[tokio::test]
+async fn a_far_end_is_answered_with_an_address_of_its_own_family() {
+    let by_ipv6 = far(6000, "sendrecv").replace("IN IP4 127.0.0.1", "IN IP6 ::1");
+    let world = World::new(everywhere());
+    let (mut client, handle) = world.client().await;
+    // The interface has no IPv6.
+    let mut call = CallMedia::new(Arc::clone(&world.settings), handle.clone(), |_| {});
+    let refused = call.take_offer(&by_ipv6, None).unwrap_err();
+    assert!(matches!(refused, CallError::Family(_)), "{refused}");
+    let settings = CallSettings {
+        interface: None,
+        ..CallSettings::clone(&world.settings)
+    };
+    let mut call = CallMedia::new(Arc::new(settings), handle, |_| {});
+    call.take_offer(&by_ipv6, None).unwrap();
+    let said = world.said(&mut client, "answer", &BOTH).await;
+    let answer = call.answer(&said, None).unwrap();
+    assert!(answer.contains("c=IN IP6 ::1\r\n"), "{answer}");
+    assert!(!answer.contains("IP4"), "{answer}");
+    assert_eq!(call.agreed().len(), 2);
+    // A change that the client is not asked about, and one of ours.
+    let answer = call.answer_alone(&by_ipv6.replace("6000", "7000")).unwrap();
+    assert!(answer.contains("c=IN IP6 ::1\r\n"), "{answer}");
+    let offer = call.hold(Direction::SendOnly).unwrap();
+    assert!(offer.contains("c=IN IP6 ::1\r\n"), "{offer}");
+    call.discard();
+    let answer = call.answer_alone(&far(6000, "sendrecv")).unwrap();
+    assert!(answer.contains("c=IN IP4 127.0.0.1\r\n"), "{answer}");
+}

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::admin::Watch;
 use crate::outbox::{Outbox, OutboxSender, Posted, outbox};
-use crate::{ClientMessage, Requester, Rights, SessionId, TokenScope};
+use crate::{ClientMessage, Purse, Requester, Rights, SessionId, TokenScope};
 
 /// One connection of a transport, or all of HTTP, whose clients fetch their events by long polls.
 #[derive(Debug, Clone)]
@@ -31,6 +31,8 @@ struct Inner {
     way: Way,
     /// It speaks for clients that it has let in itself.
     internal: bool,
+    /// What it pays for its requests and for the messages that wait for it.
+    purse: Purse,
     /// What ends with it.
     sessions: Mutex<HashSet<SessionId>>,
     /// The handles of these.
@@ -49,11 +51,12 @@ enum Way {
 impl Client {
     /// A connection that messages are pushed to: the transport writes what it receives, in this order, and
     /// closes the connection when nothing more comes. At most [`OUTBOX`](crate::OUTBOX) messages wait, and
-    /// [`OUTBOX_OF_HANDLE`](crate::OUTBOX_OF_HANDLE) for each of its handles; a client that lets more pile up is cut off.
-    pub fn pushed(transport: &'static str, requester: Requester) -> (Client, Outbox) {
+    /// [`OUTBOX_OF_HANDLE`](crate::OUTBOX_OF_HANDLE) for each of its handles, and no more than
+    /// `purse` pays for. A client that lets more pile up is cut off.
+    pub fn pushed(transport: &'static str, requester: Requester, purse: Purse) -> (Client, Outbox) {
         let (outbox, messages) = outbox();
         let way = Way::Push(Mutex::new(Some(outbox)));
-        let client = Client::new(transport, way, requester, None);
+        let client = Client::new(transport, way, requester, None, purse);
         (client, messages)
     }
 
@@ -69,15 +72,17 @@ impl Client {
     ) -> (Client, Outbox) {
         let (outbox, messages) = outbox();
         let way = Way::Push(Mutex::new(Some(outbox)));
-        let client = Client::new(transport, way, requester, Some(rights));
+        // The part reads what it is sent at once.
+        let purse = Purse::default();
+        let client = Client::new(transport, way, requester, Some(rights), purse);
         (client, messages)
     }
 
-    /// HTTP: events wait in each session for [`crate::Gateway::poll`]. Each request is somebody's:
-    /// [`Client::on_behalf_of`].
+    /// HTTP: events wait in each session, which pays for them, for [`crate::Gateway::poll`]. Each
+    /// request is somebody's: [`Client::on_behalf_of`].
     pub fn polled(transport: &'static str) -> Client {
         let nobody = Requester::at(Ipv4Addr::UNSPECIFIED.into(), false);
-        Client::new(transport, Way::Poll, nobody, None)
+        Client::new(transport, Way::Poll, nobody, None, Purse::default())
     }
 
     /// The same client with `requester` at its other end. For events it is a connection of its own.
@@ -128,6 +133,7 @@ impl Client {
         way: Way,
         requester: Requester,
         internal: Option<Rights>,
+        purse: Purse,
     ) -> Client {
         let id = next_id();
         Client {
@@ -136,6 +142,7 @@ impl Client {
                 transport,
                 way,
                 internal: internal.is_some(),
+                purse,
                 sessions: Mutex::default(),
                 handles: AtomicUsize::new(0),
                 watch: Watch::default(),
@@ -226,17 +233,26 @@ impl Client {
 
     /// Sends a message; false if the client is gone or too slow, which cuts it off.
     pub(crate) fn push(&self, message: impl Into<ClientMessage>) -> bool {
+        self.push_paid(message, &self.inner.purse)
+    }
+
+    /// As [`Client::push`], for a message of a session, which pays for it as long as it can.
+    pub(crate) fn push_paid(&self, message: impl Into<ClientMessage>, purse: &Purse) -> bool {
         let Way::Push(outbox) = &self.inner.way else {
             return false;
         };
-        let posted = Posted {
+        let (message, price) = message.into().packed();
+        let share = purse.take(price).or_else(|_| self.inner.purse.take(price));
+        let posted = share.map(|share| Posted {
             answers: self.asks,
-            message: message.into(),
-        };
+            message,
+            share,
+        });
         let mut outbox = outbox.lock().unwrap_or_else(PoisonError::into_inner);
         let sent = outbox
             .as_ref()
-            .is_some_and(|outbox| outbox.push(posted, self.handles()));
+            .zip(posted.ok())
+            .is_some_and(|(outbox, posted)| outbox.push(posted, self.handles()));
         if !sent {
             *outbox = None;
         }
@@ -250,6 +266,11 @@ impl Client {
         };
         let outbox = outbox.lock().unwrap_or_else(PoisonError::into_inner);
         outbox.as_ref().map_or(0, OutboxSender::waiting)
+    }
+
+    /// What it pays from.
+    pub fn purse(&self) -> &Purse {
+        &self.inner.purse
     }
 
     pub(crate) fn watch(&self) -> &Watch {

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 
-use crate::{HandleId, JsonForm, Object, SessionId};
+use crate::{HandleId, JsonForm, Object, SessionId, prices};
 
 /// What a plugin tells many clients: the data of an event. It is written when the first of them is sent it, and shared by all
 /// that it waits for; cheap to clone.
@@ -15,6 +15,7 @@ pub struct Notice(Arc<Told>);
 struct Told {
     data: Value,
     text: OnceLock<String>,
+    price: OnceLock<usize>,
 }
 
 impl Notice {
@@ -23,13 +24,26 @@ impl Notice {
         Self(Arc::new(Told {
             data: data.into(),
             text: OnceLock::new(),
+            price: OnceLock::new(),
         }))
+    }
+
+    /// What it takes, with its text.
+    fn price(&self) -> usize {
+        let told = &self.0;
+        *told.price.get_or_init(|| 2 * prices::value(&told.data))
     }
 
     fn text(&self) -> &str {
         self.0.text.get_or_init(|| self.0.data.to_string())
     }
 }
+
+/// A message that would take more than so many bytes waits as text, which is a fraction of them.
+const PACKED_FROM: usize = 16 << 10;
+
+/// What is around a notice, without names and ids.
+const AROUND: usize = 160;
 
 /// A message to a client.
 #[derive(Debug, Clone)]
@@ -38,6 +52,11 @@ pub struct ClientMessage(Form);
 #[derive(Debug, Clone)]
 enum Form {
     Own(Value),
+    /// Written already.
+    Text {
+        text: Box<str>,
+        is_answer: bool,
+    },
     Shared(Addressed),
 }
 
@@ -58,14 +77,41 @@ impl ClientMessage {
     pub fn text(&self) -> String {
         match &self.0 {
             Form::Own(value) => value.to_string(),
+            Form::Text { text, .. } => text.to_string(),
             Form::Shared(addressed) => addressed.text(),
         }
+    }
+
+    /// The same, without a copy of what is text already.
+    pub(crate) fn into_text(self) -> String {
+        match self.0 {
+            Form::Text { text, .. } => text.into_string(),
+            Form::Own(_) | Form::Shared(_) => self.text(),
+        }
+    }
+
+    /// The message in the form in which it waits, and the bytes that it takes then.
+    pub(crate) fn packed(self) -> (Self, usize) {
+        let price = match &self.0 {
+            Form::Own(value) => prices::value(value),
+            Form::Text { text, .. } => text.len(),
+            // Each of those whom it waits for may be the last one.
+            Form::Shared(addressed) => AROUND.saturating_add(addressed.notice.price()),
+        };
+        if price <= PACKED_FROM || !matches!(self.0, Form::Own(_)) {
+            return (self, price);
+        }
+        let (is_answer, text) = (self.is_answer(), self.text().into_boxed_str());
+        let price = text.len();
+        (ClientMessage(Form::Text { text, is_answer }), price)
     }
 
     /// The message as a value.
     pub fn into_value(self) -> Value {
         match self.0 {
             Form::Own(value) => value,
+            // It was written from a value.
+            Form::Text { text, .. } => serde_json::from_str(&text).unwrap_or_default(),
             Form::Shared(addressed) => addressed.value(),
         }
     }
@@ -74,6 +120,7 @@ impl ClientMessage {
     pub(crate) fn is_answer(&self) -> bool {
         match &self.0 {
             Form::Own(value) => value.get("transaction").is_some(),
+            Form::Text { is_answer, .. } => *is_answer,
             Form::Shared(_) => false,
         }
     }
@@ -104,8 +151,6 @@ impl PartialEq for ClientMessage {
 impl Addressed {
     /// What [`Addressed::value`] is as text, with the notice as it was written for all.
     fn text(&self) -> String {
-        /// What is around the notice, without names and ids.
-        const AROUND: usize = 160;
         let data = self.notice.text();
         let opaque_id = self.opaque_id.as_deref();
         let more = opaque_id.map_or(0, str::len) + self.plugin.len();
@@ -164,5 +209,20 @@ mod tests {
             assert_eq!(text, message.clone().into_value().to_string());
             assert_eq!(message, ClientMessage::from(message.clone().into_value()));
         }
+    }
+
+    #[test]
+    fn a_large_message_waits_as_text() {
+        let event = json!({ "janus": "event", "transaction": "t", "list": vec!["room"; 1_000] });
+        let (small, price) = ClientMessage::from(json!({ "janus": "ack" })).packed();
+        assert!(matches!(small.0, Form::Own(_)) && price > 0);
+        let (large, price) = ClientMessage::from(event.clone()).packed();
+        assert!(matches!(large.0, Form::Text { .. }));
+        assert_eq!(price, event.to_string().len());
+        assert!(large.is_answer());
+        assert_eq!(large.packed().1, price);
+        let again = ClientMessage::from(event.clone()).packed().0;
+        assert_eq!(again.clone().into_text(), event.to_string());
+        assert_eq!(again.into_value(), event);
     }
 }

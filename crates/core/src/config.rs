@@ -2,11 +2,25 @@
 
 use std::time::Duration;
 
-use portunus_config::{Configuration, Secret, Section};
+use portunus_config::{Configuration, Probe, Secret, Section};
 use serde::{Deserialize, Serialize};
 
+use crate::budget::{Budget, BudgetKeys, BudgetLimits};
+use crate::machine_memory::machine_memory;
 use crate::tokens::MAX_TOKEN;
-use crate::{Networks, Right};
+use crate::{Network, Networks, Right};
+
+/// MiB of the largest budget of memory.
+const MAX_MEMORY: usize = 1 << 30;
+
+/// One part in so many of the memory for clients is for the trusted. The Admin API has as much
+/// beside it.
+const TRUSTED_PART: usize = 8;
+
+const MEMORY_KEYS: BudgetKeys = BudgetKeys {
+    whole: "server.client_memory_mb",
+    address: "server.client_memory_per_address_mb",
+};
 
 /// What the core can be told; every key has a default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,6 +28,8 @@ use crate::{Networks, Right};
 pub struct CoreConfig {
     /// The server's name in `info`.
     pub server_name: String,
+    /// Which product `info` names.
+    pub info_name: InfoName,
     /// Seconds without a request after which a session ends; 0: never.
     pub session_timeout: u32,
     /// Seconds for which a session outlives its connection, so that another can claim it; 0: not at all.
@@ -32,12 +48,21 @@ pub struct CoreConfig {
     pub token_auth_secret: Option<Secret>,
     /// Clients on this machine have all rights; pages of other origins in a browser on it do not.
     pub trust_loopback: bool,
+    /// Proxies whose `X-Forwarded-For` or `Forwarded` names the client of an HTTP request.
+    pub trusted_proxies: Vec<Network>,
     /// Requests a second that a client without the right to administer may make; 0: no limit.
     pub request_rate: u32,
     /// How many more it may make at once.
     pub request_burst: u32,
     /// Bytes of the longest text in a request of such a client, descriptions of sessions (SDP) excepted.
     pub max_text: usize,
+    /// MiB of memory that all clients may hold together. 0 stands for a third of the machine's
+    /// memory.
+    pub client_memory_mb: usize,
+    /// MiB that the clients at one address may hold; 0 stands for a quarter of the above.
+    pub client_memory_per_address_mb: usize,
+    /// Addresses that many clients share, such as those of proxies. They have no limit of their own.
+    pub shared_addresses: Vec<Network>,
     /// Session and handle ids are strings in JSON.
     pub string_ids: bool,
     /// Milliseconds between an ack and the event that answers the same request, by transports that push both to the client;
@@ -65,6 +90,7 @@ impl Default for CoreConfig {
     fn default() -> Self {
         Self {
             server_name: "Portunus".to_owned(),
+            info_name: InfoName::default(),
             session_timeout: 60,
             reclaim_session_timeout: 0,
             candidates_timeout: 45,
@@ -73,18 +99,22 @@ impl Default for CoreConfig {
             tokens: Vec::new(),
             token_auth_secret: None,
             trust_loopback: true,
+            trusted_proxies: Vec::new(),
             request_rate: 1_000,
             request_burst: 5_000,
             max_text: 4_096,
+            client_memory_mb: 0,
+            client_memory_per_address_mb: 0,
+            shared_addresses: vec![Network::LOOPBACK_IPV4, Network::LOOPBACK_IPV6],
             string_ids: false,
             ack_pause_ms: 1,
             full_trickle: false,
             rid_order: RidOrder::default(),
             opaqueid_in_api: false,
             accept_new_sessions: true,
-            max_sessions: 0,
+            max_sessions: 100_000,
             max_sessions_per_connection: 0,
-            max_handles_per_session: 0,
+            max_handles_per_session: 20_000,
             outgoing_networks: Networks::default(),
         }
     }
@@ -105,12 +135,60 @@ impl Configuration for CoreConfig {
         section.require(&["tokens"], core.tokens.iter().all(short), text);
         section.range("request_burst", core.request_burst, 1..=1_000_000);
         section.range("max_text", core.max_text, 64..=64 << 20);
+        section.range("client_memory_mb", core.client_memory_mb, 0..=MAX_MEMORY);
+        let per_address = core.client_memory_per_address_mb;
+        section.range("client_memory_per_address_mb", per_address, 0..=MAX_MEMORY);
         section.range("ack_pause_ms", core.ack_pause_ms, 0..=1_000);
         core
+    }
+
+    fn probe(&self, probe: &mut Probe) {
+        let is_all = |network: &Network| network.parts().1 == 0;
+        if self.trusted_proxies.iter().any(is_all) {
+            probe.warning(
+                "trusted_proxies",
+                "everybody is a proxy, and may name any address as that of the client: name the proxies alone",
+            );
+        }
     }
 }
 
 impl CoreConfig {
+    /// The budget of memory for clients.
+    pub(crate) fn client_memory(&self) -> Budget {
+        let mib = |mib: usize| mib.saturating_mul(1 << 20);
+        let whole = match self.client_memory_mb {
+            0 => usize::try_from(machine_memory() / 3).unwrap_or(usize::MAX),
+            whole => mib(whole),
+        };
+        let address = match self.client_memory_per_address_mb {
+            0 => whole / 4,
+            address => mib(address),
+        };
+        let limits = BudgetLimits {
+            whole,
+            address,
+            reserve: whole / TRUSTED_PART,
+        };
+        Budget::new(limits, &self.shared_addresses, MEMORY_KEYS)
+    }
+
+    /// The budget of memory for clients of the Admin API. With it administrators get in whatever
+    /// strangers hold.
+    pub(crate) fn admin_memory(&self, clients: &Budget) -> Budget {
+        let BudgetLimits {
+            whole,
+            address,
+            reserve,
+        } = clients.limits();
+        let limits = BudgetLimits {
+            whole: whole / TRUSTED_PART,
+            address: address / TRUSTED_PART,
+            reserve: reserve / TRUSTED_PART,
+        };
+        clients.with_limits(limits, MEMORY_KEYS)
+    }
+
     pub(crate) fn ack_pause(&self) -> Duration {
         Duration::from_millis(self.ack_pause_ms.into())
     }
@@ -145,6 +223,26 @@ pub struct StoredToken {
     /// What requests with it may do beyond a call.
     #[serde(default)]
     pub rights: Vec<Right>,
+}
+
+/// The member `name` of `info`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum InfoName {
+    /// This server's own.
+    #[default]
+    Portunus,
+    /// That of Janus, for clients that work with no other name.
+    Janus,
+}
+
+impl InfoName {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            InfoName::Portunus => "Portunus",
+            InfoName::Janus => "Janus WebRTC Server",
+        }
+    }
 }
 
 /// The order of the rids of a simulcast offer.

@@ -11,7 +11,7 @@ use crate::admin::{Access, Settings, SharedRanking, Transports};
 use crate::handle::{Command, Inbox, WeakHandle};
 use crate::rate::RequestRate;
 use crate::tokens::Tokens;
-use crate::{CoreConfig, Counters, ServerFacts};
+use crate::{Budget, CoreConfig, Counters, ServerFacts};
 
 #[derive(Debug)]
 pub(crate) struct Context {
@@ -21,6 +21,10 @@ pub(crate) struct Context {
     pub(crate) counters: Arc<Counters>,
     pub(crate) peers: Peers,
     pub(crate) rate: RequestRate,
+    /// The memory that clients hold.
+    pub(crate) memory: Budget,
+    /// The memory that clients of the Admin API hold.
+    pub(crate) admin_memory: Budget,
     /// Who may use the Admin API.
     pub(crate) access: Access,
     pub(crate) settings: Settings,

@@ -73,7 +73,9 @@ impl BadRequest {
     /// The kind of fault that `error` reports; none if the client is not to blame.
     const fn of(error: &ApiError) -> Option<Self> {
         Some(match error {
-            ApiError::Unauthorized | ApiError::UnauthorizedPlugin(_) => BadRequest::Unauthorized,
+            ApiError::Unauthorized | ApiError::NoAdminSecret | ApiError::UnauthorizedPlugin(_) => {
+                BadRequest::Unauthorized
+            }
             ApiError::InvalidJson(_) | ApiError::InvalidJsonObject(_) | ApiError::Transport(_) => {
                 BadRequest::Json
             }
@@ -96,7 +98,9 @@ impl BadRequest {
             | ApiError::InvalidSdp(_)
             | ApiError::UnexpectedAnswer
             | ApiError::WebRtcState(_) => BadRequest::Sdp,
-            ApiError::PluginAttach(_)
+            // It is counted and logged where the budget is.
+            ApiError::OverBudget(_)
+            | ApiError::PluginAttach(_)
             | ApiError::PluginMessage(_)
             | ApiError::NotAcceptingSessions
             | ApiError::Unknown(_) => {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{FieldError, HandleId, Object, SessionId};
+use crate::{FieldError, HandleId, Object, OverBudget, SessionId};
 
 /// Why a request was refused; the text is what the client reads.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -11,6 +11,11 @@ pub enum ApiError {
     /// The API secret or token is wrong or missing.
     #[error("Unauthorized request (wrong or missing secret/token)")]
     Unauthorized,
+    /// The Admin API has no secret, and the request comes from nobody who is trusted without one.
+    #[error(
+        "Unauthorized request (without admin.secret only programs on the server's own machine are let in)"
+    )]
+    NoAdminSecret,
     /// The token does not open this plugin.
     #[error("Provided token can't access plugin '{0}'")]
     UnauthorizedPlugin(String),
@@ -25,6 +30,9 @@ pub enum ApiError {
     /// Somebody at this address guesses the secret of the Admin API.
     #[error("Too many wrong secrets from your address: wait for some seconds")]
     TooManyGuesses,
+    /// Clients hold all the memory that they may.
+    #[error(transparent)]
+    OverBudget(#[from] OverBudget),
     /// A text is too long; its member, and the bytes that it may have.
     #[error("Invalid element ({0} should have {1} bytes at most)")]
     TooLong(String, usize),
@@ -103,9 +111,12 @@ impl ApiError {
     /// The code on the wire.
     pub const fn code(&self) -> u16 {
         match self {
-            ApiError::Unauthorized => 403,
+            ApiError::Unauthorized | ApiError::NoAdminSecret => 403,
             ApiError::UnauthorizedPlugin(_) => 405,
-            ApiError::Transport(_) | ApiError::TooManyRequests(_) | ApiError::TooManyGuesses => 450,
+            ApiError::Transport(_)
+            | ApiError::TooManyRequests(_)
+            | ApiError::TooManyGuesses
+            | ApiError::OverBudget(_) => 450,
             ApiError::UnknownRequest(_) => 453,
             ApiError::InvalidJson(_) => 454,
             ApiError::InvalidJsonObject(_) => 455,

@@ -27,8 +27,9 @@ use crate::request::Request;
 use crate::session::{Attached, Session};
 use crate::tokens::{Tokens, watch_keys};
 use crate::{
-    ApiError, Client, CoreConfig, Counters, HandleId, LogLosses, Plugin, PluginCounter, PluginInfo,
-    PublicFile, Requester, Rights, ServerFacts, SessionId, TokenScope, TokenTotals, info,
+    ApiError, Budget, Client, CoreConfig, Counters, HandleId, LogLosses, Network, Plugin,
+    PluginCounter, PluginInfo, PublicFile, Requester, Rights, ServerFacts, SessionId, Share,
+    TokenScope, TokenTotals, info, prices,
 };
 use requests::Answer;
 pub(crate) use requests::Unanswered;
@@ -72,6 +73,8 @@ impl Gateway {
     ) -> Gateway {
         let accepting = AtomicBool::new(config.accept_new_sessions);
         let rate = RequestRate::new(config.request_rate, config.request_burst);
+        let memory = config.client_memory();
+        let admin_memory = config.admin_memory(&memory);
         let tokens = Tokens::new(&config, facts.jwt.clone());
         let context = Arc::new(Context {
             access: Access::new(facts.admin.secret.clone()),
@@ -85,6 +88,8 @@ impl Gateway {
             counters: Arc::default(),
             peers: Peers::default(),
             rate,
+            memory,
+            admin_memory,
             tokens,
         });
         tokio::spawn(deliver_events(context.clone(), events));
@@ -104,13 +109,18 @@ impl Gateway {
     /// [`Gateway::submit`].
     pub async fn request(&self, client: &Client, message: &[u8]) -> Value {
         let request = Request::parse(message, self.inner.context.config.string_ids);
-        self.answer_now(client, request).await
+        self.answer_now(client, request, Share::default()).await
     }
 
     /// As [`Gateway::request`], for a message that is JSON already.
     pub async fn request_value(&self, client: &Client, message: Value) -> Value {
+        self.request_paid(client, message, Share::default()).await
+    }
+
+    /// As [`Gateway::request_value`]; `paid` is given back once nothing is kept of the message.
+    pub async fn request_paid(&self, client: &Client, message: Value, paid: Share) -> Value {
         let request = Request::from_value(message, self.inner.context.config.string_ids);
-        self.answer_now(client, request).await
+        self.answer_now(client, request, paid).await
     }
 
     /// Answers one request of a pushed client through its own queue, so that no event overtakes the reply.
@@ -124,8 +134,15 @@ impl Gateway {
     /// As [`Gateway::submit`], but does not wait for a handle's reply, which may take seconds: once this returns, a handle has
     /// the request in its order, and the client's next one may follow.
     pub async fn begin(&self, client: &Client, message: &[u8]) -> Option<Begun> {
+        let paid = match client.purse().take(prices::request(message)) {
+            Ok(paid) => paid,
+            Err(error) => {
+                client.push(self.refuse(&error.into(), None, None));
+                return None;
+            }
+        };
         let request = Request::parse(message, self.inner.context.config.string_ids);
-        match self.answer(client, Some(client), request).await {
+        match self.answer(client, Some(client), request, paid).await {
             Answer::Now(reply) => {
                 client.push(reply);
                 None
@@ -182,6 +199,7 @@ impl Gateway {
         info::server_info(
             &inner.context.config,
             &inner.context.facts,
+            &inner.context.media.settings(),
             inner.context.settings.session_timeout_seconds(),
             accepting,
             &plugins,
@@ -192,6 +210,16 @@ impl Gateway {
     /// The bus, where what happens is told.
     pub fn events(&self) -> &EventBus {
         &self.inner.context.facts.events
+    }
+
+    /// The proxies whose headers name the client of an HTTP request.
+    pub fn trusted_proxies(&self) -> &[Network] {
+        &self.inner.context.config.trusted_proxies
+    }
+
+    /// Whether a requester is trusted for being on this machine.
+    pub fn trusts(&self, requester: Requester) -> bool {
+        self.inner.context.config.trust_loopback && requester.is_local()
     }
 
     /// Tells whoever watches that the server has started.
@@ -317,6 +345,16 @@ impl Gateway {
             numbers.map(move |number| (name, number))
         };
         self.inner.plugins.iter().flat_map(of_plugin).collect()
+    }
+
+    /// The budget of the memory that clients hold.
+    pub fn memory(&self) -> &Budget {
+        &self.inner.context.memory
+    }
+
+    /// The same of clients of the Admin API.
+    pub fn admin_memory(&self) -> &Budget {
+        &self.inner.context.admin_memory
     }
 
     /// The counters of this core.
@@ -466,6 +504,8 @@ async fn watch_sessions(gateway: Weak<Inner>) {
             return;
         };
         gateway.context.rate.forget();
+        gateway.context.memory.forget();
+        gateway.context.admin_memory.forget();
         gateway.context.access.forget();
         let expired: Vec<_> = gateway
             .sessions()

@@ -4,8 +4,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use portunus_audio::AudioThreads;
-use portunus_media::MediaConfig;
+use portunus_media::{MediaConfig, MediaSettings};
 use portunus_record::Recorder;
+use portunus_rtc::DTLS_MTU;
 use serde_json::{Map, Value, json};
 
 use crate::events::{EventBus, EventsConfig};
@@ -93,6 +94,10 @@ pub struct TransportInfo {
 const AUTHOR: &str = "The Portunus authors";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+/// The Janus whose API is spoken: clients ask these members which requests they may make.
+const JANUS_VERSION: u64 = 1402;
+const JANUS_VERSION_STRING: &str = "1.4.2";
+
 /// The version as a number: 1.2.3 is 1203.
 fn version_number() -> u64 {
     let number = |part: &str| part.parse::<u64>().unwrap_or(0);
@@ -106,15 +111,17 @@ fn version_number() -> u64 {
 pub(crate) fn server_info(
     config: &CoreConfig,
     facts: &ServerFacts,
+    media: &MediaSettings,
     session_timeout: u32,
     accepting: bool,
     plugins: &[PluginInfo],
     transaction: Option<&str>,
 ) -> Value {
     let members = json!({
-        "name": "Portunus",
-        "version": version_number(),
-        "version_string": VERSION,
+        "name": config.info_name.name(),
+        "version": JANUS_VERSION,
+        "version_string": JANUS_VERSION_STRING,
+        "portunus-version": VERSION,
         "author": AUTHOR,
         "commit-hash": facts.commit,
         "compile-time": facts.build_time,
@@ -130,12 +137,16 @@ pub(crate) fn server_info(
         "ipv6": facts.ipv6,
         "ice-lite": facts.ice_lite,
         "ice-tcp": facts.ice_tcp,
+        "ice-nomination": "regular",
         "ice-consent-freshness": true,
         "ice-keepalive-conncheck": true,
         "hangup-on-failed": true,
         "full-trickle": config.full_trickle,
         "mdns-enabled": false,
+        "min-nack-queue": media.nack_queue.as_millis() as u64,
+        "nack-optimizations": media.nack_optimizations,
         "twcc-period": facts.twcc_period_ms,
+        "dtls-mtu": DTLS_MTU,
         "static-event-loops": 0,
         "api_secret": config.api_secret.is_some(),
         "auth_token": config.token_auth,
@@ -177,6 +188,7 @@ pub(crate) fn server_info(
         .with("janus", "server_info")
         .with_some("transaction", transaction)
         .with_all(members)
+        .with_some("ipv6-link-local", facts.ipv6.then_some(false))
         .with_some("public-ip", public_ips.first().cloned())
         .with_some("public-ips", (public_ips.len() > 1).then_some(public_ips))
         .with("transports", transports)

@@ -7,6 +7,7 @@
 mod admin;
 mod begun;
 mod broadcast;
+mod budget;
 mod client;
 mod client_event;
 mod client_message;
@@ -23,10 +24,12 @@ mod id;
 mod info;
 mod json_form;
 mod log_gate;
+mod machine_memory;
 mod networks;
 mod object;
 mod outbox;
 mod plugin;
+pub mod prices;
 mod public_address;
 mod rate;
 mod reach;
@@ -44,9 +47,10 @@ mod tokens;
 pub use admin::{AdminConfig, LogControl, LogLevel, LogLosses, RememberedLog, TransportControl};
 pub use begun::Begun;
 pub use broadcast::{Broadcast, Refusal, Stream};
+pub use budget::{Budget, BudgetKeys, BudgetLimits, BudgetTotals, OverBudget, Purse, Share};
 pub use client::Client;
 pub use client_message::{ClientMessage, Notice};
-pub use config::{CoreConfig, RidOrder, StoredToken, equal_in_constant_time};
+pub use config::{CoreConfig, InfoName, RidOrder, StoredToken, equal_in_constant_time};
 pub use counters::{BadRequest, Counters, CountersSnapshot};
 pub use doors::{
     AudioRooms, Caller, CallerNews, DialError, DialId, DialNews, Dialled, Doors, Entrance,
@@ -69,7 +73,9 @@ pub use plugin::{
 };
 pub use portunus_rtp::{ExtensionKind, ExtensionMap, Mid, Pt, Ssrc};
 pub use reach::{Reach, Requests, Untrusted, recording};
-pub use recording::{ClientRecording, RecordingNews, SentMedia, Wish, tell_of_recordings};
+pub use recording::{
+    ClientRecording, RecordingNews, SentMedia, Wish, recording_fault, tell_of_recordings,
+};
 pub use registration::{ConfiguredPlugin, PluginConfig, PluginContext, PluginError, Registration};
 pub use replaced::replace_file;
 pub use requester::{ClientAddress, Requester};

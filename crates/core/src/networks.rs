@@ -41,6 +41,17 @@ impl Network {
         prefix: 0,
     };
 
+    /// The addresses of this machine, of IPv4.
+    pub const LOOPBACK_IPV4: Network = Network {
+        address: IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)),
+        prefix: 8,
+    };
+    /// The address of this machine, of IPv6.
+    pub const LOOPBACK_IPV6: Network = Network {
+        address: IpAddr::V6(Ipv6Addr::LOCALHOST),
+        prefix: 128,
+    };
+
     /// Its first address, and the length of its prefix in bits.
     pub const fn parts(&self) -> (IpAddr, u8) {
         (self.address, self.prefix)

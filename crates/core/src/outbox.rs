@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use crate::ClientMessage;
+use crate::{ClientMessage, Share};
 
 /// Messages that wait for a connection at most.
 pub const OUTBOX: usize = 1024;
@@ -16,12 +16,14 @@ pub const OUTBOX: usize = 1024;
 pub const OUTBOX_OF_HANDLE: usize = 16;
 
 /// A message that waits for a connection.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub struct Posted {
     /// The request that it answers, if that was told by [`crate::Client::asking`].
     pub answers: Option<u64>,
     /// The message.
     pub message: ClientMessage,
+    /// What the client pays for it, until it is written.
+    pub(crate) share: Share,
 }
 
 /// The messages that wait for a connection, as its transport takes them.
@@ -47,6 +49,13 @@ pub(crate) fn outbox() -> (OutboxSender, Outbox) {
         waiting: Arc::clone(&waiting),
     };
     (sender, Outbox { messages, waiting })
+}
+
+impl Posted {
+    /// The message as it is written, and what is paid for it: to be dropped once it is written.
+    pub fn into_text(self) -> (String, Share) {
+        (self.message.into_text(), self.share)
+    }
 }
 
 impl OutboxSender {
@@ -107,6 +116,7 @@ mod tests {
         Posted {
             answers: None,
             message: message.into().into(),
+            share: Share::default(),
         }
     }
 

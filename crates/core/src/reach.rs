@@ -90,9 +90,10 @@ impl Rights {
     }
 }
 
-/// What `record` and `filename` need, which mean the same in several plugins. To stop recording needs nothing.
+/// What `record` needs, which means the same in several plugins. To stop recording needs nothing. Neither does the name of a
+/// recording, which plugins ignore of clients that may not record.
 pub fn recording(fields: Fields<'_>) -> Rights {
-    let is_begun = fields.boolean("record") == Ok(Some(true)) || fields.has("filename");
+    let is_begun = fields.boolean("record") == Ok(Some(true));
     Rights::if_so(is_begun, Right::Record)
 }
 
@@ -128,8 +129,9 @@ mod tests {
             (json!({ "record": false }), false),
             (json!({ "record": "yes" }), false),
             (json!({ "record": true }), true),
-            (json!({ "filename": "a" }), true),
-            (json!({ "record": false, "filename": 1 }), true),
+            (json!({ "record": true, "filename": "a" }), true),
+            (json!({ "filename": "a" }), false),
+            (json!({ "record": false, "filename": "a" }), false),
         ] {
             let refused = check("configure", members.clone(), only(Right::Forward)).is_err();
             assert_eq!(refused, needs, "{members}");

@@ -1,6 +1,6 @@
 //! Files that the server writes to be read again at its next start.
 
-use std::fs::{OpenOptions, rename};
+use std::fs::{OpenOptions, remove_file, rename};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -13,16 +13,22 @@ pub fn replace_file(path: &Path, text: &str) -> io::Result<()> {
     let aside = PathBuf::from(aside);
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600);
-    let mut file = options.open(&aside)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    rename(&aside, path)
+    let written = options.open(&aside).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    });
+    let replaced = written.and_then(|()| rename(&aside, path));
+    if replaced.is_err() {
+        // A full disk leaves an empty file.
+        let _ = remove_file(&aside);
+    }
+    replaced
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use std::fs::{metadata, read_dir, read_to_string};
+    use std::fs::{create_dir_all, metadata, read_dir, read_to_string};
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
@@ -38,5 +44,10 @@ mod tests {
         assert_eq!(metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(read_dir(folder.path()).unwrap().count(), 1);
         assert!(replace_file(&folder.path().join("none/saved.toml"), "").is_err());
+        // What cannot take the place of the file is not left beside it.
+        let taken = folder.path().join("taken");
+        create_dir_all(taken.join("by a folder")).unwrap();
+        assert!(replace_file(&taken, "a text").is_err());
+        assert_eq!(read_dir(folder.path()).unwrap().count(), 2);
     }
 }

@@ -16,8 +16,8 @@ use crate::events::lifecycle::{self, SessionEnd};
 use crate::events::{EventAddress, EventBus, EventKind};
 use crate::handle::{Handle, Inbox, WeakHandle};
 use crate::{
-    Client, ClientAddress, ClientMessage, Counters, HandleId, OUTBOX_OF_HANDLE, SessionId,
-    client_event,
+    Client, ClientAddress, ClientMessage, Counters, HandleId, OUTBOX_OF_HANDLE, Purse, SessionId,
+    Share, client_event,
 };
 
 /// Events that wait for an HTTP client at most, and [`OUTBOX_OF_HANDLE`] more for each handle; the oldest go first.
@@ -29,6 +29,8 @@ pub(crate) struct Session {
     created: Instant,
     counters: Arc<Counters>,
     events: EventBus,
+    /// What pays for its handles, and for its events that wait for a long poll.
+    purse: Purse,
     state: Mutex<State>,
     /// An event came, the session ended, or a newer long poll started.
     changed: Notify,
@@ -42,7 +44,7 @@ struct State {
     over: bool,
     last_activity: Instant,
     timeout: SessionTimeout,
-    queue: VecDeque<ClientMessage>,
+    queue: VecDeque<(ClientMessage, Share)>,
     polls: u64,
     handles: HashMap<HandleId, Attached>,
     /// Whoever watches has not been told that there is a session.
@@ -97,6 +99,7 @@ impl Session {
         owner: Client,
         counters: Arc<Counters>,
         events: EventBus,
+        purse: Purse,
     ) -> Self {
         owner.owns(id);
         let state = State {
@@ -117,6 +120,7 @@ impl Session {
             created: Instant::now(),
             counters,
             events,
+            purse,
             state: Mutex::new(state),
             changed: Notify::new(),
         }
@@ -131,6 +135,10 @@ impl Session {
         let mut state = self.state();
         state.is_untold = false;
         self.tell_end(state);
+    }
+
+    pub(crate) fn purse(&self) -> &Purse {
+        &self.purse
     }
 
     /// Notes that the client is there.
@@ -228,7 +236,7 @@ impl Session {
         }
         add(&self.counters.events);
         if !state.owner.is_polled() {
-            if !state.owner.push(event) {
+            if !state.owner.push_paid(event, &self.purse) {
                 add(&self.counters.events_dropped);
             }
             return;
@@ -238,7 +246,19 @@ impl Session {
             state.queue.pop_front();
             add(&self.counters.events_dropped);
         }
-        state.queue.push_back(event);
+        let (event, price) = event.packed();
+        let share = loop {
+            match self.purse.take(price) {
+                Ok(share) => break share,
+                Err(_) => {
+                    add(&self.counters.events_dropped);
+                    if state.queue.pop_front().is_none() {
+                        return;
+                    }
+                }
+            }
+        };
+        state.queue.push_back((event, share));
         drop(state);
         self.changed.notify_waiters();
     }
@@ -357,7 +377,7 @@ impl Session {
                     if !state.queue.is_empty() {
                         let count = max.clamp(1, state.queue.len());
                         let events = state.queue.drain(..count);
-                        return events.map(ClientMessage::into_value).collect();
+                        return events.map(|(event, _)| event.into_value()).collect();
                     }
                 }
                 changed.await;

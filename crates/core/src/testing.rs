@@ -151,7 +151,8 @@ impl TestServer {
 
     /// A new connection of `requester`.
     pub fn connect_from(&self, requester: Requester) -> TestClient {
-        let (client, messages) = Client::pushed("janus.transport.test", requester);
+        let purse = self.gateway.memory().purse(requester.address());
+        let (client, messages) = Client::pushed("janus.transport.test", requester, purse);
         TestClient {
             gateway: self.gateway.clone(),
             client,

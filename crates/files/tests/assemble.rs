@@ -332,6 +332,32 @@ fn another_codec_and_another_rotation_begin_another_part() {
 }
 
 #[test]
+fn a_film_is_as_large_as_its_largest_picture() {
+    let mut assembler = Assembler::new(Plan {
+        tracks: vec![PlannedTrack {
+            codec: Codec::Vp8,
+            fmtp: None,
+            open: true,
+        }],
+        ..Plan::default()
+    });
+    let mut told = Vec::new();
+    for (n, width) in [320, 1_280, 640, 1_280].into_iter().enumerate() {
+        let n = n as u64;
+        let payload = vp8(true, width, n as u8);
+        let stamp = (n * 33 * 90) as u32;
+        assembler.push(0, &arrived(n, n * 33, stamp, Codec::Vp8, &payload));
+    }
+    assembler.end();
+    while let Some(step) = assembler.step() {
+        if let Step::Setup { setup, .. } = step {
+            told.push(setup.picture.unwrap().width);
+        }
+    }
+    assert_eq!(told, [320, 1_280]);
+}
+
+#[test]
 fn what_is_recorded_needs_no_ticks() {
     let mut call = Call::new(&[Codec::Pcma]);
     for n in (0..100).filter(|n| n % 10 != 3) {

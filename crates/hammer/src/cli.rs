@@ -1,9 +1,12 @@
 //! The command line.
 
 use std::error::Error;
+use std::io;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
 
 use crate::ceiling::Topology;
 use crate::progress::Progress;
@@ -12,9 +15,12 @@ use crate::scenario::{ScenarioError, bridge, echo, load, recording, room, sip, s
 use crate::traffic::Traffic;
 use crate::{ceiling, inside, lab, report};
 
+/// The program's name.
+const NAME: &str = "portunus-hammer";
+
 /// Loads a WebRTC server with real clients and measures what it does with them.
 #[derive(Debug, Parser)]
-#[command(name = "portunus-hammer", version)]
+#[command(name = NAME, version)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -48,6 +54,17 @@ enum Command {
     Inside(inside::Options),
     /// Turn the JSON of earlier runs into other forms
     Report(report::Options),
+    /// Print what a shell needs to complete commands and options
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Write the manual pages, one for each command, into a folder
+    #[command(hide = true)]
+    Man {
+        /// The folder, which has to be there
+        folder: PathBuf,
+    },
 }
 
 /// What a scenario's options say that others want to know.
@@ -86,9 +103,12 @@ impl Cli {
                     topology: options.topology(),
                 });
             }
-            Command::Ceiling(_) | Command::Lab(_) | Command::Inside(_) | Command::Report(_) => {
-                return None;
-            }
+            Command::Ceiling(_)
+            | Command::Lab(_)
+            | Command::Inside(_)
+            | Command::Report(_)
+            | Command::Completions { .. }
+            | Command::Man { .. } => return None,
         };
         Some(ScenarioFacts {
             traffic: media.traffic.clone(),
@@ -131,6 +151,10 @@ impl Cli {
             Command::Lab(options) => lab::run(&options)?,
             Command::Inside(options) => return Err(inside::run(options).into()),
             Command::Report(options) => report::run(&options)?,
+            Command::Completions { shell } => {
+                clap_complete::generate(shell, &mut Self::command(), NAME, &mut io::stdout());
+            }
+            Command::Man { folder } => clap_mangen::generate_to(Self::command(), folder)?,
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -152,7 +176,6 @@ fn show(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_sound() {

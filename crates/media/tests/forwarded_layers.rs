@@ -185,12 +185,24 @@ fn vp9_picture_numbers_go_on_where_the_best_encoding_changes() {
         (1, 52, vp9(&[0x81, 0x11], 7, 1, false)),
         (1, 53, vp9(&[0x81, 0x12], 8, 0, false)),
     ];
-    for (encoding, sequence, payload) in &sent {
+    let send = |(encoding, sequence, payload): &(u8, u16, Vec<u8>)| {
         let packet = packet(*sequence, &[OTHER], payload);
         rig.feed.send(*encoding, &packet).unwrap();
+    };
+    // The lower encoding is all that flows at first: it is relayed once that is sure.
+    let patience = best.read_timeout().unwrap();
+    best.set_read_timeout(Some(Duration::from_millis(50)))
+        .unwrap();
+    let mut sequence = 0;
+    let is_relayed = || best.peek(&mut [0; 64]).is_ok();
+    while !is_relayed() {
+        sequence += 1;
+        assert!(sequence < 1_000, "the lower encoding is relayed");
+        send(&(0, sequence, sent[0].2.clone()));
     }
+    best.set_read_timeout(patience).unwrap();
+    sent[1..].iter().for_each(send);
     let expected = [
-        sent[0].2.clone(),
         vp9(&[0x80, 0], 0, 0, true),
         vp9(&[0x80, 1], 0, 1, false),
         vp9(&[0x80, 2], 1, 0, false),
@@ -199,20 +211,36 @@ fn vp9_picture_numbers_go_on_where_the_best_encoding_changes() {
         let (header, datagram) = receive(socket);
         (header.sequence, header.payload(&datagram).to_vec())
     };
-    let mut first = None;
-    for (n, expected) in (0..).zip(&expected) {
+    // The first packet after those of the lower encoding.
+    let rises = |socket: &UdpSocket| {
+        let mut last = None;
+        loop {
+            let (sequence, payload) = get(socket);
+            if let Some(last) = last {
+                assert_eq!(sequence, u16::wrapping_add(last, 1));
+            }
+            if payload != sent[0].2 {
+                assert!(last.is_some(), "the lower encoding came before");
+                return (sequence, payload);
+            }
+            last = Some(sequence);
+        }
+    };
+    let (first, payload) = rises(&best);
+    assert_eq!(payload, expected[0]);
+    for (n, expected) in (1..).zip(&expected[1..]) {
         let (sequence, payload) = get(&best);
         assert_eq!(payload, *expected, "{n}");
-        let first = *first.get_or_insert(sequence);
         assert_eq!(sequence, first.wrapping_add(n));
     }
     // References are distances between picture ids: those of a left-out picture stay a gap, unlike its numbers.
-    for (n, expected) in (0..).zip([&expected[0], &expected[1], &expected[3]]) {
-        let (sequence, payload) = get(&lower);
-        assert_eq!(payload, *expected, "{n}");
-        first = if n == 0 { Some(sequence) } else { first };
-        assert_eq!(sequence, first.unwrap().wrapping_add(n));
-    }
+    let (first, payload) = rises(&lower);
+    assert_eq!(payload, expected[0]);
+    let (sequence, payload) = get(&lower);
+    assert_eq!(
+        (sequence, payload),
+        (first.wrapping_add(1), expected[2].clone())
+    );
     for (_, _, payload) in &sent[1..] {
         assert_eq!(get(&upper).1, *payload, "as it is");
     }

@@ -1,8 +1,9 @@
 //! The command line.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
 
 use crate::config::{Config, ConfigError, DEFAULT_FILE};
 use crate::recordings::Recordings;
@@ -24,7 +25,7 @@ pub(crate) struct Cli {
     #[arg(short, long, value_name = "FILE.toml")]
     config: Option<PathBuf>,
 
-    /// Say what is wrong with the configuration, with line numbers, and end
+    /// Say what is wrong with the configuration and what this machine lacks for it, with line numbers, and end
     #[arg(long)]
     pub(crate) check_config: bool,
 
@@ -43,11 +44,42 @@ pub(crate) enum Command {
     /// List, examine, convert, compose and repair recordings
     #[command(subcommand)]
     Recordings(Recordings),
+
+    /// Ask the running server whether it serves; for health checks of containers and load balancers
+    Health(Health),
+
+    /// Print what a shell needs to complete commands and options
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+
+    /// Write the manual pages, one for each command, into a folder
+    #[command(hide = true)]
+    Man {
+        /// The folder, which has to be there
+        folder: PathBuf,
+    },
+}
+
+/// The options of `portunus health`.
+#[derive(Debug, Args)]
+pub(crate) struct Health {
+    /// The server's configuration, which says where it listens [default: as for the server]
+    #[arg(short, long, value_name = "FILE.toml")]
+    config: Option<PathBuf>,
+}
+
+impl Health {
+    /// Reads the configuration of the server that is asked.
+    pub(crate) fn configuration(&self) -> Result<Config, ConfigError> {
+        load(file(&self.config).as_deref())
+    }
 }
 
 const AFTER_HELP: &str = "\
 Ports (all configurable): 8088/tcp web pages and Janus API over HTTP, 8188/tcp Janus API over WebSocket,
-7088/tcp dashboard and Admin API over HTTP (on loopback until admin.secret is set), 10000/udp and the following, one for
+7088/tcp dashboard and Admin API over HTTP (on loopback unless admin.bind is set), 10000/udp and the following, one for
 each worker, media.
 
 Signals: SIGTERM and SIGINT end all calls, then the server; a second one ends it at once. SIGHUP is ignored.
@@ -57,31 +89,32 @@ Logs go to the standard error; PORTUNUS_LOG overrides log.filter of the configur
 impl Cli {
     /// The configuration that the command line asks for.
     pub(crate) fn configuration(&self) -> Result<Config, ConfigError> {
-        let mut config = match self.file() {
-            Some(file) => Config::load(&file)?,
-            None => Config::default(),
-        };
+        let mut config = load(self.file().as_deref())?;
         if let Some(workers) = self.workers {
             config.media.workers = workers.into();
         }
+        config.read_environment()?;
         Ok(config)
-    }
-
-    /// What `--check-config` says of a configuration without mistakes.
-    pub(crate) fn checked(&self) -> String {
-        match self.file() {
-            Some(file) => format!("{}: no mistakes", file.display()),
-            None => {
-                format!("No configuration: {DEFAULT_FILE} does not exist; the defaults are used")
-            }
-        }
     }
 
     /// The configuration's file; none: the defaults are used.
     pub(crate) fn file(&self) -> Option<PathBuf> {
-        // One that cannot be looked at is there: without its secrets nobody wants to run.
-        let may_exist = |file: &PathBuf| !matches!(file.try_exists(), Ok(false));
-        let default = || Some(PathBuf::from(DEFAULT_FILE)).filter(may_exist);
-        self.config.clone().or_else(default)
+        file(&self.config)
+    }
+}
+
+/// Returns the file that was named, or the default one if it may exist.
+fn file(named: &Option<PathBuf>) -> Option<PathBuf> {
+    // One that cannot be looked at is there: without its secrets nobody wants to run.
+    let may_exist = |file: &PathBuf| !matches!(file.try_exists(), Ok(false));
+    let default = || Some(PathBuf::from(DEFAULT_FILE)).filter(may_exist);
+    named.clone().or_else(default)
+}
+
+/// Reads the configuration of a file, or takes all defaults without one.
+fn load(file: Option<&Path>) -> Result<Config, ConfigError> {
+    match file {
+        Some(file) => Config::load(file),
+        None => Ok(Config::default()),
     }
 }

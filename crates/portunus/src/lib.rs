@@ -2,10 +2,13 @@
 #![forbid(unsafe_code)]
 
 mod banner;
+mod check;
 mod cli;
 mod config;
 mod event_handlers;
+mod health;
 mod logging;
+mod manual;
 mod open_files;
 mod plugins;
 mod recordings;
@@ -29,8 +32,12 @@ const WRONG_USE: u8 = 2;
 /// The program.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    if let Some(Command::Recordings(command)) = &cli.command {
-        return command.run();
+    match &cli.command {
+        Some(Command::Recordings(command)) => return command.run(),
+        Some(Command::Health(options)) => return health::run(options),
+        Some(Command::Completions { shell }) => return manual::completions(*shell),
+        Some(Command::Man { folder }) => return manual::pages(folder),
+        None => {}
     }
     let config = match cli.configuration() {
         Ok(config) => config,
@@ -40,8 +47,7 @@ pub fn main() -> ExitCode {
         }
     };
     if cli.check_config {
-        println!("{}", cli.checked());
-        return ExitCode::SUCCESS;
+        return check::run(config, cli.file().as_deref());
     }
     if cli.print_config {
         return print(&config);
@@ -92,6 +98,7 @@ fn serve(
     file: Option<&Path>,
     log: Arc<dyn LogControl>,
 ) -> Result<(), run::RunError> {
+    check::log(&config);
     open_files::raise_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

@@ -26,8 +26,6 @@ use gate::{Gate, Limit};
 use line::Form;
 use queue::Queue;
 
-/// Levels for one run, as in `log.filter`.
-const VARIABLE: &str = "PORTUNUS_LOG";
 /// The library for SCTP complains of each packet that a peer makes up, and takes ordinary ends for errors. The data channels
 /// count and log what it means, so the library itself is heard only if a filter names it.
 const SILENT: &str = "sctp_proto";
@@ -36,13 +34,9 @@ const LAST_LINES: Duration = Duration::from_secs(1);
 
 type Lines = Box<dyn Layer<Registry> + Send + Sync>;
 
-/// Starts logging; the environment's PORTUNUS_LOG goes before the configuration.
+/// Starts logging.
 pub(crate) fn start(config: &LogConfig) -> io::Result<Logging> {
-    let wanted = std::env::var(VARIABLE).ok();
-    let filter = wanted
-        .and_then(|wanted| filter(&wanted).ok())
-        .or_else(|| filter(&config.filter).ok())
-        .unwrap_or_else(|| filter_of(LogLevel::INFO));
+    let filter = filter(&config.filter).unwrap_or_else(|_| filter_of(LogLevel::INFO));
     let gate = Arc::new(Gate::new(config.rate));
     let queue = Queue::start(standard_error()?, {
         let gate = Arc::clone(&gate);

@@ -183,6 +183,26 @@ fn recordings_of_janus_become_files_that_play() {
 }
 
 #[test]
+fn an_empty_recording_keeps_the_others_from_nothing() {
+    let folder = of_janus();
+    let folder = folder.path();
+    // What a publisher leaves who has said nothing.
+    std::fs::write(folder.join("vp8-opus-chat.mjr"), b"MJR00002").unwrap();
+    let inputs = ["convert", "vp8-opus-audio.mjr", "vp8-opus-chat.mjr"];
+    let text = done(folder, &[&inputs[..], &["both.webm"]].concat());
+    assert!(
+        text.contains("vp8-opus-chat.mjr: there is nothing in it"),
+        "{text}"
+    );
+    refused(
+        folder,
+        &["convert", "vp8-opus-chat.mjr", "none.webm"],
+        1,
+        &["nothing to convert"],
+    );
+}
+
+#[test]
 fn what_cannot_be_converted_is_told() {
     let folder = of_janus();
     let folder = folder.path();
@@ -492,6 +512,30 @@ fn a_room_of_three_becomes_one_film() {
         .output()
         .unwrap();
     assert_eq!(said(&probe), "h264,1280,720\naac\n");
+}
+
+#[test]
+fn meetings_of_two_days_become_one_film() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let out = folder.join("ann.webm");
+    let sound = ["-f", "lavfi", "-i", "sine=sample_rate=48000", "-t", "3"];
+    let made = ["-c:a", "libopus", out.to_str().unwrap()];
+    if !ffmpeg(&[&sound[..], &made].concat()) {
+        return;
+    }
+    let mut manifest = write_manifest(folder, &[("ann", "ann.webm", 0, "audio")]);
+    let day = 86_400_000_000;
+    manifest.started_us += day;
+    for file in &mut manifest.participants[0].files {
+        file.started_us = file.started_us.map(|started| started + day);
+    }
+    std::fs::write(folder.join("tomorrow.json"), manifest.to_json()).unwrap();
+    // The order in which they are named means nothing.
+    let manifests = ["compose", "tomorrow.json", "room.json", "film.opus"];
+    let text = done(folder, &manifests);
+    assert!(text.contains("0:06.0 of 2 files"), "{text}");
+    refused(folder, &["compose", "room.json"], 2, &["Usage"]);
 }
 
 #[test]

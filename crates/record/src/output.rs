@@ -64,7 +64,10 @@ impl Output {
             Content::OggOpus(_) => Duration::ZERO,
         });
         let mut target = Target::create(claim, places, &spec.name)?;
-        target.append(&buffer)?;
+        if let Err(error) = target.append(&buffer) {
+            target.discard();
+            return Err(error);
+        }
         buffer.clear();
         Ok(Self {
             target,

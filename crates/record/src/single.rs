@@ -51,16 +51,7 @@ impl Single {
         control: Arc<Control>,
         state: watch::Sender<State>,
     ) -> Self {
-        let target = &output.target;
-        tracing::info!(file = %target.path().display(), "recording");
-        let entry = spec.of.as_ref().and_then(|of| {
-            let mut track = spec.media.track();
-            track.track = 1;
-            Entry::begin(of, target, (spec.format, 1), |file| {
-                file.encrypted = spec.media.is_encrypted();
-                file.tracks.push(track);
-            })
-        });
+        tracing::info!(file = %output.target.path().display(), "recording");
         let _ = state.send(State::Open);
         Self {
             tap,
@@ -68,7 +59,7 @@ impl Single {
             control,
             state,
             output: Some(output),
-            entry,
+            entry: None,
             progress: Progress::default(),
             ends_since: None,
         }
@@ -105,8 +96,25 @@ impl Single {
         }
     }
 
+    /// Names the file in the manifest, once there is something in it.
+    fn enter(&mut self) {
+        let (Some(output), Some(of)) = (&self.output, &self.spec.of) else {
+            return;
+        };
+        if self.progress.written.frames == 0 && output.written().frames > 0 {
+            let mut track = self.spec.media.track();
+            track.track = 1;
+            let part = (self.spec.format, 1);
+            self.entry = Entry::begin(of, &output.target, part, |file| {
+                file.encrypted = self.spec.media.is_encrypted();
+                file.tracks.push(track);
+            });
+        }
+    }
+
     /// Counts what is new.
     fn count(&mut self) {
+        self.enter();
         let Some(output) = &self.output else {
             return;
         };
@@ -149,16 +157,29 @@ impl Single {
         let Some(output) = self.output.take() else {
             return;
         };
-        let ending = Ending {
-            entry: self.entry.take(),
-            of: self.spec.of.as_ref(),
-            control: &self.control,
-            end: why(&ended),
-            error: ended.as_ref().err(),
-            duration: output.written().duration(),
+        let outcome = match output.written().frames {
+            0 => {
+                // Nobody needs a file that nothing came into.
+                if ended.is_err() {
+                    let counters = &output.target.shared().counters;
+                    counters.failed.fetch_add(1, Relaxed);
+                }
+                output.target.discard();
+                ended
+            }
+            _ => {
+                let ending = Ending {
+                    entry: self.entry.take(),
+                    of: self.spec.of.as_ref(),
+                    control: &self.control,
+                    end: why(&ended),
+                    error: ended.as_ref().err(),
+                    duration: output.written().duration(),
+                };
+                let left = ending.conclude(output.target, finished);
+                ended.and_then(|end| left.map(|()| end))
+            }
         };
-        let left = ending.conclude(output.target, finished);
-        let outcome = ended.and_then(|end| left.map(|()| end));
         if let Err(error) = &outcome {
             tracing::error!(file = self.spec.name, "recording ended: {error}");
         }

@@ -38,10 +38,12 @@ impl Target {
         let set_up = (&shared.config, places);
         let (file, temporary, path) = create_file(set_up, claim.path(), name)?;
         let folder = path.parent().unwrap_or(Path::new("."));
-        let disk = shared.disks.of(folder);
-        let disk = disk.map_err(|error| RecordError::Create {
-            name: name.to_owned(),
-            error,
+        let disk = shared.disks.of(folder).map_err(|error| {
+            let _ = fs::remove_file(&temporary);
+            RecordError::Create {
+                name: name.to_owned(),
+                error,
+            }
         })?;
         Ok(Self {
             file,

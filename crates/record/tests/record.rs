@@ -268,6 +268,9 @@ async fn a_name_is_taken_while_it_is_written_and_its_file_is_never_lost() {
     let first = stage.audio("same").unwrap();
     assert!(matches!(stage.audio("./same"), Err(RecordError::Busy(_))));
     first.outcome().opened().await.unwrap();
+    let tap = stage.tap();
+    tap.pretend_packet(&rtp(96, 1, b"x"), Codec::Opus, Instant::now());
+    drop(tap);
     end(&stage, first).await;
     let second = stage.audio("same").unwrap();
     let error = second.outcome().opened().await.unwrap_err();
@@ -296,12 +299,33 @@ async fn a_file_has_its_name_once_it_is_complete() {
     recording.outcome().opened().await.unwrap();
     assert!(stage.has("room/late.mjr.part"));
     assert!(!stage.has("room/late.mjr"));
+    let tap = stage.tap();
+    tap.pretend_packet(&rtp(96, 1, b"x"), Codec::Opus, Instant::now());
+    drop(tap);
     end(&stage, recording).await;
     assert!(!stage.has("room/late.mjr.part"));
     assert!(stage.has("room/late.mjr"));
     let again = stage.audio("room/late").unwrap();
     let error = again.outcome().opened().await.unwrap_err();
     assert!(matches!(&*error, RecordError::Exists(_)), "{error}");
+}
+
+#[tokio::test]
+async fn a_file_that_nothing_came_into_is_deleted() {
+    for temporary in ["", "part"] {
+        let stage = Stage::with(|config| config.temporary = temporary.to_owned());
+        for media in [
+            RecordedMedia::codec(CodecName::Opus),
+            RecordedMedia::data(true),
+        ] {
+            let recording = stage.start("silent", media).unwrap();
+            recording.outcome().opened().await.unwrap();
+            end(&stage, recording).await;
+            let left = std::fs::read_dir(stage.folder.path()).unwrap();
+            assert_eq!(left.count(), 0);
+        }
+        assert_eq!(stage.recorder.totals().failed, 0);
+    }
 }
 
 #[tokio::test]
@@ -340,6 +364,7 @@ async fn a_full_disk_ends_the_recording() {
     let recording = stage.audio("full").unwrap();
     let error = recording.outcome().ended().await.unwrap_err();
     assert!(matches!(&*error, RecordError::Write { .. }), "{error}");
+    assert!(!stage.has("full.mjr"), "no empty file is left");
     assert_eq!(stage.recorder.totals().failed, 1);
     assert_eq!(stage.recorder.totals().open, 0);
 }

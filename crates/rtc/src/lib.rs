@@ -24,10 +24,10 @@ pub mod testing;
 
 pub use connection::{Connection, Feedback, StreamConfig};
 pub use demux::{Protocol, Transaction, stun_answer, stun_check, stun_username};
-pub use dtls::DtlsError;
+pub use dtls::{DtlsError, MTU as DTLS_MTU};
 pub use ice::{
-    ANSWERABLE, CandidateError, CandidateTransport, IceFailure, IceState, LocalCandidate,
-    PairFigures, PairProgress, SelectedPair, candidate_lines,
+    ANSWERABLE, CandidateError, CandidateText, CandidateTransport, IceFailure, IceState,
+    LocalCandidate, PairFigures, PairProgress, SelectedPair, candidate_lines,
 };
 pub use identity::{Identity, IdentityError};
 pub use path::{Carrier, Path};

@@ -11,6 +11,31 @@ use tokio::net::UdpSocket;
 
 use crate::RtspError;
 
+/// How packets come.
+pub(crate) enum Receiving {
+    /// To ports of our own, a pair for each medium.
+    Udp(Vec<UdpPair>),
+    /// The channels of RTP and RTCP for each medium.
+    Tcp(Vec<(u8, u8)>),
+}
+
+impl Receiving {
+    /// The pairs of ports. Over TCP there are none.
+    pub fn pairs(&self) -> &[UdpPair] {
+        match self {
+            Receiving::Udp(pairs) => pairs,
+            Receiving::Tcp(_) => &[],
+        }
+    }
+
+    /// Lets the server's packets in, see [`UdpPair::open_way`].
+    pub fn open_way(&self, ssrc: u32) {
+        for pair in self.pairs() {
+            pair.open_way(ssrc);
+        }
+    }
+}
+
 /// Room for bursts of keyframes.
 const RECEIVE_BUFFER: usize = 1 << 20;
 
@@ -19,8 +44,9 @@ const RECEIVE_BUFFER: usize = 1 << 20;
 pub(crate) struct UdpPair {
     rtp: UdpSocket,
     rtcp: UdpSocket,
-    /// Who may send.
-    from: Option<IpAddr>,
+    /// Who may send: the RTSP server, and the source that it names. Behind a port forward it names an address of its own
+    /// network, and its packets come from the one that it is known by here.
+    from: Option<[IpAddr; 2]>,
     /// Where the server's ports are, if it says so.
     server: Option<(SocketAddr, SocketAddr)>,
 }
@@ -56,15 +82,11 @@ impl UdpPair {
         Ok(self.rtp.local_addr()?.port())
     }
 
-    /// Takes packets from `address` only, and knows the ports to open a way to.
-    pub fn connect(&mut self, address: IpAddr, server: Option<(u16, u16)>) {
-        self.from = Some(address);
-        self.server = server.map(|(low, high)| {
-            (
-                SocketAddr::new(address, low),
-                SocketAddr::new(address, high),
-            )
-        });
+    /// Takes packets from the RTSP server `peer` and from `source` only. The ports `server` are those of `source`.
+    pub fn connect(&mut self, peer: IpAddr, source: IpAddr, server: Option<(u16, u16)>) {
+        self.from = Some([peer, source]);
+        let at = |port| SocketAddr::new(source, port);
+        self.server = server.map(|(low, high)| (at(low), at(high)));
     }
 
     /// Sends small packets to the server, so that address translators and firewalls let its packets in.
@@ -99,8 +121,8 @@ impl UdpPair {
                 buffer.clear();
                 match socket.poll_recv_from(context, buffer) {
                     Poll::Ready(Ok(from)) => {
-                        let own = self.from.is_none_or(|it| it == from.ip().to_canonical());
-                        if own {
+                        let from = from.ip().to_canonical();
+                        if self.from.is_none_or(|known| known.contains(&from)) {
                             return Poll::Ready(Ok(is_rtcp));
                         }
                     }

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::RtspError;
+use crate::{Medium, RtspError};
 
 /// How a stream is pulled.
 #[derive(Debug, Clone)]
@@ -14,10 +14,12 @@ pub struct Config {
     pub url: String,
     /// Goes before what the URL says.
     pub login: Option<Login>,
-    /// Take the first audio stream.
+    /// Take an audio stream.
     pub audio: bool,
-    /// Take the first video stream.
+    /// Take a video stream.
     pub video: bool,
+    /// Which streams are preferred to those listed before them. `None` prefers the first of a kind.
+    pub usable: Option<Usable>,
     /// How packets come.
     pub transport: Transport,
     /// The address for RTP over UDP; none: all.
@@ -46,6 +48,7 @@ impl Config {
             login: None,
             audio: true,
             video: true,
+            usable: None,
             transport: Transport::default(),
             local: None,
             ports: 10_000..=60_000,
@@ -83,6 +86,27 @@ impl Config {
             Some(Allowed(is_allowed)) if !is_allowed(address) => Err(RtspError::Forbidden(address)),
             _ => Ok(()),
         }
+    }
+}
+
+/// Tells whether the packets of a medium are of use.
+#[derive(Clone)]
+pub struct Usable(Arc<dyn Fn(&Medium) -> bool + Send + Sync>);
+
+impl Usable {
+    /// Those of which `is_usable` is true.
+    pub fn by(is_usable: impl Fn(&Medium) -> bool + Send + Sync + 'static) -> Self {
+        Usable(Arc::new(is_usable))
+    }
+
+    pub(crate) fn takes(&self, medium: &Medium) -> bool {
+        (self.0)(medium)
+    }
+}
+
+impl std::fmt::Debug for Usable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Usable")
     }
 }
 

@@ -1,9 +1,9 @@
 //! What a server says that it has: SDP (RFC 4566) and the URLs for its streams (RFC 2326 appendix C).
 
-use sdp_types::Media;
+use sdp_types::{Attribute, Media};
 use url::Url;
 
-use crate::RtspError;
+use crate::{RtspError, Usable};
 
 /// Sound or picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -43,13 +43,36 @@ pub struct Medium {
     pub control: String,
 }
 
-/// The media of a description that are wanted, at most one of each kind, audio first; and the URL to play them by.
+/// The media of one kind among which one is chosen, the first of them if the server agrees.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice(Vec<Medium>);
+
+impl Choice {
+    /// The most media of a kind that are tried.
+    const MAX: usize = 8;
+
+    /// The media, never none.
+    pub fn media(&self) -> &[Medium] {
+        &self.0
+    }
+
+    pub(crate) fn into_media(self) -> impl Iterator<Item = Medium> {
+        self.0.into_iter()
+    }
+
+    /// Moves the media that are of use before the others.
+    pub(crate) fn prefer(&mut self, usable: &Usable) {
+        self.0.sort_by_key(|medium| !usable.takes(medium));
+    }
+}
+
+/// The media of a description that are wanted, a choice for each kind, audio first; and the URL to play them by.
 /// `base` is what their URLs are relative to.
 pub fn parse_description(
     sdp: &[u8],
     base: &str,
     (audio, video): (bool, bool),
-) -> Result<(Vec<Medium>, String), RtspError> {
+) -> Result<(Vec<Choice>, String), RtspError> {
     // Nothing else is looked at, and cameras write it as they like.
     let is_read = |line: &&[u8]| matches!(line, [b'v' | b'm' | b'a', b'=', ..]);
     let lines = sdp.split(|byte| *byte == b'\n').filter(is_read);
@@ -61,30 +84,76 @@ pub fn parse_description(
         found.and_then(|it| it.value.as_deref())
     };
     let whole = resolve(base, attribute("control"))?;
-    let mut media = Vec::new();
+    let of_session = direction(&session.attributes).unwrap_or(MediumDirection::Receive);
+    let directed = session.medias.iter().map(|media| {
+        let own = direction(&media.attributes).unwrap_or(of_session);
+        (media, own)
+    });
+    let coming = coming(directed.collect());
+    let mut choices = Vec::new();
     let mut wanted = Vec::new();
+    let mut refusal = None;
     for (kind, takes) in [(MediumKind::Audio, audio), (MediumKind::Video, video)] {
         if !takes {
             continue;
         }
         wanted.push(kind.name());
-        let of_kind = |media: &&Media| media.media == kind.name();
-        let found = session.medias.iter().filter(of_kind);
-        for each in found {
-            if let Some(medium) = medium(each, kind, &whole)? {
-                media.push(medium);
-                break;
+        let mut media = Vec::new();
+        for each in coming.iter().filter(|media| media.media == kind.name()) {
+            match medium(each, kind, &whole) {
+                Ok(found) => media.extend(found),
+                // It is no fault of the others.
+                Err(error) => refusal = refusal.or(Some(error)),
             }
         }
+        media.truncate(Choice::MAX);
+        if !media.is_empty() {
+            choices.push(Choice(media));
+        }
     }
-    if media.is_empty() {
-        return Err(RtspError::NoMedia(match wanted.as_slice() {
+    if choices.is_empty() {
+        let nothing = RtspError::NoMedia(match wanted.as_slice() {
             ["audio"] => "audio",
             ["video"] => "video",
             _ => "audio or video",
-        }));
+        });
+        return Err(refusal.unwrap_or(nothing));
     }
-    Ok((media, whole))
+    Ok((choices, whole))
+}
+
+/// Which way packets go, as its receiver is to see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum MediumDirection {
+    /// To us, perhaps the other way too.
+    Receive,
+    /// From us: a loudspeaker.
+    Send,
+    Inactive,
+}
+
+/// The direction that attributes tell (RFC 4566 section 6), if they do.
+fn direction(attributes: &[Attribute]) -> Option<MediumDirection> {
+    let mut told = attributes
+        .iter()
+        .filter_map(|it| match it.attribute.as_str() {
+            "recvonly" | "sendrecv" => Some(MediumDirection::Receive),
+            "sendonly" => Some(MediumDirection::Send),
+            "inactive" => Some(MediumDirection::Inactive),
+            _ => None,
+        });
+    told.next()
+}
+
+/// The m-lines whose packets come to us. A server that says of all of them that they go from us speaks of itself.
+fn coming(media: Vec<(&Media, MediumDirection)>) -> Vec<&Media> {
+    let any = |wanted| media.iter().any(|(_, direction)| *direction == wanted);
+    let wanted = match any(MediumDirection::Receive) {
+        true => MediumDirection::Receive,
+        false => MediumDirection::Send,
+    };
+    let media = media.iter().filter(|(_, direction)| *direction == wanted);
+    media.map(|(media, _)| *media).collect()
 }
 
 /// The medium of an m-line, if its packets are plain RTP and its codec is told.
@@ -179,16 +248,19 @@ mod tests {
         m=audio 0 RTP/AVP 8\r\na=control:trackID=2\r\n\
         m=application 0 RTP/AVP 107\r\na=rtpmap:107 vnd.onvif.metadata/90000\r\na=control:trackID=3\r\n";
 
-    fn parse(sdp: &str, wanted: (bool, bool)) -> Result<(Vec<Medium>, String), RtspError> {
+    fn parse(sdp: &str, wanted: (bool, bool)) -> Result<(Vec<Choice>, String), RtspError> {
         parse_description(sdp.as_bytes(), "rtsp://10.0.0.1/live/", wanted)
     }
 
     #[test]
     fn a_camera() {
-        let (media, whole) = parse(CAMERA, (true, true)).unwrap();
+        let (choices, whole) = parse(CAMERA, (true, true)).unwrap();
         assert_eq!(whole, "rtsp://10.0.0.1/live/");
-        let [audio, video] = media.as_slice() else {
+        let [audio, video] = choices.iter().map(Choice::media).collect::<Vec<_>>()[..] else {
             unreachable!("two media")
+        };
+        let ([audio], [video]) = (audio, video) else {
+            unreachable!("one of each kind")
         };
         assert_eq!(
             (audio.encoding.as_str(), audio.pt, audio.clock_rate),
@@ -219,12 +291,72 @@ mod tests {
             ("s=Camera", "Camera"),
         ] {
             let sdp = CAMERA.replace(line, quirk);
-            let (media, whole) = parse(&sdp, (true, true)).unwrap();
-            assert_eq!(media.len(), 2, "{quirk}");
+            let (choices, whole) = parse(&sdp, (true, true)).unwrap();
+            assert_eq!(choices.len(), 2, "{quirk}");
             assert_eq!(whole, "rtsp://10.0.0.1/live/", "{quirk}");
         }
         let trailing = format!("{CAMERA}\0");
         assert_eq!(parse(&trailing, (true, true)).unwrap().0.len(), 2);
+    }
+
+    const MICROPHONE: &str = "m=audio 0 RTP/AVP 8\r\na=control:trackID=2\r\n";
+
+    /// Where the audio of a camera is set up, in the order in which it is tried.
+    fn audio_of(lines: &str) -> Vec<String> {
+        let sdp = CAMERA.replace(MICROPHONE, lines);
+        let (choices, _) = parse(&sdp, (true, false)).unwrap();
+        let controls = choices[0].media().iter().map(|it| it.control.clone());
+        let name = |url: String| url.rsplit('/').next().unwrap_or_default().to_owned();
+        controls.map(name).collect()
+    }
+
+    #[test]
+    fn a_loudspeaker_before_the_microphone_is_not_taken_for_it() {
+        let line = |control: &str, direction: &str| {
+            format!("m=audio 0 RTP/AVP 0\r\na=control:{control}\r\na={direction}\r\n")
+        };
+        let loudspeaker = line("speaker", "sendonly");
+        for microphone in ["recvonly", "sendrecv", "x-nothing"] {
+            let lines = format!("{loudspeaker}{}", line("microphone", microphone));
+            assert_eq!(audio_of(&lines), ["microphone"], "{microphone}");
+        }
+        let silent = format!("{}{}", line("off", "inactive"), line("on", "recvonly"));
+        assert_eq!(audio_of(&silent), ["on"]);
+        // Only a loudspeaker: there is no audio to take.
+        let sdp = CAMERA.replace(MICROPHONE, &loudspeaker);
+        let none = parse(&sdp, (true, false));
+        assert!(matches!(none, Err(RtspError::NoMedia("audio"))), "{none:?}");
+        assert_eq!(parse(&sdp, (true, true)).unwrap().0.len(), 1);
+    }
+
+    #[test]
+    fn a_server_that_calls_all_that_it_sends_sendonly_is_understood() {
+        let directed = CAMERA.replace("a=control:trackID", "a=sendonly\r\na=control:trackID");
+        assert_eq!(parse(&directed, (true, true)).unwrap().0.len(), 2);
+        let of_session = CAMERA.replace("a=control:*", "a=control:*\r\na=sendonly");
+        assert_eq!(parse(&of_session, (true, true)).unwrap().0.len(), 2);
+    }
+
+    #[test]
+    fn a_codec_that_is_of_use_goes_before_one_that_is_not() {
+        let other =
+            "m=audio 0 RTP/AVP 97\r\na=rtpmap:97 MPEG4-GENERIC/48000/2\r\na=control:aac\r\n";
+        let lines = format!("{other}{MICROPHONE}");
+        assert_eq!(audio_of(&lines), ["aac", "trackID=2"]);
+        let sdp = CAMERA.replace(MICROPHONE, &lines);
+        let mut choice = parse(&sdp, (true, false)).unwrap().0.remove(0);
+        choice.prefer(&Usable::by(|medium| medium.encoding == "PCMA"));
+        assert_eq!(choice.media()[0].encoding, "PCMA");
+        choice.prefer(&Usable::by(|_| false));
+        assert_eq!(choice.media()[0].encoding, "PCMA", "the order stays");
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_set_up_costs_no_other() {
+        let sdp = CAMERA.replace("trackID=2", "track 2");
+        let (choices, _) = parse(&sdp, (true, true)).unwrap();
+        assert_eq!(choices.len(), 1);
+        assert_eq!(choices[0].media()[0].kind, MediumKind::Video);
     }
 
     #[test]

@@ -64,6 +64,11 @@ pub enum RtspError {
     /// It agrees to something that was not asked for.
     #[error("the server's transport: {0}")]
     Transport(&'static str),
+    /// Its packets come from an address to which nothing may be sent.
+    #[error(
+        "the server's packets come from {0}, to which nothing may be sent, see server.outgoing_networks"
+    )]
+    ForbiddenSource(IpAddr),
     /// There are no free ports.
     #[error("no pair of ports in {0} to {1} is free on the interface")]
     Ports(u16, u16),
@@ -76,11 +81,20 @@ pub enum RtspError {
 }
 
 impl RtspError {
-    /// Whether a server refuses UDP: the same over TCP may work.
-    pub(crate) fn refuses_udp(&self) -> bool {
+    /// Whether a server refuses a transport, or what it agrees to cannot be used: the same may work over another one.
+    pub(crate) fn refuses_transport(&self) -> bool {
         match self {
             RtspError::Status { method, status, .. } => *method == "SETUP" && *status == 461,
-            RtspError::Transport(_) | RtspError::Ports(..) => true,
+            RtspError::Transport(_) | RtspError::Ports(..) | RtspError::ForbiddenSource(_) => true,
+            _ => false,
+        }
+    }
+
+    /// Whether a server refuses to set up a medium, which says nothing of other media.
+    pub(crate) fn refuses_medium(&self) -> bool {
+        match self {
+            RtspError::Status { method, .. } => *method == "SETUP",
+            RtspError::Transport(_) | RtspError::ForbiddenSource(_) => true,
             _ => false,
         }
     }

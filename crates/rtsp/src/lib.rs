@@ -14,9 +14,10 @@ mod keep_alive;
 mod pull;
 mod request;
 mod session;
+mod setup;
 
-pub use config::{Allowed, Config, Login, Transport};
-pub use describe::{Medium, MediumKind, parse_description};
+pub use config::{Allowed, Config, Login, Transport, Usable};
+pub use describe::{Choice, Medium, MediumKind, parse_description};
 pub use error::RtspError;
 pub use pull::{Sink, pull};
 pub use session::{Session, shown_url};

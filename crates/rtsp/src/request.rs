@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use http_auth::digest::{Algorithm, Qop};
 use http_auth::{PasswordClient, PasswordParams};
 use rtsp_types::{Response, headers};
 
@@ -80,14 +81,21 @@ impl Credentials {
     /// The header for a request, once the server has asked for one.
     pub fn authorization(&mut self, request: &Request) -> Option<String> {
         let login = self.login.as_ref()?;
-        let answer = self.client.as_mut()?.respond(&PasswordParams {
+        let client = self.client.as_mut()?;
+        let mut answer = PasswordParams {
             username: &login.user,
             password: &login.password,
             uri: &request.uri,
             method: request.method,
-            body: Some(&[]),
-        });
-        answer.ok()
+            // Without a body the answer is of `auth` where that is offered.
+            body: None,
+        };
+        if let PasswordClient::Digest(digest) = client
+            && !(digest.qop() & Qop::Auth)
+        {
+            answer.body = Some(hash_of_nothing(digest.algorithm())?.as_bytes());
+        }
+        client.respond(&answer).ok()
     }
 
     /// Takes the challenge of an answer with status 401.
@@ -107,5 +115,83 @@ impl Credentials {
             RtspError::Unauthorized("an authentication that is neither Basic nor Digest")
         })?);
         Ok(())
+    }
+}
+
+/// The hash of an empty body, which `auth-int` covers (RFC 7616 section 3.4.3). `http_auth` wants it in the place of the
+/// body: it does not hash the body itself. Returns `None` if it knows an algorithm that is not known here.
+const fn hash_of_nothing(algorithm: Algorithm) -> Option<&'static str> {
+    match algorithm {
+        Algorithm::Md5 => Some("d41d8cd98f00b204e9800998ecf8427e"),
+        Algorithm::Sha256 => {
+            Some("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
+        }
+        Algorithm::Sha512Trunc256 => {
+            Some("c672b8d1ef56ed28ab87c3622c5114069bdd3ad7b8f9737498d0c01ecef0967a")
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use md5::{Digest, Md5};
+    use rtsp_types::StatusCode;
+
+    use super::*;
+
+    fn md5(text: &str) -> String {
+        Md5::digest(text)
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
+    }
+
+    /// The value of a parameter of an answer.
+    fn parameter<'a>(answer: &'a str, name: &str) -> &'a str {
+        let (_, rest) = answer.split_once(&format!(" {name}=")).unwrap();
+        rest.split(',').next().unwrap().trim_matches('"')
+    }
+
+    /// The answer to a challenge with this `qop`, for user `u` with password `p`.
+    fn answer(qop: &str) -> String {
+        let challenge = format!("Digest realm=\"r\", nonce=\"n\", {qop}algorithm=MD5");
+        let response = Response::builder(rtsp_types::Version::V1_0, StatusCode::Unauthorized)
+            .header(headers::WWW_AUTHENTICATE, challenge)
+            .build(Vec::new());
+        let mut credentials = Credentials::new(Some(Login {
+            user: "u".to_owned(),
+            password: "p".to_owned(),
+        }));
+        credentials.challenge(&response).unwrap();
+        let request = Request::new("DESCRIBE", "rtsp://cam/");
+        credentials.authorization(&request).unwrap()
+    }
+
+    #[test]
+    fn cameras_that_offer_auth_int_let_in() {
+        let integrity = format!("DESCRIBE:rtsp://cam/:{}", md5(""));
+        let plain = "DESCRIBE:rtsp://cam/".to_owned();
+        for (offered, qop, covered) in [
+            ("auth,auth-int", "auth", &plain),
+            ("auth-int, auth", "auth", &plain),
+            ("auth", "auth", &plain),
+            ("auth-int", "auth-int", &integrity),
+        ] {
+            let answer = answer(&format!("qop=\"{offered}\", "));
+            assert_eq!(parameter(&answer, "qop"), qop, "{offered}");
+            let (nc, cnonce) = (parameter(&answer, "nc"), parameter(&answer, "cnonce"));
+            let expected = md5(&format!(
+                "{}:n:{nc}:{cnonce}:{qop}:{}",
+                md5("u:r:p"),
+                md5(covered)
+            ));
+            assert_eq!(parameter(&answer, "response"), expected, "{offered}");
+        }
+        let older = answer("");
+        let expected = md5(&format!("{}:n:{}", md5("u:r:p"), md5(&plain)));
+        assert_eq!(parameter(&older, "response"), expected);
     }
 }

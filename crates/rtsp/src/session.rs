@@ -1,7 +1,6 @@
 //! One session with a server: described, set up, playing.
 
 use std::future::poll_fn;
-use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use portunus_rtp::Header;
@@ -11,11 +10,12 @@ use tokio::io::ReadBuf;
 use tokio::time::{Instant, sleep_until, timeout};
 use url::Url;
 
-use crate::channels::{TransportAnswer, UdpPair, poll_any};
+use crate::channels::{Receiving, poll_any};
 use crate::connection::{Connection, Incoming, header, refused};
-use crate::describe::{Medium, parse_description};
+use crate::describe::{Choice, Medium, parse_description};
 use crate::keep_alive::KeepAlive;
 use crate::request::Request;
+use crate::setup::{SetUp, set_up};
 use crate::{Config, Login, RtspError, Sink, Transport};
 
 const MAX_REDIRECTS: u32 = 5;
@@ -39,13 +39,6 @@ pub struct Session {
     ssrc: u32,
 }
 
-/// How packets come.
-enum Receiving {
-    Udp(Vec<UdpPair>),
-    /// The channels of RTP and RTCP for each medium.
-    Tcp(Vec<(u8, u8)>),
-}
-
 impl Session {
     /// Connects, asks what there is, sets up what is wanted and starts it.
     pub async fn open(config: &Config) -> Result<Self, RtspError> {
@@ -53,7 +46,8 @@ impl Session {
             Transport::Udp => Self::open_over(config, false).await,
             Transport::Tcp => Self::open_over(config, true).await,
             Transport::UdpThenTcp => match Self::open_over(config, false).await {
-                Err(error) if error.refuses_udp() => {
+                // Servers have more than one status for a transport that they do not like.
+                Err(error) if error.refuses_transport() || error.refuses_medium() => {
                     tracing::debug!(url = shown_url(&config.url), %error, "TCP instead of UDP");
                     Self::open_over(config, true).await
                 }
@@ -78,61 +72,21 @@ impl Session {
     }
 
     async fn open_over(config: &Config, tcp: bool) -> Result<Self, RtspError> {
-        let described = describe(config).await?;
         let Described {
             mut connection,
-            media,
+            choices,
             whole,
-        } = described;
-        let mut timeout = DEFAULT_SESSION_TIMEOUT;
-        let mut pairs = Vec::new();
-        let mut channels = Vec::new();
-        for (index, medium) in media.iter().enumerate() {
-            let number = u8::try_from(index * 2).unwrap_or(u8::MAX - 1);
-            let transport = if tcp {
-                format!("RTP/AVP/TCP;unicast;interleaved={number}-{}", number + 1)
-            } else {
-                let address = config.local.unwrap_or(match connection.local()? {
-                    local if local.is_ipv4() => Ipv4Addr::UNSPECIFIED.into(),
-                    _ => Ipv6Addr::UNSPECIFIED.into(),
-                });
-                let pair = UdpPair::bind(address, &config.ports)?;
-                let port = pair.port()?;
-                pairs.push(pair);
-                format!(
-                    "RTP/AVP;unicast;client_port={port}-{}",
-                    port.wrapping_add(1)
-                )
-            };
-            let request = Request::new("SETUP", &medium.control).with("Transport", transport);
-            let response = connection.ask_ok(&request).await?;
-            if let Some(session) = header(&response, &headers::SESSION) {
-                let (id, told) = parse_session(session);
-                timeout = told.unwrap_or(timeout);
-                connection.session = Some(id);
-            }
-            let answer = header(&response, &headers::TRANSPORT).unwrap_or_default();
-            let answer = TransportAnswer::parse(answer);
-            if answer.is_multicast {
-                return Err(RtspError::Transport("multicast"));
-            }
-            if answer.is_tcp != tcp {
-                return Err(RtspError::Transport("another one than was asked for"));
-            }
-            if tcp {
-                channels.push(answer.interleaved.unwrap_or((number, number + 1)));
-            } else if let Some(pair) = pairs.last_mut() {
-                let peer = connection.peer()?.ip().to_canonical();
-                let source = answer.source.filter(|source| !source.is_unspecified());
-                let source = source.map_or(peer, |it| it.to_canonical());
-                config.check(source)?;
-                pair.connect(source, answer.server_port);
-            }
-        }
+        } = describe(config).await?;
+        let SetUp {
+            media,
+            receiving,
+            timeout,
+        } = set_up(&mut connection, config, choices, tcp).await?;
         let ssrc = rand::random();
-        pairs.iter().for_each(|pair| pair.open_way(ssrc));
+        receiving.open_way(ssrc);
         let play = Request::new("PLAY", &whole).with("Range", "npt=0.000-");
         connection.ask_ok(&play).await?;
+        let timeout = timeout.unwrap_or(DEFAULT_SESSION_TIMEOUT);
         let keep_alive = config
             .keep_alive
             .map_or(timeout / 2, |own| own.min(timeout / 2));
@@ -140,11 +94,7 @@ impl Session {
             connection,
             media,
             whole,
-            receiving: if tcp {
-                Receiving::Tcp(channels)
-            } else {
-                Receiving::Udp(pairs)
-            },
+            receiving,
             request_timeout: config.request_timeout,
             keep_alive: keep_alive.max(Duration::from_secs(1)),
             silence: config.reconnect_delay.max(Duration::from_millis(100)),
@@ -171,11 +121,7 @@ impl Session {
         let mut alive = KeepAlive::new(self.keep_alive, last);
         let mut turn = 0;
         loop {
-            let no_pairs: &[UdpPair] = &[];
-            let pairs = match &self.receiving {
-                Receiving::Udp(pairs) => pairs.as_slice(),
-                Receiving::Tcp(_) => no_pairs,
-            };
+            let pairs = self.receiving.pairs();
             let wake = alive.next().min(last + self.silence);
             tokio::select! {
                 biased;
@@ -240,7 +186,7 @@ impl Session {
                         return Err(RtspError::Silence(self.silence));
                     }
                     if now >= alive.next() {
-                        pairs.iter().for_each(|pair| pair.open_way(self.ssrc));
+                        self.receiving.open_way(self.ssrc);
                         let request = Request::new(alive.method(), &self.whole);
                         let sending = self.connection.send(&request);
                         let number = timeout(self.request_timeout, sending).await;
@@ -298,7 +244,7 @@ fn hand_over<S: Sink + ?Sized>(
 /// A server that has said what it has.
 struct Described {
     connection: Connection,
-    media: Vec<Medium>,
+    choices: Vec<Choice>,
     whole: String,
 }
 
@@ -325,10 +271,13 @@ async fn describe(config: &Config) -> Result<Described, RtspError> {
                     named.trim().clone_into(&mut base);
                 }
                 let wanted = (config.audio, config.video);
-                let (media, whole) = parse_description(response.body(), &base, wanted)?;
+                let (mut choices, whole) = parse_description(response.body(), &base, wanted)?;
+                if let Some(usable) = &config.usable {
+                    choices.iter_mut().for_each(|choice| choice.prefer(usable));
+                }
                 return Ok(Described {
                     connection,
-                    media,
+                    choices,
                     whole,
                 });
             }
@@ -407,15 +356,6 @@ fn path_of(url: &Url) -> String {
     }
 }
 
-/// `12345678;timeout=60`.
-fn parse_session(value: &str) -> (String, Option<Duration>) {
-    let mut parts = value.split(';').map(str::trim);
-    let id = parts.next().unwrap_or_default();
-    let seconds = parts.find_map(|part| part.strip_prefix("timeout=")?.parse().ok());
-    let seconds = seconds.filter(|seconds| (1..=86_400).contains(seconds));
-    (id.to_owned(), seconds.map(Duration::from_secs))
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -448,13 +388,5 @@ mod tests {
                 "{wrong}"
             );
         }
-    }
-
-    #[test]
-    fn sessions() {
-        let sixty = Some(Duration::from_secs(60));
-        assert_eq!(parse_session("abc;timeout=60"), ("abc".to_owned(), sixty));
-        assert_eq!(parse_session("abc ; timeout=0"), ("abc".to_owned(), None));
-        assert_eq!(parse_session("abc"), ("abc".to_owned(), None));
     }
 }

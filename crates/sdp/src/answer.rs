@@ -26,6 +26,7 @@ impl Default for AnswerOptions {
     fn default() -> Self {
         let media = |codecs: &[CodecName]| MediaAnswer {
             codecs: codecs.to_vec(),
+            channels: None,
             direction: Direction::SendRecv,
             profile: None,
             profile_required: false,
@@ -48,6 +49,8 @@ impl Default for AnswerOptions {
 pub struct MediaAnswer {
     /// Codecs in order of preference: the first one that is offered is taken. Empty: reject the m-lines.
     pub codecs: Vec<CodecName>,
+    /// The channels to take of a codec that may have any number, such as L16; `None` takes any.
+    pub channels: Option<u8>,
     /// The wish; what is answered depends on the offered direction too.
     pub direction: Direction,
     /// The profile to take: `profile-id` of VP9, `profile-level-id` of H.264.
@@ -58,7 +61,7 @@ pub struct MediaAnswer {
     pub fmtp: Option<String>,
     /// Accept redundant audio (RFC 2198) for Opus.
     pub red: bool,
-    /// Accept `telephone-event/8000`.
+    /// Accept telephone events: those with the clock of the codec, else those with 8000 Hz, else the first (RFC 4733 section 2.1).
     pub dtmf: bool,
 }
 
@@ -220,9 +223,9 @@ fn answer_media(offered: &Media, wish: &MediaAnswer, accepted: &[ExtensionKind])
         ..chosen.clone()
     });
     if wish.dtmf {
-        let dtmf = offered.codecs.iter().find(|codec| {
-            codec.codec() == Some(Codec::TelephoneEvent) && codec.clock_rate == 8_000
-        });
+        let is_event = |codec: &&CodecSpec| codec.codec() == Some(Codec::TelephoneEvent);
+        let dtmf = offered.codecs.iter().filter(is_event);
+        let dtmf = dtmf.min_by_key(|event| events_fit(event, Some(chosen.clock_rate)));
         codecs.extend(dtmf.map(|dtmf| CodecSpec {
             feedback: Vec::new(),
             ..dtmf.clone()
@@ -234,6 +237,16 @@ fn answer_media(offered: &Media, wish: &MediaAnswer, accepted: &[ExtensionKind])
         extensions,
         ..offered.refused()
     })
+}
+
+/// How well telephone events go with a codec that has this clock: 0 best. They share its timestamps; without such events 8000 Hz is what
+/// everybody knows.
+pub(crate) fn events_fit(event: &CodecSpec, clock_rate: Option<u32>) -> u8 {
+    match event.clock_rate {
+        rate if Some(rate) == clock_rate => 0,
+        8_000 => 1,
+        _ => 2,
+    }
 }
 
 /// The feedback that the server answers and offers, whatever was offered to it. What was offered decides which of it counts.
@@ -257,7 +270,9 @@ fn covers(red: &CodecSpec, codec: &CodecSpec) -> bool {
         fmtp.split('/')
             .all(|pt| pt.trim().parse() == Ok(codec.pt.0))
     };
-    red.is_red() && red.fmtp.as_deref().is_none_or(made_of)
+    red.is_red()
+        && red.channel_count() == codec.channel_count()
+        && red.fmtp.as_deref().is_none_or(made_of)
 }
 
 /// The offered codec to take, its name, and the format parameters to answer.
@@ -265,12 +280,14 @@ fn choose<'a>(
     offered: &'a Media,
     wish: &MediaAnswer,
 ) -> Option<(&'a CodecSpec, CodecName, Option<String>)> {
+    let has_channels = |codec: &CodecSpec| {
+        let wanted = wish.channels.map(|channels| channels.max(1));
+        wanted.is_none_or(|wanted| codec.channel_count() == wanted)
+    };
     wish.codecs.iter().find_map(|&name| {
         let candidates = || {
-            offered
-                .codecs
-                .iter()
-                .filter(move |codec| name.matches(codec))
+            let codecs = offered.codecs.iter();
+            codecs.filter(move |codec| name.matches(codec) && has_channels(codec))
         };
         if let Some(profile) = &wish.profile
             && let Some(asked) = Profile::of(name, profile)

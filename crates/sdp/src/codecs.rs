@@ -50,13 +50,25 @@ impl CodecSpec {
     /// The channels of a codec of any number of them, where it has others than the server writes by itself.
     pub fn unusual_channels(&self) -> Option<u8> {
         let name = self.codec_name()?;
-        match name {
-            CodecName::MultiOpus | CodecName::L16Wide | CodecName::L16 => {
-                // One need not be written (RFC 4566 section 6).
-                let differs = self.channels.max(1) != name.channels().max(1);
-                differs.then_some(self.channels)
-            }
-            _ => None,
+        // One need not be written (RFC 8866 section 6.6).
+        let differs = self.channel_count() != name.channels().max(1);
+        (name.has_any_channels() && differs).then_some(self.channels)
+    }
+
+    /// Whether `other` is the same codec, whatever its payload type, format parameters and feedback are.
+    pub fn is_same_codec(&self, other: &CodecSpec) -> bool {
+        self.name.eq_ignore_ascii_case(&other.name)
+            && self.clock_rate == other.clock_rate
+            && self.channel_count() == other.channel_count()
+    }
+
+    /// How many channels it means, 1 or more.
+    pub fn channel_count(&self) -> u8 {
+        // Opus says 2 whatever it carries (RFC 7587 section 7), and not every peer knows.
+        let is_opus = self.name.eq_ignore_ascii_case(CodecName::Opus.encoding());
+        match self.channels {
+            0 | 1 if is_opus || self.is_red() => 2,
+            channels => channels.max(1),
         }
     }
 
@@ -274,8 +286,18 @@ impl CodecName {
         }
     }
 
+    /// Whether it may have any number of channels. The others have one number only.
+    pub(crate) const fn has_any_channels(self) -> bool {
+        matches!(
+            self,
+            CodecName::MultiOpus | CodecName::L16Wide | CodecName::L16
+        )
+    }
+
     /// Whether `spec` is this codec.
     pub fn matches(self, spec: &CodecSpec) -> bool {
-        spec.clock_rate == self.clock_rate() && spec.name.eq_ignore_ascii_case(self.encoding())
+        spec.clock_rate == self.clock_rate()
+            && spec.name.eq_ignore_ascii_case(self.encoding())
+            && (self.has_any_channels() || spec.channel_count() == self.channels().max(1))
     }
 }

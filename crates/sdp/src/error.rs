@@ -53,9 +53,9 @@ pub enum SdpError {
     /// The media identification of an active m-line has more than 16 characters.
     #[error("")]
     LongMid,
-    /// An m-line (its index) has no media identification or a malformed one.
+    /// An m-line (its index) has a malformed media identification.
     #[error("Error processing SDP")]
-    NoMid(usize),
+    MalformedMid(usize),
     /// Two m-lines have the same identification.
     #[error("Error processing SDP")]
     DuplicateMid(Mid),

@@ -40,9 +40,9 @@ pub(crate) fn fit(wish: Media, offered: &Media) -> Media {
 
 /// Whether `offered` has `codec` with the same number.
 pub(crate) fn was_offered(codec: &CodecSpec, offered: &Media) -> bool {
-    offered.codec(codec.pt).is_some_and(|other| {
-        other.clock_rate == codec.clock_rate && other.name.eq_ignore_ascii_case(&codec.name)
-    })
+    offered
+        .codec(codec.pt)
+        .is_some_and(|other| other.is_same_codec(codec))
 }
 
 /// The extensions of `answered` that were offered, with the offered numbers.

@@ -73,12 +73,12 @@ impl MediaOffer {
         self.codecs.insert(0, red);
     }
 
-    /// Adds telephone events, usually with payload type 126.
-    pub fn add_dtmf(&mut self, pt: Pt) {
+    /// Adds telephone events with this clock, usually 8000 Hz with payload type 126.
+    pub fn add_dtmf(&mut self, pt: Pt, clock_rate: u32) {
         self.codecs.push(CodecSpec {
             pt,
             name: "telephone-event".to_owned(),
-            clock_rate: 8_000,
+            clock_rate,
             channels: 0,
             fmtp: None,
             feedback: Vec::new(),

@@ -6,7 +6,7 @@ use sdp_types::Session as Sdp;
 use crate::codecs::CodecSpec;
 use crate::description::{Attribute, Bandwidth, Direction, Extmap, Media};
 use crate::error::SdpError;
-use crate::negotiated::Kind;
+use crate::negotiated::{Codec, Kind};
 
 /// Header extensions that carry other, encrypted ones: not supported (RFC 6904).
 const ENCRYPTED_EXTENSION: &str = "urn:ietf:params:rtp-hdrext:encrypt";
@@ -218,6 +218,7 @@ fn codecs(line: &sdp_types::Media) -> Vec<CodecSpec> {
             codecs.extend(codec_of(line, pt));
         }
     }
+    fit_events(line, &mut codecs);
     for (name, value) in line
         .attributes
         .iter()
@@ -247,6 +248,23 @@ fn codecs(line: &sdp_types::Media) -> Vec<CodecSpec> {
     codecs
 }
 
+/// Telephone events whose payload type has several clocks get that of a codec of the m-line, whose timestamps they share (RFC 4733
+/// section 2.1).
+fn fit_events(line: &sdp_types::Media, codecs: &mut [CodecSpec]) {
+    let (events, others): (Vec<_>, Vec<_>) = codecs
+        .iter_mut()
+        .partition(|codec| codec.codec() == Some(Codec::TelephoneEvent));
+    for event in events {
+        let clocks: Vec<u32> = maps(line, event.pt).filter_map(clock_rate).collect();
+        let fitting = others
+            .iter()
+            .find(|codec| clocks.contains(&codec.clock_rate));
+        if let Some(codec) = fitting {
+            event.clock_rate = codec.clock_rate;
+        }
+    }
+}
+
 fn add_feedback(codec: &mut CodecSpec, feedback: &str) {
     if codec.feedback.len() < MAX_FEEDBACK {
         codec.feedback.push(feedback.to_owned());
@@ -255,23 +273,16 @@ fn add_feedback(codec: &mut CodecSpec, feedback: &str) {
 
 /// What `pt` means on this m-line; none if it means RTX or FEC, nothing at all, or two things.
 fn codec_of(line: &sdp_types::Media, pt: Pt) -> Option<CodecSpec> {
-    let mut maps = values(&line.attributes, "rtpmap")
-        .filter_map(payload_value)
-        .filter(|(number, _)| *number == pt)
-        .map(|(_, map)| map);
+    let mut maps = maps(line, pt);
     let Some(map) = maps.next() else {
         return static_codec(pt);
     };
     let unique = maps.all(|other| encoding(other).eq_ignore_ascii_case(encoding(map)));
-    let mut fields = map.split('/');
-    let (name, clock_rate) = (
-        fields.next()?.trim(),
-        fields.next()?.trim().parse::<u32>().ok()?,
-    );
-    let channels = fields
-        .next()
-        .and_then(|channels| channels.trim().parse().ok())
-        .unwrap_or(0);
+    let (name, clock_rate) = (encoding(map), clock_rate(map)?);
+    let channels = match map.split('/').nth(2).map(str::trim) {
+        None | Some("") => 0,
+        Some(channels) => channels.parse().ok()?,
+    };
     (unique && !name.is_empty() && clock_rate > 0 && !is_repair(name, clock_rate)).then(|| {
         CodecSpec {
             pt,
@@ -282,6 +293,18 @@ fn codec_of(line: &sdp_types::Media, pt: Pt) -> Option<CodecSpec> {
             feedback: Vec::new(),
         }
     })
+}
+
+/// The `rtpmap`s of a payload type.
+fn maps(line: &sdp_types::Media, pt: Pt) -> impl Iterator<Item = &str> {
+    values(&line.attributes, "rtpmap")
+        .filter_map(payload_value)
+        .filter(move |(number, _)| *number == pt)
+        .map(|(_, map)| map)
+}
+
+fn clock_rate(map: &str) -> Option<u32> {
+    map.split('/').nth(1)?.trim().parse().ok()
 }
 
 fn encoding(map: &str) -> &str {

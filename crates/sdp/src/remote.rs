@@ -1,5 +1,7 @@
 //! What the remote side sent: its media lines for plugins, everything else for the core.
 
+use std::collections::HashSet;
+
 use portunus_rtp::{Mid, Pt, Rid};
 use sdp_types::Session as Sdp;
 
@@ -124,8 +126,9 @@ impl RemoteDescription {
             .map(|(_, repair)| *repair)
             .collect();
         let all_codecs = parse::payload_types(&sdp);
-        for ((index, line), rtx) in sdp.medias.iter().enumerate().zip(&all_rtx) {
-            let mid = mid_of(line, index, kind, slots)?;
+        let mids = mids_of(&sdp, kind, slots)?;
+        let lines = sdp.medias.iter().enumerate().zip(mids);
+        for (((index, line), mid), rtx) in lines.zip(&all_rtx) {
             let mut parsed = parse::media(line, index, mid, &sdp.attributes)?;
             parsed.msid = msid_of(line, index)?;
             // A number that means a codec here and its repair there cannot be told apart on one transport.
@@ -219,31 +222,45 @@ fn rtx_of(line: &sdp_types::Media) -> RtxLine {
     pairs
 }
 
-fn mid_of(
+/// The identifications of the m-lines. RFC 8843 wants them of bundled m-lines only: the others get one here.
+fn mids_of(sdp: &Sdp, kind: SdpType, slots: &[MediaSlot]) -> Result<Vec<Mid>, SdpError> {
+    let lines = sdp.medias.iter().enumerate();
+    let written = lines
+        .map(|(index, line)| written_mid(line, index, kind, slots))
+        .collect::<Result<Vec<Option<Mid>>, SdpError>>()?;
+    let mut taken: HashSet<Mid> = written.iter().copied().flatten().collect();
+    let count = written.len();
+    let named = written.into_iter().enumerate().map(|(index, mid)| {
+        // The index, as clients of Janus know it, unless another m-line has it.
+        let mut numbers = std::iter::once(index).chain(count..);
+        let free =
+            || numbers.find_map(|n| Mid::new(&n.to_string()).filter(|mid| taken.insert(*mid)));
+        mid.or_else(free).ok_or(SdpError::MalformedMid(index))
+    });
+    named.collect()
+}
+
+/// The identification of an m-line, as the description or an earlier one says it.
+fn written_mid(
     line: &sdp_types::Media,
     index: usize,
     kind: SdpType,
     slots: &[MediaSlot],
-) -> Result<Mid, SdpError> {
-    let text = find(&line.attributes, "mid").flatten();
+) -> Result<Option<Mid>, SdpError> {
+    let text = find(&line.attributes, "mid");
     if let Some(slot) = slots.get(index) {
         // An m-line keeps its identification; only an offer may give a place that is free to another.
         let recycled = kind == SdpType::Offer && !slot.active;
-        return Ok(text
-            .and_then(Mid::new)
-            .filter(|_| recycled)
-            .unwrap_or(slot.mid));
+        let new = text.flatten().and_then(Mid::new).filter(|_| recycled);
+        return Ok(Some(new.unwrap_or(slot.mid)));
     }
-    match text {
-        Some(text) => Mid::new(text).ok_or({
-            let active = line.port != 0 && line.media != "application";
-            if active && text.len() > 16 {
-                SdpError::LongMid
-            } else {
-                SdpError::NoMid(index)
-            }
-        }),
-        None => Err(SdpError::NoMid(index)),
+    let Some(text) = text else { return Ok(None) };
+    let text = text.unwrap_or_default();
+    let active = line.port != 0 && line.media != "application";
+    match Mid::new(text) {
+        Some(mid) => Ok(Some(mid)),
+        None if active && text.len() > 16 => Err(SdpError::LongMid),
+        None => Err(SdpError::MalformedMid(index)),
     }
 }
 

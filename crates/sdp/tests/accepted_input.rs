@@ -42,11 +42,53 @@ fn other_media_types_are_refused() {
     );
 }
 
+/// The identifications in the parsed `text`.
+fn mids(text: &str) -> Vec<String> {
+    let media = parse(text).unwrap().description.media;
+    media.iter().map(|media| media.mid.to_string()).collect()
+}
+
 #[test]
-fn every_line_needs_an_identification() {
-    let text = format!("{}m={AUDIO}\r\na={OPUS}\r\n", head());
-    assert_eq!(refused(&text), SdpError::NoMid(0));
-    assert_eq!(refused(&text).to_string(), "Error processing SDP");
+fn a_line_without_an_identification_gets_one_that_no_other_has() {
+    let without = |media: &str| format!("m={media}\r\na={OPUS}\r\n");
+    let with = |mid| media_section(AUDIO, mid, &[OPUS]);
+    let rejected = "video 0 UDP/TLS/RTP/SAVPF 96";
+    for (lines, expected) in [
+        (vec![without(AUDIO)], vec!["0"]),
+        (vec![with("a"), without(rejected)], vec!["a", "1"]),
+        (vec![without(rejected), with("a")], vec!["0", "a"]),
+        (vec![without(AUDIO), without(AUDIO)], vec!["0", "1"]),
+        (vec![without(AUDIO), with("0")], vec!["2", "0"]),
+        (
+            vec![without(AUDIO), without(AUDIO), with("1"), with("3")],
+            vec!["0", "4", "1", "3"],
+        ),
+    ] {
+        assert_eq!(mids(&(head() + &lines.concat())), expected);
+    }
+}
+
+#[test]
+fn a_line_keeps_the_identification_that_it_was_given() {
+    let line = format!("m={AUDIO}\r\na={OPUS}\r\n");
+    let mut session = support::session();
+    let (answer, negotiated) = support::answer_with(&mut session, &(head() + &line), |_| {});
+    assert!(answer.contains("a=group:BUNDLE 0\r\n"), "{answer}");
+    assert_eq!(support::lines(&answer, 1, "a=mid"), ["a=mid:0"]);
+    let given = negotiated.media[0].mid;
+    let text = head() + &line + &media_section(AUDIO, "1", &[OPUS]);
+    let (answer, negotiated) = support::answer_with(&mut session, &text, |_| {});
+    assert_eq!(negotiated.media[0].mid, given);
+    assert!(answer.contains("a=group:BUNDLE 0 1\r\n"), "{answer}");
+}
+
+#[test]
+fn a_malformed_identification_is_refused() {
+    for mid in ["mid", "mid: ", "mid:a b", "mid:ä"] {
+        let text = format!("{}m={AUDIO}\r\na={mid}\r\na={OPUS}\r\n", head());
+        assert_eq!(refused(&text), SdpError::MalformedMid(0), "{mid}");
+        assert_eq!(refused(&text).to_string(), "Error processing SDP");
+    }
 }
 
 #[test]

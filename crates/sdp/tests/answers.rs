@@ -75,6 +75,61 @@ fn channels_that_a_codec_does_not_usually_have_are_told() {
     }
 }
 
+/// A number of channels that a codec does not have makes another codec of it (RFC 8866 section 6.6).
+#[test]
+fn channels_count_when_codecs_are_compared() {
+    let taken = |maps: &[(u8, &str)], channels: Option<u8>| {
+        let numbers: Vec<String> = maps.iter().map(|(pt, _)| pt.to_string()).collect();
+        let line = format!("audio 9 UDP/TLS/RTP/SAVPF {}", numbers.join(" "));
+        let maps: Vec<String> = maps
+            .iter()
+            .map(|(pt, map)| format!("rtpmap:{pt} {map}"))
+            .collect();
+        let maps: Vec<&str> = maps.iter().map(String::as_str).collect();
+        let (text, negotiated) = answer_with(&mut session(), &one_line(&line, &maps), |options| {
+            options.audio.codecs = vec![CodecName::Opus, CodecName::Pcma, CodecName::L16Wide];
+            options.audio.channels = channels;
+        });
+        let payload = negotiated.media[0]
+            .payloads
+            .first()
+            .map(|payload| payload.pt.0);
+        assert_eq!(payload.is_some(), text.contains("a=rtpmap:"), "{text}");
+        payload
+    };
+    for (maps, channels, pt) in [
+        (vec![(96, "PCMA/8000/2"), (8, "PCMA/8000")], None, Some(8)),
+        (
+            vec![(96, "PCMA/8000/2"), (97, "PCMA/8000/1")],
+            None,
+            Some(97),
+        ),
+        (vec![(96, "PCMA/8000/2")], None, None),
+        (vec![(96, "PCMA/8000/300")], None, None),
+        (
+            vec![(96, "opus/48000/6"), (97, "opus/48000/2")],
+            None,
+            Some(97),
+        ),
+        (vec![(96, "opus/48000")], None, Some(96)),
+        (vec![(96, "opus/48000/1")], Some(2), Some(96)),
+        (vec![(96, "L16/48000/2"), (97, "L16/48000")], None, Some(96)),
+        (
+            vec![(96, "L16/48000/2"), (97, "L16/48000")],
+            Some(1),
+            Some(97),
+        ),
+        (
+            vec![(96, "L16/48000"), (97, "L16/48000/2")],
+            Some(2),
+            Some(97),
+        ),
+        (vec![(96, "L16/48000")], Some(2), None),
+    ] {
+        assert_eq!(taken(&maps, channels), pt, "{maps:?} {channels:?}");
+    }
+}
+
 #[test]
 fn directions_are_those_of_the_table() {
     use Direction::{Inactive, RecvOnly, SendOnly, SendRecv};
@@ -370,18 +425,44 @@ fn red_is_accepted_for_opus_if_the_plugin_wants_it() {
 }
 
 #[test]
-fn telephone_events_are_accepted_at_8000_hz() {
-    let (text, _) = answer_with(&mut session(), &offer("chromium"), |options| {
-        options.audio.dtmf = true;
-    });
-    assert_eq!(
-        lines(&text, 1, "m="),
-        ["m=audio 9 UDP/TLS/RTP/SAVPF 111 126"]
-    );
-    assert_eq!(
-        lines(&text, 1, "a=rtpmap:126"),
-        ["a=rtpmap:126 telephone-event/8000"]
-    );
+fn telephone_events_of_browsers_are_accepted() {
+    for (codec, expected) in [
+        (CodecName::Opus, ["111 110", "110 telephone-event/48000"]),
+        (CodecName::Pcmu, ["0 126", "126 telephone-event/8000"]),
+    ] {
+        let (text, _) = answer_with(&mut session(), &offer("chromium"), |options| {
+            options.audio.dtmf = true;
+            options.audio.only(codec);
+        });
+        let [formats, map] = expected;
+        let line = format!("m=audio 9 UDP/TLS/RTP/SAVPF {formats}");
+        assert_eq!(lines(&text, 1, "m="), [line]);
+        assert!(text.contains(&format!("a=rtpmap:{map}\r\n")), "{text}");
+    }
+}
+
+#[test]
+fn telephone_events_are_accepted_with_the_clock_of_the_codec() {
+    let codecs = [
+        "rtpmap:111 opus/48000/2",
+        "rtpmap:100 telephone-event/16000",
+        "rtpmap:101 telephone-event/8000",
+        "rtpmap:102 telephone-event/48000",
+    ];
+    for (numbers, codec, expected) in [
+        ("111 0 100 101 102", CodecName::Opus, "102"),
+        ("111 0 100 101 102", CodecName::Pcmu, "101"),
+        ("111 0 100 101", CodecName::Opus, "101"),
+        ("111 0 100", CodecName::Opus, "100"),
+    ] {
+        let audio = format!("audio 9 UDP/TLS/RTP/SAVPF {numbers}");
+        let (text, _) = answer_with(&mut session(), &one_line(&audio, &codecs), |options| {
+            options.audio.dtmf = true;
+            options.audio.only(codec);
+        });
+        let line = lines(&text, 1, "m=").join("");
+        assert!(line.ends_with(&format!(" {expected}")), "{numbers}: {line}");
+    }
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn stream() -> OfferOptions {
     let mut audio = MediaOffer::new(Kind::Audio, Direction::SendOnly);
     audio.add_codec(CodecName::Opus, None, Some("useinbandfec=1".to_owned()));
     audio.add_red(Pt(120), Pt(111));
-    audio.add_dtmf(Pt(126));
+    audio.add_dtmf(Pt(126), 8_000);
     audio.extensions = extensions.clone();
     let mut video = MediaOffer::new(Kind::Video, Direction::SendOnly);
     video.add_codec(

@@ -65,6 +65,9 @@ onreply_route[ANSWERED] { if (proto != UDP) add_contact_alias(); }
 event_route[xhttp:request] { if (ws_handle_handshake()) exit; xhttp_reply("404", "Not Found", "", ""); }
 "#;
 
+/// The guide whose configuration is tried.
+const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides/phone.md");
+
 struct Kamailio {
     process: Child,
     plain: u16,
@@ -73,15 +76,13 @@ struct Kamailio {
     folder: tempfile::TempDir,
 }
 
+/// A user with its password.
+type User<'a> = (&'a str, &'a str);
+
 impl Kamailio {
-    /// `None` if it is not installed.
+    /// One for each transport. `None` if it is not installed.
     async fn start() -> Option<Self> {
-        if !Path::new(PROGRAM).exists() {
-            eprintln!("skipped: {PROGRAM} is not installed");
-            return None;
-        }
-        let folder = tempfile::tempdir().unwrap();
-        write_certificate(folder.path());
+        let folder = folder();
         let (plain, tls, websocket) = (free_port(), free_port(), free_port());
         let at = folder.path().display();
         let modules = [
@@ -112,6 +113,32 @@ impl Kamailio {
              modparam(\"registrar\", \"received_avp\", \"$avp(received)\")\nmodparam(\"nathelper\", \"received_avp\", \"$avp(received)\")\n\
              modparam(\"tls\", \"tls_method\", \"TLSv1.2+\")\nmodparam(\"tls\", \"certificate\", \"{at}/certificate.pem\")\nmodparam(\"tls\", \"private_key\", \"{at}/key.pem\")\n{ROUTES}"
         );
+        Self::run(&config, folder, (plain, tls, websocket)).await
+    }
+
+    /// As the guide has it, but on free ports. `None` if it is not installed.
+    async fn of_guide() -> Option<Self> {
+        let guide = std::fs::read_to_string(GUIDE).unwrap();
+        let mut blocks = guide.split("```\n");
+        let config = blocks.find(|block| block.starts_with("#!KAMAILIO\n"));
+        let config = config.expect("a configuration in the guide");
+        let port = free_port();
+        let listen =
+            format!("log_stderror=yes\nlisten=udp:127.0.0.1:{port}\nlisten=tcp:127.0.0.1:{port}\n");
+        let config = format!("{config}\n{listen}");
+        Self::run(&config, folder(), (port, 0, port)).await
+    }
+
+    /// Returns once there is a connection to the last of the ports.
+    async fn run(
+        config: &str,
+        folder: tempfile::TempDir,
+        (plain, tls, websocket): (u16, u16, u16),
+    ) -> Option<Self> {
+        if !Path::new(PROGRAM).exists() {
+            eprintln!("skipped: {PROGRAM} is not installed");
+            return None;
+        }
         std::fs::write(folder.path().join("kamailio.cfg"), config).unwrap();
         let log = std::fs::File::create(folder.path().join("log")).unwrap();
         let process = Command::new(PROGRAM)
@@ -135,14 +162,15 @@ impl Kamailio {
                 sleep(Duration::from_millis(50)).await;
             }
         };
-        timeout(LIMIT, started).await.expect("Kamailio listens");
-        Some(Self {
+        let kamailio = Self {
             process,
             plain,
             tls,
             websocket,
             folder,
-        })
+        };
+        timeout(LIMIT, started).await.expect("Kamailio listens");
+        Some(kamailio)
     }
 
     fn uri(&self, transport: Transport) -> String {
@@ -180,6 +208,13 @@ fn free_port() -> u16 {
             return address.port();
         }
     }
+}
+
+/// A folder with a certificate for this machine.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    write_certificate(folder.path());
+    folder
 }
 
 fn write_certificate(folder: &Path) {
@@ -226,7 +261,11 @@ struct Phone {
 
 impl Phone {
     /// Registers `user`, which takes a challenge.
-    async fn register(kamailio: &Kamailio, transport: Transport, user: &str) -> Self {
+    async fn register(
+        kamailio: &Kamailio,
+        transport: Transport,
+        (user, password): User<'_>,
+    ) -> Self {
         let file = |name: &str| Some(kamailio.folder.path().join(name));
         let config = Config {
             listen: vec![
@@ -253,7 +292,7 @@ impl Phone {
                 .parse()
                 .unwrap(),
             display_name: user.to_owned(),
-            credentials: Some(Credentials::password(user, format!("{user}-secret"))),
+            credentials: Some(Credentials::password(user, password)),
             registration: Some(Registration {
                 registrar: None,
                 expires: Duration::from_secs(600),
@@ -266,7 +305,8 @@ impl Phone {
             user_agent: None,
             contact_params: Vec::new(),
             behind_nat: false,
-            reliable: false,
+            refers: true,
+            entrance: false,
             trace: false,
         };
         phone.command(Ask::SetAccount {
@@ -299,6 +339,89 @@ fn sdp() -> Body {
     }
 }
 
+/// Both register, the first calls the second, which hangs up, and both unregister.
+async fn register_and_call(kamailio: &Kamailio, transport: Transport, users: [User<'_>; 2]) {
+    let [caller, called] = users;
+    let mut alice = Phone::register(kamailio, transport, caller).await;
+    let mut bob = Phone::register(kamailio, transport, called).await;
+    let invite = Invite {
+        uri: format!("sip:{}@127.0.0.1:{}", called.0, kamailio.plain)
+            .parse()
+            .unwrap(),
+        call_id: None,
+        offer: Some(sdp()),
+        headers: Vec::new(),
+        credentials: None,
+        cancel_early: false,
+    };
+    alice.command(Ask::Invite {
+        account: AccountId::new(1),
+        call: CallId::new(1),
+        invite: Box::new(invite),
+    });
+    let AgentEvent::Incoming {
+        call,
+        account,
+        flow,
+        ..
+    } = bob.event().await
+    else {
+        panic!("{transport}")
+    };
+    assert_eq!(
+        (account, flow.transport),
+        (Some(AccountId::new(1)), transport)
+    );
+    bob.command(Ask::Progress {
+        call,
+        code: 180,
+        headers: Vec::new(),
+        body: None,
+    });
+    let AgentEvent::Provisional { .. } = alice.event().await else {
+        panic!("{transport}")
+    };
+    bob.command(Ask::Accept {
+        call,
+        headers: Vec::new(),
+        body: Some(sdp()),
+    });
+    let AgentEvent::Accepted { .. } = alice.event().await else {
+        panic!("{transport}")
+    };
+    let AgentEvent::Acknowledged { .. } = bob.event().await else {
+        panic!("{transport}")
+    };
+    bob.command(Ask::Hangup {
+        call,
+        headers: Vec::new(),
+    });
+    let AgentEvent::Ended {
+        cause: Cause::Bye, ..
+    } = alice.event().await
+    else {
+        panic!("{transport}")
+    };
+    let AgentEvent::Ended {
+        cause: Cause::Hangup,
+        ..
+    } = bob.event().await
+    else {
+        panic!("{transport}")
+    };
+    for phone in [&mut alice, &mut bob] {
+        phone.command(Ask::RemoveAccount {
+            account: AccountId::new(1),
+        });
+        let AgentEvent::Unregistered {
+            response: Some(_), ..
+        } = phone.event().await
+        else {
+            panic!("{transport}")
+        };
+    }
+}
+
 #[tokio::test]
 async fn accounts_register_and_call_through_kamailio_over_each_transport() {
     let Some(kamailio) = Kamailio::start().await else {
@@ -310,87 +433,20 @@ async fn accounts_register_and_call_through_kamailio_over_each_transport() {
         Transport::Tls,
         Transport::Ws,
     ] {
-        let (caller, called) = (
-            format!("caller-{}", transport.param()),
-            format!("called-{}", transport.param()),
-        );
-        let mut alice = Phone::register(&kamailio, transport, &caller).await;
-        let mut bob = Phone::register(&kamailio, transport, &called).await;
-        let invite = Invite {
-            uri: format!("sip:{called}@127.0.0.1:{}", kamailio.plain)
-                .parse()
-                .unwrap(),
-            call_id: None,
-            offer: Some(sdp()),
-            headers: Vec::new(),
-            credentials: None,
-            cancel_early: false,
-        };
-        alice.command(Ask::Invite {
-            account: AccountId::new(1),
-            call: CallId::new(1),
-            invite: Box::new(invite),
-        });
-        let AgentEvent::Incoming {
-            call,
-            account,
-            flow,
-            ..
-        } = bob.event().await
-        else {
-            panic!("{transport}")
-        };
-        assert_eq!(
-            (account, flow.transport),
-            (Some(AccountId::new(1)), transport)
-        );
-        bob.command(Ask::Progress {
-            call,
-            code: 180,
-            headers: Vec::new(),
-            body: None,
-        });
-        let AgentEvent::Provisional { .. } = alice.event().await else {
-            panic!("{transport}")
-        };
-        bob.command(Ask::Accept {
-            call,
-            headers: Vec::new(),
-            body: Some(sdp()),
-        });
-        let AgentEvent::Accepted { .. } = alice.event().await else {
-            panic!("{transport}")
-        };
-        let AgentEvent::Acknowledged { .. } = bob.event().await else {
-            panic!("{transport}")
-        };
-        bob.command(Ask::Hangup {
-            call,
-            headers: Vec::new(),
-        });
-        let AgentEvent::Ended {
-            cause: Cause::Bye, ..
-        } = alice.event().await
-        else {
-            panic!("{transport}")
-        };
-        let AgentEvent::Ended {
-            cause: Cause::Hangup,
-            ..
-        } = bob.event().await
-        else {
-            panic!("{transport}")
-        };
-        for phone in [&mut alice, &mut bob] {
-            phone.command(Ask::RemoveAccount {
-                account: AccountId::new(1),
-            });
-            let AgentEvent::Unregistered {
-                response: Some(_), ..
-            } = phone.event().await
-            else {
-                panic!("{transport}")
-            };
-        }
+        let names = ["caller", "called"].map(|name| format!("{name}-{}", transport.param()));
+        let [caller, called] = names.map(|name| (format!("{name}-secret"), name));
+        let users = [(&*caller.1, &*caller.0), (&*called.1, &*called.0)];
+        register_and_call(&kamailio, transport, users).await;
+    }
+}
+
+#[tokio::test]
+async fn accounts_register_and_call_through_kamailio_as_the_guide_configures_it() {
+    let Some(kamailio) = Kamailio::of_guide().await else {
+        return;
+    };
+    let users = [("1001", "the password"), ("1002", "another password")];
+    for transport in [Transport::Udp, Transport::Tcp] {
+        register_and_call(&kamailio, transport, users).await;
     }
 }

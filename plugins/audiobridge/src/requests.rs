@@ -7,9 +7,9 @@ use crate::refusal::Refusal;
 
 /// All of them.
 pub const REQUESTS: Requests = Requests(&[
-    ("create", Reach::Said(room)),
-    ("edit", Reach::Said(room)),
-    ("destroy", Reach::Said(room)),
+    ("create", Reach::Said(made)),
+    ("edit", Reach::Said(changed)),
+    ("destroy", Reach::Said(changed)),
     ("exists", Reach::Call),
     ("allowed", Reach::Call),
     ("list", Reach::Call),
@@ -47,21 +47,24 @@ pub const REQUESTS: Requests = Requests(&[
     ("listen", Reach::Call),
 ]);
 
-/// What a room that is made, changed or ended outlives, and where it is recorded.
-fn room(fields: Fields<'_>) -> Rights {
-    let says = |name| fields.boolean(name) == Ok(Some(true));
-    let names = |names: &[&str]| names.iter().any(|name| fields.has(name));
-    let recorded = says("record")
-        || says("mjrs")
-        || names(&[
-            "record_file",
-            "record_dir",
-            "mjrs_dir",
-            "new_record_dir",
-            "new_mjrs_dir",
-        ]);
-    let permanent = Rights::if_so(says("permanent"), Right::Create);
-    permanent.and(Rights::if_so(recorded, Right::Record))
+/// What a room that is made outlives, and whether it is recorded. Where to is ignored of those who may not record.
+fn made(fields: Fields<'_>) -> Rights {
+    let is_on = |name| fields.boolean(name) == Ok(Some(true));
+    let record = Rights::if_so(is_on("record") || is_on("mjrs"), Right::Record);
+    permanent(fields).and(record)
+}
+
+/// What a room that is changed or ended outlives, and where it is recorded, if somebody else has it recorded.
+fn changed(fields: Fields<'_>) -> Rights {
+    let moved = ["new_record_dir", "new_mjrs_dir"]
+        .iter()
+        .any(|name| fields.has(name));
+    permanent(fields).and(Rights::if_so(moved, Right::Record))
+}
+
+fn permanent(fields: Fields<'_>) -> Rights {
+    let is_permanent = fields.boolean("permanent") == Ok(Some(true));
+    Rights::if_so(is_permanent, Right::Create)
 }
 
 /// What a participant has recorded, and where it has its media sent to and taken from without a PeerConnection.

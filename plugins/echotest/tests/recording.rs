@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use portunus_core::media::{CloseReason, Event};
 use portunus_core::record::{Recorder, RecorderConfig};
-use portunus_core::sdp::Codec;
+use portunus_core::sdp::{Codec, Kind};
 use portunus_core::testing::{Line, TestClient, TestServer, jsep};
 use portunus_core::{CoreConfig, HandleId, SessionId};
 use portunus_echotest::EchoTest;
@@ -108,6 +108,9 @@ async fn a_file_for_each_kind_until_it_is_stopped() {
     let tap = stage.server.requested().outlets[0].clone();
     assert!(tap.pretend_packet(&sound, Codec::Opus, Instant::now()));
     drop(tap);
+    let outlets = stage.server.requested().outlets;
+    assert!(outlets[1].pretend_first(Kind::Video) && outlets[2].pretend_first(Kind::Data));
+    drop(outlets);
 
     // Mute closes a gate, and nothing else: the same files go on.
     stage
@@ -192,6 +195,14 @@ async fn the_client_says_what_files_are_like() {
     let gates = stage.gates();
     assert!(gates.contains(&("0".to_owned(), false)), "{gates:?}");
     assert!(gates.contains(&("1".to_owned(), true)), "{gates:?}");
+    let outlets = stage.server.requested().outlets;
+    let is_data = |mid: &str| {
+        outlets
+            .iter()
+            .find(|it| it.from.track().is_some_and(|it| it.mid.as_str() == mid))
+    };
+    assert!(is_data("2").unwrap().pretend_first(Kind::Data));
+    drop(outlets);
     // The file may be complete before the request is answered.
     stage.client.message(json!({ "record": false }), None).await;
     let told = [stage.client.event().await, stage.client.event().await];

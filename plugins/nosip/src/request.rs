@@ -277,7 +277,9 @@ impl Refusal {
             Refusal::MissingSdp | Refusal::SdpType | Refusal::DataChannels | Refusal::Parse(_) => {
                 446
             }
-            Refusal::Unusable(_) | Refusal::Call(CallError::Network(_)) => 447,
+            Refusal::Unusable(_) | Refusal::Call(CallError::Network(_) | CallError::Family(_)) => {
+                447
+            }
             Refusal::Call(CallError::Ports(_)) => 448,
             Refusal::NoSide => 449,
             Refusal::TooStrict { .. } => 450,

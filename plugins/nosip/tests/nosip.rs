@@ -694,3 +694,26 @@ async fn calls_and_refusals_are_counted() {
     result(&mut other, offered, offer(&BOTH), "generated").await;
     assert_eq!(counted(&server)[..2], [("calls", 1), ("begun_calls", 2)]);
 }
+
+#[tokio::test]
+async fn a_far_end_of_another_family_of_addresses_is_refused_or_answered_by_that() {
+    let by_ipv6 = far(OPUS, 0).replace("IN IP4 127.0.0.1", "IN IP6 ::1");
+    let server = server();
+    let mut client = server.attach(PACKAGE).await;
+    let (code, text) = refusal(&mut client, process("offer", &by_ipv6), None).await;
+    assert_eq!(code, 447, "{text}");
+    assert!(text.starts_with("::1 "), "{text}");
+
+    let server = server_in(everywhere(), NoSipConfig::default());
+    let mut client = server.attach(PACKAGE).await;
+    client.message(process("offer", &by_ipv6), None).await;
+    client.event_with_jsep().await;
+    let answer = Some(jsep("answer", "aaaa", &[Line::Audio]));
+    let generate = json!({ "request": "generate" });
+    let generated = result(&mut client, generate, answer, "generated").await;
+    let sdp = generated["sdp"].as_str().unwrap();
+    assert!(
+        sdp.contains("c=IN IP6 ::1\r\n") && !sdp.contains("IP4"),
+        "{sdp}"
+    );
+}

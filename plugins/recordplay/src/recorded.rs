@@ -1,8 +1,9 @@
 //! A recording that is complete: what it is, and what its files say of it.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
@@ -24,9 +25,40 @@ pub(crate) struct Recorded {
     /// What stands in the addresses of its files.
     pub(crate) key: String,
     pub(crate) facts: Facts,
+    stamps: Mutex<Stamps>,
     /// A pause holds all who play it.
     pub(crate) hold: Hold,
     viewers: AtomicUsize,
+}
+
+/// When its files were written last, and how long they are: as long as that is so, they say what they said.
+#[derive(Debug, PartialEq, Eq, Default)]
+struct Stamps {
+    /// That of its description.
+    description: Option<(PathBuf, Stamp)>,
+    /// Those of all its media files, by name; `None` if one is not there.
+    files: Vec<(String, Option<(PathBuf, Stamp)>)>,
+}
+
+/// The state of a file on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    inode: u64,
+    bytes: u64,
+    /// Seconds and nanoseconds.
+    written: (i64, i64),
+}
+
+impl Stamp {
+    /// That of a file, unless it is not there.
+    pub(crate) fn of(path: &Path) -> Option<Self> {
+        let file = path.metadata().ok()?;
+        Some(Self {
+            inode: file.ino(),
+            bytes: file.len(),
+            written: (file.mtime(), file.mtime_nsec()),
+        })
+    }
 }
 
 /// What the files of a recording say.
@@ -42,16 +74,54 @@ pub(crate) struct Facts {
 }
 
 impl Recorded {
-    /// Looks at the files of a recording in `folder`. It blocks.
-    pub(crate) fn look(folder: &Path, nfo: Nfo) -> Self {
+    /// Looks at the files of a recording in `folder`, which is described in this file, if it is in one. It blocks.
+    pub(crate) fn look(folder: &Path, nfo: Nfo, description: Option<(PathBuf, Stamp)>) -> Self {
         let key = nfo.key.clone();
+        // Before they are read: what is written meanwhile is seen the next time.
+        let stamp = |name: &str| {
+            let path = find(folder, name).ok()?;
+            let stamp = Stamp::of(&path)?;
+            Some((path, stamp))
+        };
+        let files = nfo.files.all();
+        let stamps = Stamps {
+            description,
+            files: files.map(|name| (name.to_owned(), stamp(name))).collect(),
+        };
         Self {
             facts: Facts::read(folder, &nfo.files),
+            stamps: Mutex::new(stamps),
             key: key.unwrap_or_else(random_key),
             nfo,
             hold: Hold::default(),
             viewers: AtomicUsize::new(0),
         }
+    }
+
+    /// The file that describes it, if it is in one.
+    pub(crate) fn description(&self) -> Option<PathBuf> {
+        let stamps = self.stamps();
+        stamps.description.as_ref().map(|(path, _)| path.clone())
+    }
+
+    /// Whether its description, now of this stamp, and its files in `folder` are as they were when they were read. It blocks.
+    pub(crate) fn is_current(&self, folder: &Path, description: Stamp) -> bool {
+        let stamps = self.stamps();
+        let is_same = |(name, stamp): &(String, Option<(PathBuf, Stamp)>)| match stamp {
+            Some((path, stamp)) => Stamp::of(path) == Some(*stamp),
+            None => find(folder, name).is_err(),
+        };
+        let described = stamps.description.as_ref().map(|(_, stamp)| *stamp);
+        described == Some(description) && stamps.files.iter().all(is_same)
+    }
+
+    /// Its files were written again, and say what they said.
+    pub(crate) fn is_still(&self, now: Self) {
+        *self.stamps() = now.stamps.into_inner().unwrap_or_default();
+    }
+
+    fn stamps(&self) -> MutexGuard<'_, Stamps> {
+        self.stamps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether nothing has changed of it.

@@ -1,20 +1,21 @@
 //! The folder with the recordings: what is in it, what is being recorded, and what comes to it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, DirEntry};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use portunus_core::{PublicFile, replace_file};
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{info, warn};
 
 use crate::nfo::{MAX_NFO, Nfo};
-use crate::recorded::{Recorded, find};
+use crate::recorded::{Recorded, Stamp, find};
 
 /// The most recordings that are known at a time.
 const MAX_RECORDINGS: usize = 10_000;
@@ -31,6 +32,14 @@ const MAX_PARTS: u32 = 1_000;
 /// How long who asks for a list waits for recordings that are just ending.
 const SETTLES: Duration = Duration::from_secs(3);
 
+/// After a look at the folder the next one waits so many times as long as that took, but not longer than [`LONGEST_REST`]:
+/// whoever asks again and again does not keep the server busy.
+const REST: u32 = 9;
+const LONGEST_REST: Duration = Duration::from_secs(2);
+
+/// How often a description is tried again that could not be written: the disk may have room again.
+const AGAIN: Duration = Duration::from_secs(10);
+
 /// The recordings of a folder.
 #[derive(Debug)]
 pub(crate) struct Shelf {
@@ -38,16 +47,31 @@ pub(crate) struct Shelf {
     /// What names of files end in, behind a dot, while they are written.
     temporary: String,
     entries: Mutex<Entries>,
-    /// One at a time looks at the folder.
+    /// One at a time looks at the folder, or changes it.
     scanning: tokio::sync::Mutex<()>,
+    /// Looks at the folder that have begun.
+    looks: AtomicU64,
+    /// One of those who ask for the next look waits until that may begin, and looks for all.
+    next_look: tokio::sync::Mutex<NextLook>,
     /// Recordings that are just ending.
     ending: watch::Sender<usize>,
+}
+
+#[derive(Debug, Default)]
+struct NextLook {
+    not_before: Option<Instant>,
+    /// Which look was the last that came to its end.
+    done: u64,
 }
 
 #[derive(Debug, Default)]
 struct Entries {
     complete: BTreeMap<u64, Arc<Recorded>>,
     running: BTreeSet<u64>,
+    /// The descriptions of complete recordings that could not be written so far.
+    unwritten: BTreeMap<u64, Nfo>,
+    /// Somebody tries again to write them.
+    tries_again: bool,
 }
 
 /// The number of a recording that is being made, which no other one gets.
@@ -80,6 +104,8 @@ impl Shelf {
             temporary: temporary.to_owned(),
             entries: Mutex::default(),
             scanning: tokio::sync::Mutex::default(),
+            looks: AtomicU64::new(0),
+            next_look: tokio::sync::Mutex::default(),
             ending: watch::Sender::new(0),
         }
     }
@@ -95,18 +121,82 @@ impl Shelf {
         self.scan().await;
     }
 
-    /// Looks at the folder: what is new comes, what is gone goes, and what is as it was stays as it is.
+    /// Looks at the folder: what is new comes, what is gone goes, and what is as it was stays as it is. Those who ask meanwhile
+    /// share the next look.
     pub(crate) async fn scan(&self) {
+        let before = self.looks.load(Ordering::SeqCst);
+        let mut next = self.next_look.lock().await;
+        if next.done > before {
+            // It began after this was asked for.
+            return;
+        }
+        if let Some(not_before) = next.not_before {
+            sleep_until(not_before).await;
+        }
+        let this = self.looks.fetch_add(1, Ordering::SeqCst).wrapping_add(1);
+        let began = Instant::now();
+        self.look().await;
+        let rest = began.elapsed().saturating_mul(REST).min(LONGEST_REST);
+        *next = NextLook {
+            not_before: Some(Instant::now() + rest),
+            done: this,
+        };
+    }
+
+    async fn look(&self) {
         let _one = self.scanning.lock().await;
+        self.write_down().await;
         let folder = self.folder.clone();
         let known = self.entries().complete.clone();
-        if let Ok(found) = spawn_blocking(move || read_folder(&folder, &known)).await {
+        let read = spawn_blocking(move || (read_folder(&folder, &known), known)).await;
+        if let Ok((found, known)) = read {
             let mut entries = self.entries();
-            let running = std::mem::take(&mut entries.running);
-            entries.complete = found;
-            entries.complete.retain(|id, _| !running.contains(id));
-            entries.running = running;
+            let Entries {
+                complete,
+                running,
+                unwritten,
+                ..
+            } = &mut *entries;
+            *complete = found;
+            complete.retain(|id, _| !running.contains(id));
+            // What has no description is known by itself.
+            for id in unwritten.keys() {
+                if let Some(recorded) = known.get(id) {
+                    complete.entry(*id).or_insert_with(|| Arc::clone(recorded));
+                }
+            }
         }
+    }
+
+    /// Writes the descriptions that could not be written; false if some still cannot. To be called by whoever may change the
+    /// folder.
+    async fn write_down(&self) -> bool {
+        let unwritten = self.entries().unwritten.clone();
+        if unwritten.is_empty() {
+            return true;
+        }
+        let folder = self.folder.clone();
+        let write = move || {
+            let descriptions = unwritten.into_values();
+            let written = descriptions.map(|nfo| (nfo.id, add(&folder, nfo)));
+            written.collect::<Vec<_>>()
+        };
+        let written = spawn_blocking(write).await.unwrap_or_default();
+        let mut entries = self.entries();
+        for (id, added) in written {
+            let Ok(recorded) = added else {
+                continue;
+            };
+            entries.unwritten.remove(&id);
+            let before = entries.complete.get(&id);
+            match (recorded, before) {
+                (Some(now), Some(before)) if before.is_like(&now) => before.is_still(now),
+                (Some(now), _) => drop(entries.complete.insert(id, Arc::new(now))),
+                (None, _) => drop(entries.complete.remove(&id)),
+            }
+            info!(recording = id, "its description is written now");
+        }
+        entries.unwritten.is_empty()
     }
 
     /// All that can be played, by number, once no recording is just ending.
@@ -196,19 +286,34 @@ impl Shelf {
             // Who looks at the folder meanwhile sees it or does not, and the list is as that says.
             let one = ending.0.scanning.lock().await;
             let added = spawn_blocking(move || add(&folder, nfo)).await;
-            match added {
-                Ok(Ok(Some(recorded))) => {
-                    let mut entries = ending.0.entries();
-                    entries.complete.insert(reserved.id, Arc::new(recorded));
-                }
-                Ok(Ok(None)) => info!(recording = reserved.id, "nothing was recorded"),
-                Ok(Err(error)) => warn!(recording = reserved.id, %error, "cannot be listed"),
-                Err(_) => {}
+            if let Ok(added) = added {
+                ending.0.added(reserved.id, added);
             }
             drop(one);
             drop(reserved);
             drop(ending);
         });
+    }
+
+    /// A recording has come; one whose description could not be written, too: that is tried again.
+    fn added(self: &Arc<Self>, id: u64, added: Result<Option<Recorded>, Unwritten>) {
+        let mut entries = self.entries();
+        match added {
+            Ok(Some(recorded)) => drop(entries.complete.insert(id, Arc::new(recorded))),
+            Ok(None) => info!(recording = id, "nothing was recorded"),
+            Err(Unwritten {
+                error,
+                nfo,
+                recorded,
+            }) => {
+                warn!(recording = id, %error, "its description cannot be written so far");
+                entries.complete.insert(id, Arc::new(*recorded));
+                entries.unwritten.insert(id, *nfo);
+                if !std::mem::replace(&mut entries.tries_again, true) {
+                    tokio::spawn(try_again(Arc::downgrade(self)));
+                }
+            }
+        }
     }
 
     /// Nobody makes the recording any more that word was left of.
@@ -230,18 +335,55 @@ fn unfinished(folder: &Path, id: u64) -> PathBuf {
     folder.join(format!("{id}.{UNFINISHED}"))
 }
 
+/// Tries to write descriptions until all are written.
+async fn try_again(shelf: Weak<Shelf>) {
+    loop {
+        sleep(AGAIN).await;
+        let Some(shelf) = shelf.upgrade() else {
+            return;
+        };
+        let _one = shelf.scanning.lock().await;
+        if shelf.write_down().await {
+            let mut entries = shelf.entries();
+            // One more may have come.
+            entries.tries_again = !entries.unwritten.is_empty();
+            if !entries.tries_again {
+                return;
+            }
+        }
+    }
+}
+
+/// A recording without a description on the disk.
+struct Unwritten {
+    error: io::Error,
+    nfo: Box<Nfo>,
+    recorded: Box<Recorded>,
+}
+
 /// Writes the description of a recording whose files are complete; none if there are none to be played.
-fn add(folder: &Path, mut nfo: Nfo) -> io::Result<Option<Recorded>> {
+fn add(folder: &Path, mut nfo: Nfo) -> Result<Option<Recorded>, Unwritten> {
     nfo.files = nfo.files.only(|name| find(folder, name).is_ok());
     let has_media = nfo.files.audio.is_some() || nfo.files.video.is_some();
-    if has_media {
-        replace_file(&described(folder, nfo.id), &nfo.to_text())?;
+    let path = described(folder, nfo.id);
+    let removed = || match fs::remove_file(unfinished(folder, nfo.id)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    };
+    let written = match has_media {
+        true => replace_file(&path, &nfo.to_text()).and_then(|()| removed()),
+        false => removed(),
+    };
+    let described = Stamp::of(&path).filter(|_| written.is_ok());
+    let look = |nfo| Recorded::look(folder, nfo, described.map(|stamp| (path, stamp)));
+    match written {
+        Ok(()) => Ok(has_media.then(|| look(nfo))),
+        Err(error) => Err(Unwritten {
+            error,
+            nfo: Box::new(nfo.clone()),
+            recorded: Box::new(look(nfo)),
+        }),
     }
-    match fs::remove_file(unfinished(folder, nfo.id)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    Ok(has_media.then(|| Recorded::look(folder, nfo)))
 }
 
 /// Describes recordings whose end the server did not see, and puts away what is left of what was just being written.
@@ -267,7 +409,7 @@ fn take_up(folder: &Path, temporary: &str) {
             for name in nfo.files.all() {
                 complete_name(folder, temporary, name);
             }
-            if let Err(error) = add(folder, nfo) {
+            if let Err(Unwritten { error, .. }) = add(folder, nfo) {
                 warn!(%error, "a recording cannot be listed");
             }
         }
@@ -317,23 +459,42 @@ fn read_folder(
     folder: &Path,
     known: &BTreeMap<u64, Arc<Recorded>>,
 ) -> BTreeMap<u64, Arc<Recorded>> {
+    let described = known.values();
+    let described: HashMap<PathBuf, &Arc<Recorded>> = described
+        .filter_map(|it| Some((it.description()?, it)))
+        .collect();
     let mut found = BTreeMap::new();
     for entry in entries_of(folder) {
         let path = entry.path();
         if path.extension().is_none_or(|extension| extension != "nfo") {
             continue;
         }
-        let Some(nfo) = read_nfo(&path) else {
-            continue;
+        let stamp = Stamp::of(&path);
+        let as_it_was = described.get(&path);
+        let as_it_was =
+            as_it_was.filter(|it| stamp.is_some_and(|stamp| it.is_current(folder, stamp)));
+        let recorded = match as_it_was {
+            Some(recorded) => Arc::clone(recorded),
+            None => {
+                let Some(nfo) = read_nfo(&path) else {
+                    continue;
+                };
+                let id = nfo.id;
+                let now = Recorded::look(folder, nfo, stamp.map(|stamp| (path, stamp)));
+                match known.get(&id).filter(|before| before.is_like(&now)) {
+                    Some(before) => {
+                        before.is_still(now);
+                        Arc::clone(before)
+                    }
+                    None => Arc::new(now),
+                }
+            }
         };
         if found.len() >= MAX_RECORDINGS {
             warn!("more than {MAX_RECORDINGS} recordings: the rest is not listed");
             break;
         }
-        let id = nfo.id;
-        let recorded = Recorded::look(folder, nfo);
-        let same = known.get(&id).filter(|old| old.is_like(&recorded));
-        let recorded = same.cloned().unwrap_or_else(|| Arc::new(recorded));
+        let id = recorded.nfo.id;
         if found.insert(id, recorded).is_some() {
             warn!(recording = id, "two descriptions have this number");
         }
@@ -364,3 +525,6 @@ fn skip(path: &Path, error: &dyn std::fmt::Display) -> Option<Nfo> {
     warn!(?file, %error, "a description of a recording is left out");
     None
 }
+
+#[cfg(test)]
+mod tests;

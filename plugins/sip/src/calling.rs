@@ -1,9 +1,11 @@
 //! `call`, and what becomes of it until the peer has accepted.
 
+use std::net::IpAddr;
+
 use portunus_core::{Fields, JsepKind, Message, Object};
 use portunus_sip::agent::{Body, CallId, Command, Invite};
 use portunus_sip::dialog::DialogId;
-use portunus_sip::message::Uri;
+use portunus_sip::message::{Host, Uri};
 
 use crate::call::{Call, Ending};
 use crate::headers;
@@ -39,6 +41,14 @@ pub(crate) fn description(
         return Err(Refusal::Encrypted);
     }
     Ok(jsep)
+}
+
+/// The address that a URI names. `None` if its host is a name.
+pub(crate) fn host_address(uri: &Uri) -> Option<IpAddr> {
+    match uri.as_sip()?.host {
+        Host::Address(address) => Some(address.to_canonical()),
+        Host::Name(_) => None,
+    }
 }
 
 /// Descriptions with data channels are refused.
@@ -103,8 +113,13 @@ impl Phones {
             secret.and_then(|secret| credentials_of(&account.spec, &secret, authuser)),
         );
         let cancel_early = self.account_of(me).is_some_and(|it| it.spec.rfc2543_cancel);
-        let (media, offer) =
-            CallSide::calling(&self.context, &page.handle, jsep, srtp).map_err(Fault::in_offer)?;
+        let peer = self
+            .account_of(me)
+            .and_then(|account| account.spec.outbound_proxy.as_ref())
+            .unwrap_or(&uri);
+        let peer = host_address(peer);
+        let (media, offer) = CallSide::calling(&self.context, &page.handle, (jsep, srtp), peer)
+            .map_err(Fault::in_offer)?;
         let call_id = call_id.map_or_else(new_call_id, str::to_owned);
         let id = CallId::new(self.number());
         let media_key = media.key();

@@ -7,9 +7,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use crate::trunk::TrunkConfig;
-use portunus_core::Networks;
-use portunus_core::configuration::{Configuration, PortRange, Protocol, Section};
-use portunus_core::media::ingest::{IngestError, interface_address};
+use portunus_core::configuration::{Configuration, PortRange, Probe, Protocol, Section};
+use portunus_core::media::ingest::{IngestError, interface_address, probe_interface};
+use portunus_core::{Network, Networks};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The plugin's part of the configuration.
@@ -67,6 +67,8 @@ pub struct SipConfig {
     /// How long the call of a page that is gone waits for it.
     #[serde(with = "portunus_core::configuration::seconds")]
     pub reconnect_grace: Duration,
+    /// The networks from which accounts without a registration (guests) are called by their names; empty: they are not.
+    pub direct_callers: Vec<Network>,
     /// Accounts at a time, over all clients; 0: no limit.
     pub max_accounts: usize,
     /// Calls at a time, over all clients; 0: no limit.
@@ -120,6 +122,7 @@ impl Default for SipConfig {
             timer_t1x64_ms: 32_000,
             session_expires: Duration::ZERO,
             reconnect_grace: Duration::from_secs(20),
+            direct_callers: Vec::new(),
             max_accounts: 10_000,
             max_calls: 2_000,
             max_accounts_per_client: 20,
@@ -175,6 +178,28 @@ impl Configuration for SipConfig {
         section.require(&["listen"], has_udp, "expected one of \"udp\" at least");
         crate::trunk::check(&sip.trunks, section);
         sip
+    }
+
+    fn probe(&self, probe: &mut Probe) {
+        if let Some(address) = self.local_ip {
+            probe.address("local_ip", address);
+        }
+        if let Some(name) = &self.local_media_ip {
+            probe_interface(probe, "local_media_ip", name);
+        }
+        let files = self.endpoint().tls;
+        let key = match files.certificate.is_some() {
+            true => "tls_certificate",
+            false => "tls_cacert",
+        };
+        if (files.certificate.is_some() || files.authorities.is_some())
+            && let Err(error) = files.check()
+        {
+            probe.error(key, error);
+        }
+        if let Some(folder) = &self.prompts {
+            probe.folder("prompts", folder);
+        }
     }
 }
 

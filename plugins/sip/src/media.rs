@@ -162,7 +162,7 @@ impl Fault {
     pub(crate) fn is_told(&self) -> bool {
         match self {
             Fault::Call(CallError::Sdp(error)) => error.is_unusable(),
-            Fault::Call(CallError::Network(_)) => true,
+            Fault::Call(CallError::Network(_) | CallError::Family(_)) => true,
             _ => false,
         }
     }
@@ -220,22 +220,20 @@ impl CallSide {
         let far = FarSession::parse(sdp)?;
         let mut session = PlainSession::new(settings.one_of_each, settings.transcodes);
         session.take_offer(sdp, None)?;
-        let used = far.media.iter().filter(|media| media.is_usable());
-        let mut addresses = used.filter_map(|media| media.rtp);
-        match addresses.find(|address| !settings.networks.allow(address.ip())) {
-            Some(address) => Err(CallError::Network(address.ip()).into()),
-            None => Ok(()),
-        }
+        Ok(settings.check_offer(&far)?)
     }
 
-    /// A call that a page offers; gives what the peer is offered.
+    /// A call that a page offers; gives what the peer is offered, who seems to be at the address `peer`.
     pub(crate) fn calling(
         context: &MediaContext,
         handle: &Handle,
-        jsep: &Jsep,
-        srtp: SrtpWish,
+        (jsep, srtp): (&Jsep, SrtpWish),
+        peer: Option<IpAddr>,
     ) -> Result<(Self, String), Fault> {
         let mut side = context.open(handle);
+        if let Some(peer) = peer {
+            side.media.expect_at(peer);
+        }
         side.srtp = Some(srtp.0);
         let sdp = side.media.offer(&jsep.description, side.srtp)?;
         side.client_waits = true;

@@ -1,11 +1,13 @@
 //! What clients are told of SIP messages.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use portunus_core::Object;
 use portunus_sip::message::{Headers, Method, Request, Response};
 
+use crate::calling::host_address;
 use crate::headers::Prefixes;
 
 /// The media type of session descriptions.
@@ -131,6 +133,12 @@ impl Seen {
         let value = self.header("Replaces")?;
         let call_id = value.split(';').next().unwrap_or_default().trim();
         Some(call_id.to_owned())
+    }
+
+    /// The address that Contact names. `None` if that is the name of a host.
+    pub(crate) fn contact_address(&self) -> Option<IpAddr> {
+        let contact = self.headers().contact().ok().flatten()?;
+        host_address(&contact.uri)
     }
 
     /// From, as clients are told.

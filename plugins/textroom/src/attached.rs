@@ -8,8 +8,8 @@ use portunus_core::{
 };
 use serde_json::{Value, json};
 
-use crate::channel::Guest;
-use crate::manage::reply;
+use crate::guest::Guest;
+use crate::manage::{Managed, is_managing, reply, wanted};
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
 use crate::requests::Asker;
@@ -18,14 +18,15 @@ use crate::requests::Asker;
 pub(crate) struct Attached {
     handle: Handle,
     shared: Arc<Shared>,
+    guest: Guest,
     phase: Phase,
 }
 
 /// Where the handle's only PeerConnection stands.
 enum Phase {
     Fresh,
-    /// It was offered, and may be up.
-    SetUp(Guest),
+    /// It was offered, and may be up: who asked for it.
+    SetUp(Asker),
     /// It is gone; there is no other on this handle.
     Over,
 }
@@ -33,6 +34,7 @@ enum Phase {
 impl Attached {
     pub(crate) fn new(handle: Handle, shared: Arc<Shared>) -> Self {
         Attached {
+            guest: Guest::new(&handle, shared.clone()),
             handle,
             shared,
             phase: Phase::Fresh,
@@ -46,9 +48,7 @@ impl Attached {
             ("setup", Phase::Fresh) => {
                 self.discard_offer(message);
                 let offer = self.handle.offer(description(), false)?;
-                let asker = Asker::client(&self.handle, message);
-                let guest = Guest::new(&self.handle, self.shared.clone(), asker);
-                self.phase = Phase::SetUp(guest);
+                self.phase = Phase::SetUp(Asker::client(&self.handle, message));
                 Ok(Some(offer))
             }
             ("setup", Phase::SetUp(_) | Phase::Over) => Err(Refusal::AlreadySetUp),
@@ -75,16 +75,32 @@ impl Attached {
         }
     }
 
+    /// Answers at once what `textroom` or `request` says, whether there is a data channel or not.
+    fn answer(
+        &mut self,
+        request: &str,
+        fields: Fields<'_>,
+        asker: &Asker,
+    ) -> Result<Managed, Refusal> {
+        let wanted = wanted(fields, request)?;
+        match self
+            .guest
+            .by_api(&wanted.to_ascii_lowercase(), fields, asker)
+        {
+            Some(answer) => answer.map(Managed::from),
+            None => self.shared.manage(wanted, fields, asker),
+        }
+    }
+
     fn refuse(&self, message: &Message, refusal: &Refusal) -> Reply {
         self.discard_offer(message);
         Reply::Success(refusal.to_event().into())
     }
 
-    /// Takes the client out of its rooms.
+    /// The PeerConnection is gone, or the client: it is out of its rooms.
     fn go(&mut self) {
-        if let Phase::SetUp(mut guest) = std::mem::replace(&mut self.phase, Phase::Over) {
-            guest.go();
-        }
+        self.phase = Phase::Over;
+        self.guest.go();
     }
 }
 
@@ -112,18 +128,18 @@ impl PluginHandle for Attached {
             self.handle.push(Some(&message.transaction), answer, offer);
             return Reply::Ack(None);
         }
-        let Some(managed) = self.shared.manage(&lower, fields, &asker) else {
+        if !is_managing(&lower) {
             return self.refuse(&message, &Refusal::UnknownRequest(name.to_owned()));
-        };
+        }
         self.discard_offer(&message);
-        reply(managed)
+        reply(self.answer(name, fields, &asker))
     }
 
     fn event(&mut self, event: HandleEvent) {
         match event {
             HandleEvent::Data(message) => {
-                if let Phase::SetUp(guest) = &mut self.phase {
-                    guest.take(&message.payload);
+                if let Phase::SetUp(asker) = &self.phase {
+                    self.guest.take(&message.payload, asker);
                 }
             }
             HandleEvent::Hangup(_) => self.go(),
@@ -140,11 +156,7 @@ impl PluginHandle for Attached {
     }
 
     fn query(&self) -> Value {
-        let rooms = match &self.phase {
-            Phase::SetUp(guest) => guest.memberships(),
-            Phase::Fresh | Phase::Over => Vec::new(),
-        };
-        json!({ "destroyed": 0, "rooms": rooms })
+        json!({ "destroyed": 0, "rooms": self.guest.memberships() })
     }
 
     fn detach(&mut self) {

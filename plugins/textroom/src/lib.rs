@@ -3,8 +3,8 @@
 #![forbid(unsafe_code)]
 
 mod attached;
-mod channel;
 mod config;
+mod guest;
 mod manage;
 mod options;
 mod pace;

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::attached::Attached;
 use crate::config::{Intake, TextRoomConfig};
-use crate::manage::reply;
+use crate::manage::{is_managing, reply, wanted};
 use crate::post::{BackEnds, Reachable};
 use crate::refusal::Refusal;
 use crate::requests::Asker;
@@ -148,11 +148,13 @@ impl TextRoom {
     fn administer(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
         let name = fields.required_string("request")?;
         fields.required_string("transaction")?;
+        if !is_managing(&name.to_ascii_lowercase()) {
+            return Err(Refusal::UnknownRequest(name.to_owned()));
+        }
         let asker = Asker::administrator();
-        let managed = self
-            .shared
-            .manage(&name.to_ascii_lowercase(), fields, &asker);
-        let managed = managed.ok_or_else(|| Refusal::UnknownRequest(name.to_owned()))?;
+        let managed = wanted(fields, name)
+            .map_err(Refusal::from)
+            .and_then(|wanted| self.shared.manage(wanted, fields, &asker));
         Ok(reply(managed))
     }
 }

@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use portunus_core::record::{Recorder, RecorderConfig};
+use portunus_core::sdp::Kind;
 use portunus_core::testing::{Line, TestClient, TestServer, jsep};
 use portunus_core::{CoreConfig, HandleId, SessionId};
 use portunus_videocall::VideoCall;
@@ -71,6 +72,9 @@ async fn each_side_is_recorded_on_its_own_until_the_call_ends() {
     assert_eq!(gates, [false, true]);
     let from = |n: usize| outlets[n].from.track().unwrap().peer;
     assert_eq!((from(0), from(1)), (peers[0], peers[0]));
+    for (outlet, kind) in outlets.iter().zip([Kind::Audio, Kind::Video]) {
+        assert!(outlet.pretend_first(kind));
+    }
     drop(outlets);
 
     let own = json!({ "request": "set", "record": true });
@@ -78,6 +82,7 @@ async fn each_side_is_recorded_on_its_own_until_the_call_ends() {
     let name = recording(&server, &bo).await["audio"].clone();
     let name = name.as_str().unwrap();
     assert!(name.starts_with("videocall-bo-al____x-"), "{name}");
+    assert!(server.requested().outlets[2].pretend_first(Kind::Audio));
 
     result(&mut al, json!({ "request": "hangup" }), None).await;
     recorder.finished().await;

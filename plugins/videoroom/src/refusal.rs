@@ -28,6 +28,10 @@ pub(crate) enum Refusal {
     RoomExists(Id),
     #[error("No such feed ({0})")]
     NoSuchFeed(String),
+    #[error("No such user {id} in room {room}")]
+    NoSuchUser { id: Id, room: Id },
+    #[error("No such stream {0}")]
+    NoSuchStream(String),
     #[error(transparent)]
     Field(#[from] FieldError),
     /// A member has the right type, but not a value that can be.
@@ -102,7 +106,7 @@ impl Refusal {
             Refusal::AlreadyJoined => 425,
             Refusal::NoSuchRoom(_) | Refusal::NotInRoom => 426,
             Refusal::RoomExists(_) => 427,
-            Refusal::NoSuchFeed(_) => 428,
+            Refusal::NoSuchFeed(_) | Refusal::NoSuchUser { .. } | Refusal::NoSuchStream(_) => 428,
             Refusal::Field(FieldError::Missing(_)) | Refusal::Codec(_) => 429,
             Refusal::Field(
                 FieldError::Type { .. } | FieldError::Layer(_) | FieldError::Empty(_),

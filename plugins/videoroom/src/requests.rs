@@ -7,9 +7,9 @@ use crate::refusal::Refusal;
 
 /// All of them.
 pub const REQUESTS: Requests = Requests(&[
-    ("create", Reach::Said(room)),
-    ("edit", Reach::Said(room)),
-    ("destroy", Reach::Said(room)),
+    ("create", Reach::Said(made)),
+    ("edit", Reach::Said(changed)),
+    ("destroy", Reach::Said(changed)),
     ("exists", Reach::Call),
     ("list", Reach::Call),
     ("allowed", Reach::Call),
@@ -42,15 +42,23 @@ pub const REQUESTS: Requests = Requests(&[
     ("switch", Reach::Call),
 ]);
 
-/// What a room that is made, changed or ended outlives, and where it is recorded.
-fn room(fields: Fields<'_>) -> Rights {
-    let says = |name| fields.boolean(name) == Ok(Some(true));
-    let recorded = says("record")
-        || ["rec_dir", "new_rec_dir", "record_format"]
-            .iter()
-            .any(|name| fields.has(name));
-    let permanent = Rights::if_so(says("permanent"), Right::Create);
-    permanent.and(Rights::if_so(recorded, Right::Record))
+/// What a room that is made outlives, and whether it is recorded. Where to is ignored of those who may not record.
+fn made(fields: Fields<'_>) -> Rights {
+    let record = Rights::if_so(fields.boolean("record") == Ok(Some(true)), Right::Record);
+    permanent(fields).and(record)
+}
+
+/// What a room that is changed or ended outlives, and where it is recorded, if somebody else has it recorded.
+fn changed(fields: Fields<'_>) -> Rights {
+    let moved = ["new_rec_dir", "record_format"]
+        .iter()
+        .any(|name| fields.has(name));
+    permanent(fields).and(Rights::if_so(moved, Right::Record))
+}
+
+fn permanent(fields: Fields<'_>) -> Rights {
+    let is_permanent = fields.boolean("permanent") == Ok(Some(true));
+    Rights::if_so(is_permanent, Right::Create)
 }
 
 impl Shared {

@@ -9,7 +9,7 @@ use portunus_core::events::{EventBus, EventFilter, EventKind};
 use portunus_core::record::Recorder;
 use portunus_core::{
     Client, ConfiguredPlugin, CoreConfig, Doors, Gateway, HandleId, Networks, Outbox, Plugin,
-    PluginContext, Requester, ServerFacts, SessionId,
+    PluginContext, Purse, Requester, ServerFacts, SessionId,
 };
 use portunus_media::{MediaConfig, MediaPlane, PeerEvent};
 use serde_json::{Value, json};
@@ -196,7 +196,7 @@ impl Server {
     }
 
     async fn attach_as(&self, package: &str, token: Option<String>) -> Caller {
-        let (client, messages) = Client::pushed("test", Requester::unix());
+        let (client, messages) = Client::pushed("test", Requester::unix(), Purse::default());
         let gateway = self.gateway.clone();
         let mut caller = Caller {
             gateway,

@@ -61,7 +61,7 @@ async function readSettings(): Promise<void> {
   await guarded(async () => {
     const info = await ask<ServerInfo>('info');
     const name = info['server-name'] && `“${info['server-name']}”`;
-    element('status').textContent = [info.name, info.version_string, name].filter(Boolean).join(' ');
+    element('status').textContent = ['Portunus', info['portunus-version'], name].filter(Boolean).join(' ');
     await settings.read(info['accepting-new-sessions'] ?? true);
   });
 }

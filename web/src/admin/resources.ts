@@ -36,7 +36,7 @@ interface Mountpoint {
   type?: string;
   enabled?: boolean;
   viewers?: number;
-  media?: { type: string; age_ms?: number; refused?: { reason: string; age_ms: number } }[];
+  media?: { type: string; age_ms?: number; waiting?: boolean; refused?: { reason: string; age_ms: number } }[];
 }
 
 /** Media that has not come for this long counts as away, in milliseconds. */
@@ -93,7 +93,8 @@ function textRoomLine(room: TextRoom): [string, string] {
 }
 
 function mountpointLine(mountpoint: Mountpoint): [string, string] {
-  const ages = (mountpoint.media ?? []).map(({ age_ms }) => age_ms).filter((age) => age !== undefined);
+  const come = (mountpoint.media ?? []).filter((stream) => !stream.waiting);
+  const ages = come.map(({ age_ms }) => age_ms).filter((age) => age !== undefined);
   const refused = (mountpoint.media ?? []).find((stream) => stream.refused && stream.refused.age_ms < AWAY)?.refused;
   let state = 'no media';
   if (mountpoint.enabled === false) state = 'disabled';

@@ -4,8 +4,7 @@ import type { Id } from './api';
 
 /** `info` */
 export interface ServerInfo {
-  name: string;
-  version_string: string;
+  'portunus-version': string;
   'server-name'?: string;
   'accepting-new-sessions'?: boolean;
   plugins?: Record<string, { name: string }>;

@@ -8,9 +8,10 @@ use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
-use portunus_core::{ApiError, Client, Requester};
+use portunus_core::{ApiError, Client, Purse, Requester};
 use serde_json::json;
 
+use crate::bodies::RequestBody;
 use crate::http::exchange::{self, Path, empty, json_response, unsupported};
 use crate::http::{Shared, cors};
 use crate::pace::Api;
@@ -31,20 +32,22 @@ pub(super) async fn entry(
         return websocket::upgrade(state, connection, Extension(requester), upgrade).await;
     }
     let caller = shared.client.on_behalf_of(requester);
+    let purse = listen::purse(connection.as_ref());
     if let Some(Extension(connection)) = connection {
         let events = shared.gateway.events();
         told::request(events, &caller, Api::Admin, connection.address);
     }
     let mut response = match allowed {
-        true => answer(&shared, &caller, request).await,
+        true => answer(&shared, &caller, purse, request).await,
         false => empty(StatusCode::FORBIDDEN),
     };
     cors::add_headers(&shared.config, &headers, response.headers_mut());
     response
 }
 
-async fn answer(shared: &Shared, client: &Client, request: Request) -> Response {
+async fn answer(shared: &Shared, client: &Client, purse: Purse, request: Request) -> Response {
     let (request, body) = request.into_parts();
+    let body = RequestBody::new(body, purse);
     let base = &shared.config.base_path;
     let rest = request.uri.path().strip_prefix(base.as_str());
     let Some(path) = Path::parse(rest.unwrap_or_default()) else {
@@ -68,7 +71,9 @@ async fn answer(shared: &Shared, client: &Client, request: Request) -> Response 
         (Method::POST, _) => {
             shared.counters.http_requests.add(1);
             match exchange::message(shared, path, body).await {
-                Ok(message) => json_response(&shared.gateway.admin_value(client, message).await),
+                Ok((message, _paid)) => {
+                    json_response(&shared.gateway.admin_value(client, message).await)
+                }
                 Err(response) => response,
             }
         }

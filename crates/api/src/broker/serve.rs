@@ -21,6 +21,9 @@ use crate::{Counters, reply};
 /// Janus API.
 const ADMIN_WAITING: usize = 64;
 
+/// Bytes of messages that may wait for the broker, whatever other clients hold.
+const PREPAID: usize = 1 << 20;
+
 /// How long the last messages may take at the end.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
@@ -125,7 +128,11 @@ impl<B: Broker> Link<B> {
     }
 
     fn lane(&self, api: Api) -> (Lane, Outbox) {
-        let (client, outbox) = Client::pushed(B::PACKAGE, Requester::by_broker(B::NAME));
+        let requester = Requester::by_broker(B::NAME);
+        let purse = api.memory(&self.shared.gateway).purse(requester.address());
+        // What is prepaid is there even if strangers hold the rest.
+        let purse = purse.open(PREPAID, PREPAID).unwrap_or(purse);
+        let (client, outbox) = Client::pushed(B::PACKAGE, requester, purse);
         let client = match self.broker.common().trusted {
             true => client.trusted(),
             false => client,
@@ -160,7 +167,8 @@ impl<B: Broker> Link<B> {
     async fn write(&self, api: Api, lane: &Lane, outbox: &mut Outbox) {
         while let Some(posted) = outbox.recv_posted().await {
             let reply = lane.reply_of(&posted);
-            self.say(api, reply, posted.message.text()).await;
+            let (text, _paid) = posted.into_text();
+            self.say(api, reply, text).await;
             lane.pace.wrote();
         }
     }
@@ -168,7 +176,8 @@ impl<B: Broker> Link<B> {
     async fn drain(&self, api: Api, lane: &Lane, outbox: &mut Outbox) {
         while let Some(posted) = outbox.try_recv_posted() {
             let reply = lane.reply_of(&posted);
-            self.say(api, reply, posted.message.text()).await;
+            let (text, _paid) = posted.into_text();
+            self.say(api, reply, text).await;
         }
     }
 

@@ -2,16 +2,17 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use axum::body::{Body, to_bytes};
-use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
+use axum::body::Body;
+use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::Response;
-use portunus_core::ApiError;
 use portunus_core::request::parse_json;
+use portunus_core::{ApiError, OverBudget, Share, prices};
 use serde_json::Value;
 use tokio::time::timeout;
 
 use super::Shared;
+use crate::bodies::{BodyError, RequestBody};
 use crate::reply;
 
 /// The session and handle that a request's path names, as they are written there.
@@ -33,30 +34,50 @@ impl<'a> Path<'a> {
     }
 }
 
-/// The message in the body of a POST, with the ids of the path put into it; else the response that says what is wrong.
+/// Reads the message in the body of a POST, and puts the ids of the path into it. The share pays for
+/// it. The error is the response that says what is wrong.
 pub(crate) async fn message(
     shared: &Shared,
     path: Path<'_>,
-    body: Body,
-) -> Result<Value, Response> {
+    body: RequestBody,
+) -> Result<(Value, Share), Response> {
     let max = shared.config.max_body;
     // What a plugin takes its time for is not given up: it would be done all the same, and nobody told.
     let limit = shared.config.request_timeout;
-    let Ok(body) = timeout(limit, to_bytes(body, max)).await else {
+    let Ok(body) = timeout(limit, body.read(max)).await else {
         shared.counters.refused.add(1);
         return Err(empty(StatusCode::REQUEST_TIMEOUT));
     };
-    let Ok(body) = body else {
+    let paid = body.and_then(|(body, mut share)| {
+        share.resize(prices::request(&body))?;
+        Ok((body, share))
+    });
+    let (body, share) = paid.map_err(|error| {
         // The connection cannot be used any more: the rest of the body may still be on its way.
         shared.counters.refused.add(1);
-        let mut response = json_response(&reply::too_large(max));
-        *response.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;
-        return Err(response);
-    };
-    merged(&body, path).map_err(|error| {
+        match error {
+            BodyError::Broken => {
+                let mut response = json_response(&reply::too_large(max));
+                *response.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;
+                response
+            }
+            BodyError::OverBudget(error) => over_budget(error),
+        }
+    })?;
+    let message = merged(&body, path).map_err(|error| {
         shared.counters.refused.add(1);
         json_response(&error.reply(None, None))
-    })
+    })?;
+    Ok((message, share))
+}
+
+/// There is no memory for a request.
+fn over_budget(error: OverBudget) -> Response {
+    let mut response = json_response(&ApiError::from(error).reply(None, None));
+    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    let again = HeaderValue::from_static("2");
+    response.headers_mut().insert(RETRY_AFTER, again);
+    response
 }
 
 fn merged(body: &[u8], path: Path<'_>) -> Result<Value, ApiError> {

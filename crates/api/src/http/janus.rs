@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use axum::Extension;
-use axum::body::Body;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{Request, State};
 use axum::http::header::LOCATION;
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::Response;
-use portunus_core::{Client, Credentials, Requester};
+use portunus_core::{Client, Credentials, Purse, Requester};
 use serde_json::{Value, json};
 
 use super::exchange::{self, Path, empty, json_response, transaction, unsupported};
 use super::{Shared, cors};
+use crate::bodies::RequestBody;
 use crate::pace::Api;
 use crate::{listen, told, websocket};
 
@@ -33,20 +33,21 @@ pub(crate) async fn entry(
         }
         (_, connection) => {
             let client = shared.client.on_behalf_of(requester);
+            let purse = listen::purse(connection.as_ref());
             if let Some(Extension(connection)) = connection {
                 let events = shared.gateway.events();
                 told::request(events, &client, Api::Janus, connection.address);
             }
-            handle(shared, client, request).await
+            handle(shared, client, purse, request).await
         }
     }
 }
 
 /// Answers a request.
-async fn handle(shared: Arc<Shared>, client: Client, request: Request) -> Response {
+async fn handle(shared: Arc<Shared>, client: Client, purse: Purse, request: Request) -> Response {
     let headers = request.headers().clone();
     let mut response = if cors::allowed(&shared.config, &headers) {
-        answer(&shared, &client, request).await
+        answer(&shared, &client, purse, request).await
     } else {
         empty(StatusCode::FORBIDDEN)
     };
@@ -54,8 +55,9 @@ async fn handle(shared: Arc<Shared>, client: Client, request: Request) -> Respon
     response
 }
 
-async fn answer(shared: &Shared, client: &Client, request: Request) -> Response {
+async fn answer(shared: &Shared, client: &Client, purse: Purse, request: Request) -> Response {
     let (request, body) = request.into_parts();
+    let body = RequestBody::new(body, purse);
     let base = &shared.config.base_path;
     let rest = request.uri.path().strip_prefix(base.as_str());
     let Some(path) = Path::parse(rest.unwrap_or_default()) else {
@@ -94,10 +96,12 @@ async fn answer(shared: &Shared, client: &Client, request: Request) -> Response 
 }
 
 /// Answers a request in the body of a POST.
-async fn post(shared: &Shared, client: &Client, path: Path<'_>, body: Body) -> Response {
+async fn post(shared: &Shared, client: &Client, path: Path<'_>, body: RequestBody) -> Response {
     shared.counters.http_requests.add(1);
     match exchange::message(shared, path, body).await {
-        Ok(message) => json_response(&shared.gateway.request_value(client, message).await),
+        Ok((message, paid)) => {
+            json_response(&shared.gateway.request_paid(client, message, paid).await)
+        }
         Err(response) => response,
     }
 }

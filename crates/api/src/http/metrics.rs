@@ -41,14 +41,15 @@ fn text(counted: &Counted) -> String {
             "PeerConnections that are up",
             core.peer_connections,
         ),
-        (
-            "statistics_interval_milliseconds",
-            "Time from one event with statistics of a PeerConnection to its next; 0: nobody wants them",
-            core.statistics_interval_ms,
-        ),
     ] {
         metric(&mut out, name, help, "gauge", value);
     }
+    seconds(
+        &mut out,
+        "statistics_interval_seconds",
+        "Time from one event with statistics of a PeerConnection to its next; 0: nobody wants them",
+        Duration::from_millis(core.statistics_interval_ms),
+    );
     for (name, help, value) in [
         ("requests", "Requests of the Janus API", core.requests),
         (
@@ -96,6 +97,7 @@ fn text(counted: &Counted) -> String {
         let name = format!("{plugin}_{}", gauge.name);
         metric(&mut out, &name, gauge.help, "gauge", gauge.value);
     }
+    memory(&mut out, &counted.gateway);
     let name = "portunus_bad_requests_total";
     line(
         &mut out,
@@ -118,6 +120,34 @@ fn text(counted: &Counted) -> String {
         audio(&mut out, threads);
     }
     out
+}
+
+/// The memory that clients hold.
+fn memory(out: &mut String, gateway: &Gateway) {
+    for (api, whose, totals) in [
+        ("client", "clients", gateway.memory().totals()),
+        (
+            "admin",
+            "clients of the Admin API",
+            gateway.admin_memory().totals(),
+        ),
+    ] {
+        let name = format!("{api}_memory_bytes");
+        let help = format!("Memory that {whose} hold, as it is reckoned");
+        metric(out, &name, &help, "gauge", totals.used);
+        let name = format!("{api}_memory_limit_bytes");
+        let help = format!("Memory that {whose} may hold");
+        metric(out, &name, &help, "gauge", totals.limit);
+        let name = format!("{api}_memory_refused_total");
+        let help = format!(
+            "What {whose} were refused because the memory of one address, or of all, was used up"
+        );
+        let refused = [
+            ("address", totals.refused_to_address),
+            ("all", totals.refused_to_all),
+        ];
+        of_each(out, &name, &help, ("counter", "of"), &refused);
+    }
 }
 
 /// The bus and its handlers.
@@ -482,17 +512,17 @@ fn audio(out: &mut String, threads: &AudioThreads) {
     let stats = threads.thread_stats();
     for (name, help, read) in [
         (
-            "audio_late_median_microseconds",
+            "audio_late_median_seconds",
             "By how much half of the frames of the last seconds left late at most",
             (|it| it.late_median) as fn(&AudioThreadStats) -> Duration,
         ),
         (
-            "audio_late_p99_microseconds",
+            "audio_late_p99_seconds",
             "By how much 99 of 100 frames of the last seconds left late at most",
             |it| it.late_p99,
         ),
         (
-            "audio_late_max_microseconds",
+            "audio_late_max_seconds",
             "By how much the latest frame of the last seconds was late",
             |it| it.late_max,
         ),
@@ -500,10 +530,10 @@ fn audio(out: &mut String, threads: &AudioThreads) {
         line(out, format_args!("# HELP portunus_{name} {help}"));
         line(out, format_args!("# TYPE portunus_{name} gauge"));
         for thread in &stats {
-            let (index, micros) = (thread.index, read(thread).as_micros());
+            let (index, late) = (thread.index, read(thread).as_secs_f64());
             line(
                 out,
-                format_args!("portunus_{name}{{thread=\"{index}\"}} {micros}"),
+                format_args!("portunus_{name}{{thread=\"{index}\"}} {late}"),
             );
         }
     }
@@ -516,11 +546,7 @@ fn recordings(out: &mut String, totals: &RecorderTotals) {
     let waiting = totals.waiting_bytes;
     metric(out, "recording_waiting_bytes", help, "gauge", waiting);
     let help = "How far the disk of recordings that is latest is behind";
-    let lag = totals.disk_lag.as_secs_f64();
-    let name = "portunus_recording_disk_lag_seconds";
-    line(out, format_args!("# HELP {name} {help}"));
-    line(out, format_args!("# TYPE {name} gauge"));
-    line(out, format_args!("{name} {lag}"));
+    seconds(out, "recording_disk_lag_seconds", help, totals.disk_lag);
     for (name, help, value) in [
         ("recordings_started", "Files begun", totals.started),
         (
@@ -572,6 +598,14 @@ fn recordings(out: &mut String, totals: &RecorderTotals) {
 fn metric(out: &mut String, name: &str, help: &str, kind: &str, value: u64) {
     line(out, format_args!("# HELP portunus_{name} {help}"));
     line(out, format_args!("# TYPE portunus_{name} {kind}"));
+    line(out, format_args!("portunus_{name} {value}"));
+}
+
+/// A gauge of a time, in the unit that Prometheus wants.
+fn seconds(out: &mut String, name: &str, help: &str, value: Duration) {
+    let value = value.as_secs_f64();
+    line(out, format_args!("# HELP portunus_{name} {help}"));
+    line(out, format_args!("# TYPE portunus_{name} gauge"));
     line(out, format_args!("portunus_{name} {value}"));
 }
 

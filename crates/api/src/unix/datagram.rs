@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use portunus_core::{Client, Outbox, Posted, Requester};
+use portunus_core::{ApiError, Client, LogGate, Outbox, Purse, Requester};
 use serde_json::Value;
 use tokio::net::UnixDatagram;
 use tokio::sync::mpsc;
@@ -96,6 +96,7 @@ pub(crate) async fn serve(socket: UnixDatagram, shared: Arc<Shared>) {
     let socket = Arc::new(socket);
     let mut stop = shared.stop.clone();
     let mut clients = HashMap::<PathBuf, Inbox>::new();
+    let gate = LogGate::default();
     let mut buffer = vec![0; shared.config.max_message + 1];
     loop {
         let received = tokio::select! {
@@ -105,7 +106,9 @@ pub(crate) async fn serve(socket: UnixDatagram, shared: Arc<Shared>) {
         let (length, sender) = match received {
             Ok(received) => received,
             Err(error) => {
-                tracing::warn!(%error, "cannot receive from the Unix socket");
+                if let Some(suppressed) = gate.open() {
+                    tracing::warn!(%error, suppressed, "cannot receive from the Unix socket");
+                }
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             }
@@ -147,6 +150,15 @@ pub(crate) async fn serve(socket: UnixDatagram, shared: Arc<Shared>) {
             refuse(&socket, path, &reply::too_many_clients());
             continue;
         }
+        let purse = match shared.purse() {
+            Ok(purse) => purse,
+            Err(error) => {
+                shared.counters.connections_refused.add(1);
+                let refusal = ApiError::from(error).reply(None, None);
+                refuse(&socket, path, &refusal);
+                continue;
+            }
+        };
         shared.counters.unix_connections.add(1);
         let (inbox, requests) = Inbox::new();
         // Nothing waits there, and its task begins in a moment.
@@ -157,6 +169,7 @@ pub(crate) async fn serve(socket: UnixDatagram, shared: Arc<Shared>) {
             path.to_owned(),
             shared.clone(),
             requests,
+            purse,
         ));
     }
 }
@@ -169,9 +182,15 @@ fn refuse(socket: &UnixDatagram, path: &Path, reply: &Value) {
 }
 
 /// One client, until it is gone: datagrams have no end, so that is when it cannot be sent to or is idle.
-async fn client(socket: Arc<UnixDatagram>, path: PathBuf, shared: Arc<Shared>, requests: Waiting) {
+async fn client(
+    socket: Arc<UnixDatagram>,
+    path: PathBuf,
+    shared: Arc<Shared>,
+    requests: Waiting,
+    purse: Purse,
+) {
     let _open = shared.counters.open_unix.hold();
-    let (client, outbox) = Client::pushed(UNIX, Requester::unix());
+    let (client, outbox) = Client::pushed(UNIX, Requester::unix(), purse);
     let events = shared.gateway.events();
     told::unix_connected(events, &client, shared.api, socket.as_raw_fd(), true);
     let pace = Pace::new();
@@ -207,16 +226,17 @@ async fn write(
             () = stopped(&mut stop) => break,
         };
         let Ok(posted) = posted else { return Ok(()) };
-        let Some(Posted { message, .. }) = posted else {
+        let Some(posted) = posted else {
             // The gateway has cut it off.
             shared.counters.slow_clients.add(1);
             return Err(io::ErrorKind::TimedOut.into());
         };
+        let message = &posted.message;
         let sent = send(socket, path, shared, &message.text()).await;
         let instead = sent
             .as_ref()
             .err()
-            .and_then(|error| instead_of(&message.into_value(), error));
+            .and_then(|error| instead_of(&message.clone().into_value(), error));
         match instead {
             Some(instead) => send(socket, path, shared, &instead.to_string()).await?,
             None => sent?,

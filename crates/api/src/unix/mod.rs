@@ -10,7 +10,7 @@ use std::os::unix::net::UnixDatagram as StdDatagram;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use portunus_core::Gateway;
+use portunus_core::{ClientAddress, Gateway, OverBudget, Purse, prices};
 use serde_json::Value;
 use socket2::SockRef;
 use tokio::net::UnixDatagram;
@@ -121,6 +121,15 @@ impl Socket {
             Kind::Seqpacket(listener) => seqpacket::serve(listener, shared).await,
             Kind::Datagram(socket) => datagram::serve(socket, shared).await,
         }
+    }
+}
+
+impl Shared {
+    /// What a new client pays from, who costs a buffer for its requests.
+    fn purse(&self) -> Result<Purse, OverBudget> {
+        let price = prices::CONNECTION.saturating_add(self.config.max_message);
+        let purse = self.api.memory(&self.gateway).purse(ClientAddress::Unix);
+        purse.open(price, prices::CONNECTION_PREPAID)
     }
 }
 

@@ -4,13 +4,13 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use portunus_core::{Client, ClientMessage, Outbox, Requester};
+use portunus_core::{ApiError, Client, ClientMessage, Outbox, Purse, Requester};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_seqpacket::{UnixSeqpacket, UnixSeqpacketListener};
 
 use super::{Shared, enlarge, instead_of};
-use crate::listen::stopped;
+use crate::listen::{PAUSES, stopped};
 use crate::pace::{Pace, Requests};
 use crate::start::UNIX;
 use crate::{reply, told};
@@ -22,36 +22,48 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) async fn serve(mut listener: UnixSeqpacketListener, shared: Arc<Shared>) {
     let places = Arc::new(Semaphore::new(shared.config.max_connections));
     let mut stop = shared.stop.clone();
+    let mut pause = PAUSES.0;
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = stopped(&mut stop) => return,
         };
         match accepted {
-            Ok(socket) => match places.clone().try_acquire_owned() {
-                Ok(place) => {
-                    tokio::spawn(connection(socket, shared.clone(), place));
-                }
-                Err(_) => {
-                    shared.counters.connections_refused.add(1);
-                    let text = reply::too_many_clients().to_string();
-                    // A new socket has room for it; if not, the client sees the end only.
-                    let _ = timeout(Duration::ZERO, socket.send(text.as_bytes())).await;
-                }
-            },
+            Ok(socket) => {
+                pause = PAUSES.0;
+                let place = places.clone().try_acquire_owned();
+                let refusal = match (place, shared.purse()) {
+                    (Ok(place), Ok(purse)) => {
+                        tokio::spawn(connection(socket, shared.clone(), place, purse));
+                        continue;
+                    }
+                    (Err(_), _) => ApiError::NotAcceptingSessions,
+                    (_, Err(error)) => error.into(),
+                };
+                shared.counters.connections_refused.add(1);
+                let text = refusal.reply(None, None).to_string();
+                // A new socket has room for it; if not, the client sees the end only.
+                let _ = timeout(Duration::ZERO, socket.send(text.as_bytes())).await;
+            }
             Err(error) => {
-                tracing::warn!(%error, "cannot accept a client of the Unix socket");
-                tokio::time::sleep(Duration::from_millis(100)).await;
+                shared.counters.accept_failed(&error);
+                tokio::time::sleep(pause).await;
+                pause = pause.saturating_mul(2).min(PAUSES.1);
             }
         }
     }
 }
 
-async fn connection(socket: UnixSeqpacket, shared: Arc<Shared>, _place: OwnedSemaphorePermit) {
+async fn connection(
+    socket: UnixSeqpacket,
+    shared: Arc<Shared>,
+    _place: OwnedSemaphorePermit,
+    purse: Purse,
+) {
     shared.counters.unix_connections.add(1);
     let _open = shared.counters.open_unix.hold();
     enlarge(&socket);
-    let (client, mut outbox) = Client::pushed(UNIX, Requester::unix());
+    let (client, mut outbox) = Client::pushed(UNIX, Requester::unix(), purse);
     let events = shared.gateway.events();
     told::unix_connected(events, &client, shared.api, socket.as_raw_fd(), false);
     let pace = Pace::new();
@@ -110,23 +122,23 @@ async fn write(
             shared.counters.slow_clients.add(1);
             return Err(io::ErrorKind::TimedOut.into());
         };
-        say(socket, shared, posted.message).await?;
+        say(socket, shared, &posted.message).await?;
         pace.wrote();
     }
     // The last events say that calls have ended.
     while let Some(posted) = outbox.try_recv_posted() {
-        say(socket, shared, posted.message).await?;
+        say(socket, shared, &posted.message).await?;
     }
     Ok(())
 }
 
 /// Sends a reply or an event.
-async fn say(socket: &UnixSeqpacket, shared: &Shared, message: ClientMessage) -> io::Result<()> {
+async fn say(socket: &UnixSeqpacket, shared: &Shared, message: &ClientMessage) -> io::Result<()> {
     let sent = send(socket, shared, message.text().as_bytes()).await;
     let instead = sent
         .as_ref()
         .err()
-        .and_then(|error| instead_of(&message.into_value(), error));
+        .and_then(|error| instead_of(&message.clone().into_value(), error));
     match instead {
         Some(instead) => send(socket, shared, instead.to_string().as_bytes()).await,
         None => sent,

@@ -7,7 +7,9 @@ use axum::http::header::{CONTENT_TYPE, ETAG, HeaderName, LINK, LOCATION};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use portunus_core::sdp::{RemoteDescription, SdpType, with_transport_everywhere};
-use portunus_core::{ApiError, Broadcast, Client, Plugin, Refusal, Requester, Rights, Stream};
+use portunus_core::{
+    ApiError, Broadcast, Client, Plugin, Refusal, Requester, Rights, Share, Stream,
+};
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -15,8 +17,9 @@ use super::link::{Failure, Link};
 use super::path::{Endpoint, Kind};
 use super::problem::Problem;
 use super::resource::Resource;
-use super::{SDP, Whip, headers, retry_after, shown};
+use super::{SDP, Whip, busy, headers, retry_after, shown};
 use crate::WhipAuthorization;
+use crate::bodies::RequestBody;
 
 /// What administrators read of clients of WHIP and WHEP.
 const TRANSPORT: &str = "portunus.transport.whip";
@@ -43,7 +46,7 @@ impl Whip {
         requester: Requester,
         query: &[(String, String)],
         headers: &HeaderMap,
-        body: Body,
+        body: RequestBody,
     ) -> Result<Response, Problem> {
         let token = headers::bearer(headers)?;
         let asked = self.asked(kind, endpoint, requester, query, token)?;
@@ -51,7 +54,7 @@ impl Whip {
             let detail = format!("the answer is {SDP}: the Accept header has to allow it");
             return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, detail));
         }
-        let sdp = self.offer(kind, headers, body).await?;
+        let (sdp, _paid) = self.offer(kind, headers, body).await?;
         let place = self
             .registry
             .place()
@@ -142,13 +145,13 @@ impl Whip {
         }
     }
 
-    /// The offer in a body; none if the client asks for one of ours.
+    /// The offer in a body, and what is paid for it; none if the client asks for one of ours.
     async fn offer(
         &self,
         kind: Kind,
         headers: &HeaderMap,
-        body: Body,
-    ) -> Result<Option<String>, Problem> {
+        body: RequestBody,
+    ) -> Result<(Option<String>, Share), Problem> {
         let declared = headers::content_type(headers);
         if !declared.is_empty() && declared != SDP {
             let detail = format!("the body has to be {SDP}, not {declared}");
@@ -156,9 +159,9 @@ impl Whip {
             return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail)
                 .with_header(accept, HeaderValue::from_static(SDP)));
         }
-        let body = self.read(body).await?;
+        let (body, share) = self.read(body).await?;
         if body.is_empty() && kind == Kind::Whep {
-            return Ok(None);
+            return Ok((None, share));
         }
         if declared.is_empty() {
             let detail = format!("the Content-Type header has to say {SDP}");
@@ -166,7 +169,7 @@ impl Whip {
         }
         let text = std::str::from_utf8(&body).ok();
         match text.filter(|text| text.starts_with("v=")) {
-            Some(text) => Ok(Some(text.to_owned())),
+            Some(text) => Ok((Some(text.to_owned()), share)),
             None => Err(Problem::new(
                 StatusCode::BAD_REQUEST,
                 "the body is no SDP: it has to be the text of an offer, which starts with v=0",
@@ -322,6 +325,11 @@ impl Asked<'_> {
             Failure::Plugin(code, text) => self.problem(self.refusal(code), code, &text),
             Failure::Core(465, text) => bad_offer(offer, &text),
             Failure::Core(472, _) => busy("the server takes no new sessions now; try again later"),
+            Failure::Core(450, text) => busy(&text),
+            // A token, an id or a parameter is longer than a text may be.
+            Failure::Core(code @ (456 | 467), text) => {
+                Problem::new(StatusCode::BAD_REQUEST, text).with_code(code)
+            }
             Failure::Core(code, text) => internal(&text).with_code(code),
             Failure::Silence => busy("the plugin did not answer in time; try again later"),
             Failure::Ended => busy("the session ended at once: the server may be stopping"),
@@ -397,11 +405,9 @@ fn bad_offer(offer: Option<&str>, text: &str) -> Problem {
             "the offer has no a=fingerprint that can be used (sha-256 or sha-1): DTLS is needed"
                 .into(),
         ),
-        Some(E::NoMid(line)) => (
+        Some(E::MalformedMid(line)) => (
             StatusCode::UNPROCESSABLE_ENTITY,
-            format!(
-                "m-line {line} of the offer has no a=mid: BUNDLE is needed (RFC 9725 section 4.4)"
-            ),
+            format!("the a=mid of m-line {line} of the offer is not 1 to 16 visible characters"),
         ),
         Some(E::NotBundled(line)) => return not_bundled(line),
         Some(E::TooManyMedia(lines)) => (
@@ -439,11 +445,6 @@ fn wrong_token(token: Option<&str>) -> Problem {
         Some(_) => "this token is not the right one; ask for the one of this stream",
     };
     headers::unauthorized(detail, token.is_some(), StatusCode::UNAUTHORIZED)
-}
-
-fn busy(detail: &str) -> Problem {
-    let (name, value) = retry_after(2);
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).with_header(name, value)
 }
 
 fn internal(detail: &str) -> Problem {

@@ -3,18 +3,18 @@
 use axum::http::header::{
     ACCEPT, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
-    ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION, CONTENT_TYPE, IF_MATCH, ORIGIN, VARY,
-    WWW_AUTHENTICATE,
+    AUTHORIZATION, CONTENT_TYPE, ETAG, IF_MATCH, ORIGIN, VARY, WWW_AUTHENTICATE,
 };
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
 use super::problem::Problem;
 use crate::IceServer;
 
 /// What a browser may send.
-const ALLOWED_HEADERS: &str = "Authorization, Content-Type, If-Match";
-/// What a browser hands to the page.
-const EXPOSED_HEADERS: &str = "Location, ETag, Link, Accept-Patch, WWW-Authenticate, Retry-After";
+const ALLOWED_HEADERS: &str = "Authorization, Content-Type, If-Match, ETag";
+/// What a browser hands to the page. Some clients look by OPTIONS whether there is PATCH, which candidates need.
+const EXPOSED_HEADERS: &str = "Location, ETag, Link, Accept-Patch, WWW-Authenticate, Retry-After, \
+     Access-Control-Allow-Methods";
 
 /// The media type of the body, in lower case and without parameters; empty if there is none.
 pub(super) fn content_type(headers: &HeaderMap) -> String {
@@ -76,7 +76,7 @@ pub(super) fn unauthorized(detail: &str, shown: bool, status: StatusCode) -> Pro
     Problem::new(status, detail).with_header(WWW_AUTHENTICATE, HeaderValue::from_static(challenge))
 }
 
-/// What an `If-Match` header says of the entity tag that holds now.
+/// What an `If-Match` header says of the entity tag that holds now. Without one, `ETag` counts, which is what some clients send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Match {
     /// There is no such header.
@@ -91,7 +91,11 @@ impl Match {
     /// Compares with `tag`, which has its quotes.
     pub(super) fn of(headers: &HeaderMap, tag: &str) -> Self {
         let mut outcome = Match::Absent;
-        for value in headers.get_all(IF_MATCH) {
+        let name = match headers.contains_key(IF_MATCH) {
+            true => IF_MATCH,
+            false => ETAG,
+        };
+        for value in headers.get_all(name) {
             for candidate in value.to_str().unwrap_or_default().split(',') {
                 let candidate = candidate.trim();
                 if candidate == "*" || candidate == tag {
@@ -131,7 +135,8 @@ fn quoted(text: &str) -> String {
 #[derive(Debug)]
 pub(super) struct Cors {
     origin: Origin,
-    preflight: bool,
+    /// The request is one of OPTIONS: a browser's preflight, or a client that looks what there is.
+    options: bool,
 }
 
 #[derive(Debug)]
@@ -146,7 +151,7 @@ enum Origin {
 
 impl Cors {
     /// Looks at a request; `allowed` are origins, or `*`.
-    pub(super) fn of(allowed: &[String], headers: &HeaderMap) -> Self {
+    pub(super) fn of(allowed: &[String], method: &Method, headers: &HeaderMap) -> Self {
         let any = allowed.iter().any(|origin| origin == "*");
         let origin = match headers.get(ORIGIN) {
             _ if any => Origin::Any,
@@ -157,8 +162,8 @@ impl Cors {
             Some(origin) if is_own(origin, headers) => Origin::None,
             Some(_) => Origin::Refused,
         };
-        let preflight = headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
-        Cors { origin, preflight }
+        let options = method == Method::OPTIONS;
+        Cors { origin, options }
     }
 
     /// Whether the request's origin is none of the allowed ones.
@@ -168,25 +173,28 @@ impl Cors {
 
     /// Adds what lets the browser hand the answer to the page.
     pub(super) fn add_headers(&self, headers: &mut HeaderMap) {
-        let origin = match &self.origin {
-            Origin::Any => HeaderValue::from_static("*"),
-            Origin::Allowed(origin) => {
-                headers.insert(VARY, HeaderValue::from_static("Origin"));
-                origin.clone()
-            }
-            Origin::None | Origin::Refused => return,
-        };
+        if self.is_refused() {
+            return;
+        }
         let mut add = |name: HeaderName, value| headers.insert(name, value);
-        add(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-        let exposed = HeaderValue::from_static(EXPOSED_HEADERS);
-        add(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
-        if self.preflight {
+        if self.options {
             let methods = HeaderValue::from_static("POST, PATCH, DELETE, OPTIONS");
             add(ACCESS_CONTROL_ALLOW_METHODS, methods);
             let allowed = HeaderValue::from_static(ALLOWED_HEADERS);
             add(ACCESS_CONTROL_ALLOW_HEADERS, allowed);
             add(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("86400"));
         }
+        let origin = match &self.origin {
+            Origin::Any => HeaderValue::from_static("*"),
+            Origin::Allowed(origin) => {
+                add(VARY, HeaderValue::from_static("Origin"));
+                origin.clone()
+            }
+            Origin::None | Origin::Refused => return,
+        };
+        add(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        let exposed = HeaderValue::from_static(EXPOSED_HEADERS);
+        add(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
     }
 }
 
@@ -251,6 +259,12 @@ mod tests {
         assert_eq!(of(&["\"b\", \"a1\""]), Match::Yes);
         assert_eq!(of(&["\"b\""]), Match::No);
         assert_eq!(of(&["a1"]), Match::No);
+        // Eyevinn's client names the header wrongly.
+        let mut both = headers(ETAG, &["\"a1\""]);
+        assert_eq!(Match::of(&both, "\"a1\""), Match::Yes);
+        assert_eq!(Match::of(&both, "\"b\""), Match::No);
+        both.insert(IF_MATCH, HeaderValue::from_static("\"b\""));
+        assert_eq!(Match::of(&both, "\"a1\""), Match::No);
     }
 
     #[test]

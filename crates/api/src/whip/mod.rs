@@ -16,16 +16,16 @@ mod resource;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::{Body, to_bytes};
 use axum::extract::{Extension, Request, State};
 use axum::http::header::{ALLOW, CACHE_CONTROL, RETRY_AFTER};
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use axum::routing::any;
 use bytes::Bytes;
-use portunus_core::{Credentials, Gateway, Requester};
+use portunus_core::{Credentials, Gateway, Purse, Requester, Share};
 
-use crate::{Counters, HttpConfig, WhipConfig};
+use crate::bodies::{BodyError, RequestBody};
+use crate::{Counters, HttpConfig, WhipConfig, listen};
 use headers::{Cors, Link};
 use path::{Kind, Target};
 use problem::Problem;
@@ -77,11 +77,17 @@ pub(crate) fn router<S: Clone + Send + Sync + 'static>(
 /// Answers any request.
 async fn entry(
     State(whip): State<Arc<Whip>>,
+    connection: Option<Extension<listen::Client>>,
     Extension(requester): Extension<Requester>,
     request: Request,
 ) -> Response {
-    let cors = Cors::of(&whip.config.allow_origins, request.headers());
-    let mut response = match whip.answer(&cors, requester, request).await {
+    let cors = Cors::of(
+        &whip.config.allow_origins,
+        request.method(),
+        request.headers(),
+    );
+    let purse = listen::purse(connection.as_ref());
+    let mut response = match whip.answer(&cors, requester, purse, request).await {
         Ok(response) => response,
         Err(problem) => {
             whip.counters.whip_refused.add(1);
@@ -101,9 +107,11 @@ impl Whip {
         &self,
         cors: &Cors,
         requester: Requester,
+        purse: Purse,
         request: Request,
     ) -> Result<Response, Problem> {
         let (head, body) = request.into_parts();
+        let body = RequestBody::new(body, purse);
         let (kind, target) = Target::parse(head.uri.path()).ok_or_else(|| {
             Problem::new(
                 StatusCode::NOT_FOUND,
@@ -143,12 +151,13 @@ impl Whip {
         }
     }
 
-    /// The whole body, if it comes in time and is not too large.
-    async fn read(&self, body: Body) -> Result<Bytes, Problem> {
+    /// The whole body, if it comes in time and is not too large, and what is paid for it.
+    async fn read(&self, body: RequestBody) -> Result<(Bytes, Share), Problem> {
         let max = self.config.max_body;
-        match tokio::time::timeout(self.request_timeout, to_bytes(body, max)).await {
+        match tokio::time::timeout(self.request_timeout, body.read(max)).await {
             Ok(Ok(body)) => Ok(body),
-            Ok(Err(_)) => Err(Problem::new(
+            Ok(Err(BodyError::OverBudget(error))) => Err(busy(&error.to_string())),
+            Ok(Err(BodyError::Broken)) => Err(Problem::new(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 format!("the body is larger than {max} bytes, or broke off"),
             )),
@@ -166,6 +175,12 @@ fn shown(token: Option<&str>) -> Credentials<'_> {
         api_secret: token,
         token,
     }
+}
+
+/// The server cannot do it now.
+fn busy(detail: &str) -> Problem {
+    let (name, value) = retry_after(2);
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).with_header(name, value)
 }
 
 /// Seconds after which a client may try again.

@@ -106,7 +106,7 @@ impl Target {
         }
     }
 
-    /// The answer to OPTIONS; what a browser asks for before is added by [`super::headers::Cors`].
+    /// The answer to OPTIONS; what clients in browsers look for is added by [`super::headers::Cors`].
     pub(super) fn options(&self, kind: Kind) -> Response {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::NO_CONTENT;

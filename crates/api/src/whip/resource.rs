@@ -20,6 +20,7 @@ use super::path::Kind;
 use super::problem::Problem;
 use super::registry::Registry;
 use super::{FRAGMENT, SDP, Whip, headers, retry_after};
+use crate::bodies::RequestBody;
 
 /// Changes of one resource that wait at most.
 const MAX_WAITING: usize = 32;
@@ -300,7 +301,7 @@ impl Whip {
         kind: Kind,
         id: &str,
         headers: &HeaderMap,
-        body: Body,
+        body: RequestBody,
     ) -> Result<Response, Problem> {
         let resource = self.find(kind, id, headers)?;
         let declared = headers::content_type(headers);
@@ -323,13 +324,13 @@ impl Whip {
             let (name, value) = retry_after(1);
             Problem::new(StatusCode::TOO_MANY_REQUESTS, detail).with_header(name, value)
         })?;
-        let body = self.read(body).await?;
+        let (body, paid) = self.read(body).await?;
         let text = String::from_utf8(body.into())
             .map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "the body is no text in UTF-8"))?;
         let (is_answer, headers) = (declared == SDP, headers.clone());
         // In a task of its own: what has come as a whole is done, even if the client goes before it has our answer.
         let done = tokio::spawn(async move {
-            let _place = place;
+            let (_place, _paid) = (place, paid);
             let _turn = resource.turn.lock().await;
             match is_answer {
                 true => resource.answer(&text).await,
@@ -340,14 +341,20 @@ impl Whip {
         done.await.unwrap_or_else(|_| Err(gone()))
     }
 
-    /// Answers a DELETE.
+    /// Answers a DELETE. Clients close their PeerConnection first, which ends the resource: so that it has ended is what they want.
     pub(super) async fn delete(
         &self,
         kind: Kind,
         id: &str,
         headers: &HeaderMap,
     ) -> Result<Response, Problem> {
-        let resource = self.find(kind, id, headers)?;
+        let Some(resource) = self.registry.find(kind, id) else {
+            return match self.registry.has_ended(kind, id) {
+                true => Ok(status(StatusCode::OK)),
+                false => Err(gone()),
+            };
+        };
+        resource.check_token(headers::bearer(headers)?)?;
         self.registry.remove(id);
         // In a task of its own: a client that does not wait for the answer leaves nothing half done.
         let closing = tokio::spawn(async move { resource.link.close().await });
@@ -358,8 +365,8 @@ impl Whip {
 
     /// The resource, if there is one and the request shows its token.
     fn find(&self, kind: Kind, id: &str, headers: &HeaderMap) -> Result<Arc<Resource>, Problem> {
-        let resource = self.registry.find(id);
-        let alive = resource.filter(|resource| resource.kind == kind && !resource.link.has_ended());
+        let resource = self.registry.find(kind, id);
+        let alive = resource.filter(|resource| !resource.link.has_ended());
         let resource = alive.ok_or_else(gone)?;
         resource.check_token(headers::bearer(headers)?)?;
         Ok(resource)

@@ -168,13 +168,13 @@ async fn the_bus_is_counted_at_metrics() {
     let server = start().await;
     let _events = watch(&server, EventKind::Sessions.into());
     server.session().await;
-    let metrics = server.get("/metrics").await.body;
+    let metrics = server.metrics().await;
     for line in [
         "portunus_event_bus_published_total 1",
         "# TYPE portunus_event_handler_dropped_total counter",
         "# TYPE portunus_event_handler_running gauge",
         "# TYPE portunus_event_handler_waiting gauge",
-        "portunus_statistics_interval_milliseconds 0",
+        "portunus_statistics_interval_seconds 0",
     ] {
         assert!(
             metrics.contains(&format!("\n{line}\n")),

@@ -216,7 +216,7 @@ async fn pages_health_and_counters_are_there() {
     assert_eq!(server.get("/../Cargo.toml").await.status, 404);
     assert_eq!(server.request("POST", "/", &[], b"x").await.status, 405);
     server.session().await;
-    let metrics = server.get("/metrics").await.body;
+    let metrics = server.metrics().await;
     assert!(metrics.contains("\nportunus_sessions 1\n"), "{metrics}");
     assert!(
         metrics.contains("\nportunus_http_requests_total 1\n"),
@@ -297,7 +297,7 @@ async fn a_page_is_not_sent_again_while_it_is_the_same() {
 }
 
 #[tokio::test]
-async fn connections_beyond_the_limit_are_closed() {
+async fn connections_beyond_the_limit_are_refused() {
     let mut config = config();
     config.http.max_connections = 1;
     let server = start_with(CoreConfig::default(), config).await;
@@ -309,7 +309,9 @@ async fn connections_beyond_the_limit_are_closed() {
     let mut byte = [0];
     first.read_exact(&mut byte).await.unwrap();
     let mut second = TcpStream::connect(server.http()).await.unwrap();
-    assert_eq!(second.read(&mut byte).await.unwrap_or(0), 0);
+    let mut refusal = Vec::new();
+    let _ = second.read_to_end(&mut refusal).await;
+    assert!(refusal.starts_with(b"HTTP/1.1 503 "), "{refusal:?}");
     assert_eq!(server.transports.counters().connections_refused.value(), 1);
 }
 

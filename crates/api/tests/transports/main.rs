@@ -8,6 +8,7 @@
 )]
 
 mod admin;
+mod budget;
 mod events;
 mod files;
 mod http;

@@ -208,17 +208,15 @@ async fn a_session_ends_with_its_connection_unless_it_is_claimed() {
 }
 
 #[tokio::test]
-async fn connections_beyond_the_limit_are_closed_until_one_ends() {
+async fn connections_beyond_the_limit_are_refused_until_one_ends() {
     let mut config = config();
     config.websocket.max_connections = 1;
     let server = start_with(CoreConfig::default(), config).await;
     let mut first = server.connect().await;
     first.ping().await;
     let second = TcpStream::connect(server.ws()).await.unwrap();
-    let mut byte = [0];
-    use tokio::io::AsyncReadExt;
-    let mut second = second;
-    assert_eq!(second.read(&mut byte).await.unwrap_or(0), 0);
+    let refused = Socket::open(second, Some("janus-protocol")).await;
+    assert_eq!(refused.err(), Some(503));
     first.0.close(None).await.unwrap();
     first.closed().await;
     drop(first);

@@ -97,7 +97,7 @@ impl Access {
                 "without admin.secret only programs on this machine may use the Admin API, as far as \
                  server.trust_loopback is true: set admin.secret and show it",
             );
-            return Err(ApiError::Unauthorized);
+            return Err(ApiError::NoAdminSecret);
         };
         let Some(shown) = shown else {
             self.tell(requester, "admin_secret is missing");

@@ -25,7 +25,7 @@ use handle_info::handle_info;
 
 use crate::counters::add;
 use crate::request::{Address, Refusal, Request};
-use crate::{ApiError, Client, Credentials, Fields, Gateway, Object, Requester};
+use crate::{ApiError, Client, Credentials, Fields, Gateway, Object, Requester, prices};
 
 pub(crate) use access::Access;
 pub use config::AdminConfig;
@@ -57,7 +57,10 @@ impl Gateway {
 
     /// Answers one request of the Admin API through the queue of a pushed client. Returns once the reply is in it.
     pub async fn submit_admin(&self, client: &Client, message: &[u8]) {
-        let reply = self.admin(client, message).await;
+        let reply = match client.purse().take(prices::request(message)) {
+            Ok(_paid) => self.admin(client, message).await,
+            Err(error) => self.refuse(&error.into(), None, None),
+        };
         client.push(reply);
         watch::begin(client);
     }
@@ -97,7 +100,7 @@ impl Gateway {
     async fn admit(&self, requester: Requester, request: &Request) -> Result<(), ApiError> {
         let context = self.context();
         let shown = request.text("admin_secret");
-        let trusted = context.config.trust_loopback && requester.is_local();
+        let trusted = self.trusts(requester);
         let admitted = context.access.admit(requester, trusted, shown).await;
         if admitted.is_err() {
             add(&context.counters.admin_refused);

@@ -38,8 +38,9 @@ pub(super) fn set_session_timeout(
     fields: Fields<'_>,
 ) -> Result<Object, ApiError> {
     let settings = &gateway.context().settings;
-    settings.set_session_timeout(number(fields, "timeout", u32::MAX.into())?);
-    Ok(Object::new().with("timeout", settings.session_timeout_seconds()))
+    let seconds = number(fields, "timeout", u32::MAX.into())?;
+    settings.set_session_timeout(seconds.value);
+    Ok(seconds.reply())
 }
 
 pub(super) fn set_locking_debug(gateway: &Gateway, fields: Fields<'_>) -> Result<Object, ApiError> {
@@ -61,9 +62,8 @@ pub(super) fn set_min_nack_queue(
 ) -> Result<Object, ApiError> {
     let queue = number(fields, "min_nack_queue", millis(MediaSettings::NACK_QUEUE))?;
     let media = &gateway.context().media;
-    media.set_nack_queue(Duration::from_millis(queue.into()));
-    let told = millis(media.settings().nack_queue);
-    Ok(Object::new().with("min_nack_queue", told))
+    media.set_nack_queue(Duration::from_millis(queue.value.into()));
+    Ok(queue.reply())
 }
 
 pub(super) fn set_nack_optimizations(
@@ -85,11 +85,11 @@ pub(super) fn set_no_media_timer(
     let context = gateway.context();
     context
         .media
-        .set_no_media(Duration::from_secs(seconds.into()));
+        .set_no_media(Duration::from_secs(seconds.value.into()));
     context
         .settings
-        .set_no_media_ms(seconds.saturating_mul(1_000));
-    Ok(Object::new().with("no_media_timer", seconds))
+        .set_no_media_ms(seconds.value.saturating_mul(1_000));
+    Ok(seconds.reply())
 }
 
 pub(super) fn set_slowlink_threshold(
@@ -97,8 +97,11 @@ pub(super) fn set_slowlink_threshold(
     fields: Fields<'_>,
 ) -> Result<Object, ApiError> {
     let packets = number(fields, "slowlink_threshold", u32::MAX.into())?;
-    gateway.context().media.set_slow_link_threshold(packets);
-    Ok(Object::new().with("slowlink_threshold", packets))
+    gateway
+        .context()
+        .media
+        .set_slow_link_threshold(packets.value);
+    Ok(packets.reply())
 }
 
 pub(super) fn accept_new_sessions(
@@ -137,8 +140,37 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A number that has to be there; what is beyond `most` counts as that.
-fn number(fields: Fields<'_>, name: &str, most: u64) -> Result<u32, ApiError> {
-    let number = fields.required_positive(name)?.min(most);
-    Ok(u32::try_from(number).unwrap_or(u32::MAX))
+/// A number that has to be there.
+#[derive(Debug, Clone, Copy)]
+struct Number<'a> {
+    name: &'a str,
+    /// At most `most`.
+    value: u32,
+    wanted: u64,
+}
+
+/// Reads a number that has to be there; what is beyond `most` counts as that.
+fn number<'a>(fields: Fields<'_>, name: &'a str, most: u64) -> Result<Number<'a>, ApiError> {
+    let wanted = fields.required_positive(name)?;
+    let value = u32::try_from(wanted.min(most)).unwrap_or(u32::MAX);
+    Ok(Number {
+        name,
+        value,
+        wanted,
+    })
+}
+
+impl Number<'_> {
+    /// The reply, with what holds from now on, and a warning if that is less than was wanted.
+    fn reply(self) -> Object {
+        let Number {
+            name,
+            value,
+            wanted,
+        } = self;
+        let warning = format!("{name} is {value} at most");
+        Object::new()
+            .with(name, value)
+            .with_some("warning", (wanted > value.into()).then_some(warning))
+    }
 }

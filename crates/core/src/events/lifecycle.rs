@@ -50,11 +50,15 @@ fn handle(name: &str, plugin: &str, opaque_id: Option<&str>, token: Option<&str>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Requester;
+    use crate::{Purse, Requester};
 
     #[test]
     fn a_session_names_the_connection_that_made_it() {
-        let (client, _messages) = Client::pushed("janus.transport.websockets", Requester::unix());
+        let (client, _messages) = Client::pushed(
+            "janus.transport.websockets",
+            Requester::unix(),
+            Purse::default(),
+        );
         let transport = json!({
             "transport": "janus.transport.websockets", "id": client.told_id().to_string(),
         });

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Credentials, Gateway};
 use crate::request::Request;
-use crate::{ApiError, Client, Requester, Right};
+use crate::{ApiError, Client, Purse, Requester, Right};
 
 /// What has a limit of its own, in the plane of media.
 const DESCRIPTION: &str = "jsep";
@@ -42,12 +42,11 @@ impl Gateway {
     /// Whether a request keeps the limits that its client has. Those of an internal client have been counted.
     pub(super) fn measure(&self, client: &Client, request: &Request) -> Result<(), ApiError> {
         let context = &self.inner.context;
-        let (requester, shown) = (client.requester(), Credentials::of(&request.members));
+        let shown = Credentials::of(&request.members);
         if !client.is_internal() {
-            self.count(requester, shown)?;
+            self.count(client.requester(), shown)?;
         }
-        let rights = context.tokens.rights(requester, shown, None);
-        if rights.and(client.rights()).may(Right::Administer) {
+        if self.may_administer(client, shown) {
             return Ok(());
         }
         let max = context.config.max_text;
@@ -59,6 +58,19 @@ impl Gateway {
             Some(name) => Err(ApiError::TooLong(name.to_owned(), max)),
             None => Ok(()),
         }
+    }
+
+    /// What a session pays from that `client` makes with `request`.
+    pub(super) fn purse(&self, client: &Client, request: &Request) -> Purse {
+        match self.may_administer(client, Credentials::of(&request.members)) {
+            true => self.memory().trusted(),
+            false => self.memory().purse(client.requester().address()),
+        }
+    }
+
+    fn may_administer(&self, client: &Client, shown: Credentials<'_>) -> bool {
+        let rights = self.tokens().rights(client.requester(), shown, None);
+        rights.and(client.rights()).may(Right::Administer)
     }
 }
 

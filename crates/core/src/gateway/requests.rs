@@ -9,11 +9,11 @@ use tokio::sync::oneshot;
 use super::{Credentials, Gateway};
 use crate::counters::add;
 use crate::events::lifecycle::SessionEnd;
-use crate::handle::{self, Command, Inbox, Responder};
+use crate::handle::{self, Attachment, Command, Inbox, Responder};
 use crate::request::{Address, Refusal, Request};
 use crate::session::Session;
 use crate::tokens::ShownToken;
-use crate::{ApiError, Client, Fields, HandleId, Object, SessionId, id};
+use crate::{ApiError, Client, Fields, HandleId, Object, SessionId, Share, id, prices};
 
 /// A request that has no reply yet.
 #[derive(Debug)]
@@ -40,8 +40,9 @@ impl Gateway {
         &self,
         client: &Client,
         request: Result<Request, Refusal>,
+        paid: Share,
     ) -> Value {
-        match self.answer(client, None, request).await {
+        match self.answer(client, None, request, paid).await {
             Answer::Now(reply) => reply,
             // Without a queue to put it into, the reply always comes back.
             Answer::Later(request, reply) => {
@@ -50,11 +51,13 @@ impl Gateway {
         }
     }
 
+    /// `paid`: what the client pays for the request.
     pub(super) async fn answer(
         &self,
         client: &Client,
         queue: Option<&Client>,
         request: Result<Request, Refusal>,
+        paid: Share,
     ) -> Answer {
         add(&self.inner.context.counters.requests);
         let request = match request {
@@ -79,7 +82,7 @@ impl Gateway {
         if let Err(error) = self.measure(client, &request) {
             return Answer::Now(self.refuse_unanswered(&error, &unanswered));
         }
-        match self.dispatch(client, queue, request).await {
+        match self.dispatch(client, queue, request, paid).await {
             Ok(Dispatched::Done(reply)) => Answer::Now(reply),
             Ok(Dispatched::Handed(reply)) => Answer::Later(unanswered, reply),
             Err(error) => Answer::Now(self.refuse_unanswered(&error, &unanswered)),
@@ -107,6 +110,7 @@ impl Gateway {
         client: &Client,
         queue: Option<&Client>,
         request: Request,
+        paid: Share,
     ) -> Result<Dispatched, ApiError> {
         let (id, handle) = match request.address {
             Address::Server => {
@@ -143,8 +147,9 @@ impl Gateway {
                 Ok(Dispatched::Done(self.reply("success", &session, &request)))
             }
             ("message" | "trickle" | "hangup" | "detach", Some(handle)) => {
-                let reply = self.hand(client, &session, &handle, queue, request).await;
-                Ok(Dispatched::Handed(reply))
+                let responder = Responder::new(queue.cloned(), session.purse().clone(), paid);
+                let reply = self.hand(client, &session, &handle, responder, request);
+                Ok(Dispatched::Handed(reply.await))
             }
             ("attach" | "destroy", Some(_))
             | ("message" | "trickle" | "hangup" | "detach", None) => {
@@ -171,6 +176,7 @@ impl Gateway {
         }
         self.authorize_client(client, request)?;
         let config = &inner.context.config;
+        let purse = self.purse(client, request);
         let mut sessions = inner.sessions();
         if reached(config.max_sessions, sessions.len())
             || (!client.is_polled()
@@ -187,7 +193,8 @@ impl Gateway {
         };
         let context = &inner.context;
         let (counters, events) = (context.counters.clone(), context.facts.events.clone());
-        let session = Arc::new(Session::new(id, client.clone(), counters, events));
+        let purse = purse.open(prices::SESSION, prices::SESSION_PREPAID)?;
+        let session = Arc::new(Session::new(id, client.clone(), counters, events, purse));
         sessions.insert(id, session.clone());
         add(&inner.context.counters.sessions);
         drop(sessions);
@@ -225,13 +232,21 @@ impl Gateway {
         ) {
             return Err(ApiError::PluginAttach("too many handles"));
         }
+        let opaque = opaque_id.map_or(0, str::len);
+        let paid = session
+            .purse()
+            .take(prices::HANDLE.saturating_add(opaque))?;
         let id = HandleId::random(|id| session.has_handle(id));
         let token = match client.is_internal() {
             true => client.scope().subject().map(ShownToken::Subject),
             false => context.tokens.shown_as(request.text("token")),
         };
-        let shown = (opaque_id, token);
-        handle::start(id, session.clone(), &**plugin, shown, context.clone())
+        let attachment = Attachment {
+            opaque_id,
+            token,
+            paid,
+        };
+        handle::start(id, session.clone(), &**plugin, attachment, context.clone())
             .map_err(|()| ApiError::SessionNotFound(session.id))?;
         let data = json!({ "id": id.to_json(context.config.string_ids) });
         let reply = Object::new().with_all(self.reply("success", session, request));
@@ -244,10 +259,9 @@ impl Gateway {
         client: &Client,
         session: &Arc<Session>,
         handle: &Inbox,
-        queue: Option<&Client>,
+        (responder, reply): (Responder, oneshot::Receiver<Option<Value>>),
         request: Request,
     ) -> oneshot::Receiver<Option<Value>> {
-        let (responder, reply) = Responder::new(queue.cloned());
         let Request {
             transaction,
             verb,

@@ -19,17 +19,31 @@ use crate::plugin::{HandleEvent, Message, Plugin, PluginHandle, Reply};
 use crate::session::{Attached, Session};
 use crate::tokens::ShownToken;
 use crate::{
-    ApiError, Client, Credentials, Fields, HandleId, Object, Rights, TokenScope, client_event,
+    ApiError, Client, Credentials, Fields, HandleId, Object, Rights, Share, TokenScope,
+    client_event,
 };
+
+/// What a client attaches a handle with.
+pub(crate) struct Attachment<'a> {
+    pub(crate) opaque_id: Option<&'a str>,
+    pub(crate) token: Option<ShownToken>,
+    /// What the client pays for the handle.
+    pub(crate) paid: Share,
+}
 
 /// Attaches a new handle of `session` to `plugin`, and starts its task; an error if the session has ended.
 pub(crate) fn start(
     id: HandleId,
     session: Arc<Session>,
     plugin: &dyn Plugin,
-    (opaque_id, token): (Option<&str>, Option<ShownToken>),
+    attachment: Attachment<'_>,
     context: Arc<Context>,
 ) -> Result<(), ()> {
+    let Attachment {
+        opaque_id,
+        token,
+        paid,
+    } = attachment;
     session.begin_handle()?;
     let (inbox, commands) = Inbox::new(context.counters.clone());
     let full_trickle = context.config.full_trickle && !session.is_internal();
@@ -54,6 +68,7 @@ pub(crate) fn start(
     let actor = Actor {
         handle: handle.clone(),
         plugin: plugin.attach(handle.clone()),
+        _paid: paid,
     };
     let task = tokio::spawn(actor.run(commands));
     session
@@ -73,6 +88,8 @@ pub(crate) fn start(
 struct Actor {
     handle: Handle,
     plugin: Box<dyn PluginHandle>,
+    /// What its client pays for it.
+    _paid: Share,
 }
 
 impl Actor {

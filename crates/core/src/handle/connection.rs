@@ -23,7 +23,7 @@ use crate::context::Context;
 use crate::counters::{BadRequest, add, subtract};
 use crate::events::EventKind;
 use crate::plugin::{Jsep, JsepKind};
-use crate::{ApiError, RidOrder, client_event};
+use crate::{ApiError, OverBudget, RidOrder, Share, client_event, prices};
 
 /// A handle's PeerConnection, if there is one, and the candidates that came before it.
 pub(super) struct Connections {
@@ -42,6 +42,8 @@ pub(super) struct Connections {
 
 struct Connection {
     peer: PeerId,
+    /// What its client pays for it, and for the descriptions.
+    paid: Share,
     session: Session,
     negotiated: Option<Negotiated>,
     /// Credentials of ours that count once the exchange that has them is complete.
@@ -164,6 +166,9 @@ impl Connections {
             .map(|media| media.mid)
             .collect();
         let (simulcast, description) = (remote.simulcast(), remote.description.clone());
+        if let Some(connection) = &mut self.current {
+            connection.paid.resize(prices::peer_connection(raw.sdp))?;
+        }
         let restart = match raw.kind {
             JsepKind::Offer => self.remote_offer(handle, raw, remote)?,
             JsepKind::Answer => self.remote_answer(handle, raw, remote)?,
@@ -200,7 +205,7 @@ impl Connections {
     ) -> Result<bool, ApiError> {
         let is_new = self.current.is_none();
         if is_new {
-            self.current = Some(self.connect(handle, false));
+            self.current = Some(self.connect(handle, false, raw.sdp)?);
         }
         let Some(connection) = &mut self.current else {
             return Ok(false);
@@ -280,7 +285,7 @@ impl Connections {
         let mut connection = match self.current.take() {
             Some(connection) => connection,
             None => {
-                let connection = self.connect(handle, true);
+                let connection = self.connect(handle, true, "")?;
                 handle.tell_ice(IceState::Gathering);
                 connection
             }
@@ -349,7 +354,7 @@ impl Connections {
         if settled {
             self.add_candidates(handle, candidates);
         } else {
-            self.early.keep(candidates);
+            self.early.keep(candidates, handle.shared.session.purse());
         }
     }
 
@@ -419,7 +424,14 @@ impl Connections {
         Some(closed)
     }
 
-    fn connect(&self, handle: &Handle, controlling: bool) -> Connection {
+    fn connect(
+        &self,
+        handle: &Handle,
+        controlling: bool,
+        remote: &str,
+    ) -> Result<Connection, OverBudget> {
+        let purse = handle.shared.session.purse();
+        let paid = purse.take(prices::peer_connection(remote))?;
         let Context {
             facts,
             media,
@@ -444,8 +456,9 @@ impl Connections {
             session_id: microseconds_since_1970(),
         };
         let session = Session::new(local, rand::rng().random());
-        Connection {
+        Ok(Connection {
             peer,
+            paid,
             session,
             negotiated: None,
             restart: None,
@@ -458,7 +471,7 @@ impl Connections {
             rid_order: self.context.config.rid_order,
             local: None,
             remote: None,
-        }
+        })
     }
 
     /// Gives the media plane what was agreed on, and the candidates that waited for it.
@@ -482,14 +495,13 @@ impl Connections {
         let Some(connection) = &self.current else {
             return;
         };
-        let first = connection.negotiated.as_ref().and_then(|negotiated| {
-            let mut media = negotiated.media.iter().enumerate();
-            media.find(|(_, media)| !media.disabled)
-        });
-        let first = first.map(|(place, media)| (place, media.mid.as_str()));
+        let negotiated = connection.negotiated.iter().flat_map(|it| &it.media);
+        let lines: Vec<_> = negotiated
+            .map(|media| (media.mid.as_str(), !media.disabled))
+            .collect();
         for candidate in candidates {
             // An empty line says that there are no more.
-            if candidate.text.is_empty() || !candidate.is_for_bundle(first) {
+            if candidate.text.is_empty() || !candidate.is_for_bundle(&lines) {
                 continue;
             }
             if candidate.text.starts_with("candidate:") {

@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::local::LocalIce;
 use crate::counters::add;
-use crate::{Client, Counters};
+use crate::{Client, Counters, Purse, Share};
 
 /// Commands that wait for a handle's task at most; so many events more, messages of data channels, and those without which it
 /// cannot go on.
@@ -225,13 +225,27 @@ pub(crate) struct Responder {
     /// A client with a queue of its own gets it there, so that no event overtakes it.
     client: Option<Client>,
     done: oneshot::Sender<Option<Value>>,
+    /// What pays for the reply, if that goes into the client's queue.
+    purse: Purse,
+    /// What was paid for the request.
+    _paid: Share,
 }
 
 impl Responder {
-    /// The receiver gets none if the client has got the reply already.
-    pub(crate) fn new(client: Option<Client>) -> (Self, oneshot::Receiver<Option<Value>>) {
+    /// The receiver gets none if the client has got the reply already. The reply gives `paid` back.
+    pub(crate) fn new(
+        client: Option<Client>,
+        purse: Purse,
+        paid: Share,
+    ) -> (Self, oneshot::Receiver<Option<Value>>) {
         let (done, reply) = oneshot::channel();
-        (Responder { client, done }, reply)
+        let responder = Responder {
+            client,
+            done,
+            purse,
+            _paid: paid,
+        };
+        (responder, reply)
     }
 
     /// Gives the reply; true if it went into the client's queue, where events follow it.
@@ -239,7 +253,7 @@ impl Responder {
         let is_pushed = self.client.is_some();
         let reply = match &self.client {
             Some(client) => {
-                client.push(reply);
+                client.push_paid(reply, &self.purse);
                 None
             }
             None => Some(reply),

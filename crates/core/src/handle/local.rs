@@ -6,8 +6,8 @@ use rand::Rng;
 use rand::distr::Alphanumeric;
 use serde_json::Value;
 
-use crate::Object;
 use crate::plugin::JsepKind;
+use crate::{Object, OverBudget};
 
 /// Our offer or answer, to be pushed to the client.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,6 +65,9 @@ pub enum JsepError {
     /// The former PeerConnection is just being closed; a moment later there can be another.
     #[error("the former PeerConnection is being closed")]
     Closing,
+    /// The client cannot have another PeerConnection now.
+    #[error(transparent)]
+    OverBudget(#[from] OverBudget),
     /// The description does not fit.
     #[error(transparent)]
     Sdp(#[from] SdpError),

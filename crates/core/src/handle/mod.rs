@@ -32,7 +32,7 @@ use crate::session::Session;
 use crate::tokens::ShownToken;
 use crate::{ClientMessage, HandleId, Notice, Object, PluginInfo, SessionId, client_event};
 
-pub(crate) use actor::start;
+pub(crate) use actor::{Attachment, start};
 pub(crate) use facts::{ConnectionFacts, HandleFacts, PeerFacts};
 pub(crate) use inbox::{Command, Inbox, Responder};
 pub use local::{JsepError, LocalIce, LocalJsep};

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use portunus_rtc::CandidateText;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use crate::ApiError;
+use crate::{ApiError, Purse, Share};
 
 /// Candidates of one request, or that came too early, are kept up to this number; the rest is ignored.
 const MAX_CANDIDATES: usize = 100;
@@ -20,21 +21,27 @@ pub(crate) struct Candidate {
     mid: Option<String>,
     /// The m-line's index, if it is named.
     index: Option<u64>,
-    /// What stands after `a=`; empty: no more will come.
+    /// What stands after `a=`. Empty means that no more will come.
     pub(crate) text: String,
 }
 
 impl Candidate {
-    /// Whether it is for the transport that all m-lines share: the one of the first that is in use, at this place and
-    /// with this mid. The mid says more than the place.
-    pub(crate) fn is_for_bundle(&self, first: Option<(usize, &str)>) -> bool {
-        match (first, &self.mid) {
-            (Some((_, first)), Some(mid)) => first == mid,
-            (first, _) => {
-                let place = first.map_or(0, |(place, _)| place as u64);
-                self.index.is_none_or(|index| index == place)
-            }
+    /// The bytes that it takes.
+    fn size(&self) -> usize {
+        let mid = self.mid.as_ref().map_or(0, String::len);
+        size_of::<(Instant, Self, Share)>().saturating_add(mid + self.text.len())
+    }
+
+    /// Whether it is for the transport that all m-lines share: that of the first m-line in use. `lines` are the mids of the
+    /// m-lines, each with whether it is in use. The mid says more than the place, unless no m-line has it: a client that has
+    /// offered none may name what the server does not know.
+    pub(crate) fn is_for_bundle(&self, lines: &[(&str, bool)]) -> bool {
+        let first = lines.iter().position(|(_, in_use)| *in_use).unwrap_or(0);
+        let is_named = |(mid, _): &(&str, bool)| self.mid.as_deref() == Some(*mid);
+        if lines.iter().any(is_named) {
+            return lines.get(first).is_some_and(is_named);
         }
+        self.index.is_none_or(|index| index == first as u64)
     }
 }
 
@@ -84,7 +91,9 @@ fn read_one(candidate: &Value) -> Result<Option<Candidate>, ApiError> {
             ));
         }
     };
-    if mid.is_none() && index.is_none() {
+    // Browsers leave both out where they say that there are no more.
+    let is_end = members.get("candidate").and_then(Value::as_str) == Some("");
+    if mid.is_none() && index.is_none() && !is_end {
         return Err(missing(
             "Trickle error: missing mandatory element (sdpMid or sdpMLineIndex)",
         ));
@@ -96,7 +105,11 @@ fn read_one(candidate: &Value) -> Result<Option<Candidate>, ApiError> {
         Some(Value::String(text)) if text.len() <= MAX_LENGTH => Ok(Some(Candidate {
             mid,
             index,
-            text: text.clone(),
+            text: match CandidateText::read(text) {
+                Some(CandidateText::Candidate(value)) => format!("candidate:{value}"),
+                Some(CandidateText::End) => String::new(),
+                None => text.clone(),
+            },
         })),
         Some(_) => Err(wrong_type(
             "Trickle error: invalid element type (candidate should be a string)",
@@ -115,19 +128,19 @@ fn wrong_type(text: &str) -> ApiError {
 /// Candidates that came before the negotiation was done.
 #[derive(Debug, Default)]
 pub(crate) struct EarlyCandidates {
-    waiting: Vec<(Instant, Candidate)>,
+    waiting: Vec<(Instant, Candidate, Share)>,
 }
 
 impl EarlyCandidates {
-    pub(crate) fn keep(&mut self, candidates: Vec<Candidate>) {
+    /// Keeps those that there is room for, and that the client can pay for.
+    pub(crate) fn keep(&mut self, candidates: Vec<Candidate>, purse: &Purse) {
         let room = MAX_CANDIDATES.saturating_sub(self.waiting.len());
         let now = Instant::now();
-        self.waiting.extend(
-            candidates
-                .into_iter()
-                .take(room)
-                .map(|candidate| (now, candidate)),
-        );
+        let paid = candidates.into_iter().take(room).map_while(|candidate| {
+            let share = purse.take(candidate.size()).ok()?;
+            Some((now, candidate, share))
+        });
+        self.waiting.extend(paid);
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -139,8 +152,8 @@ impl EarlyCandidates {
         let waiting = std::mem::take(&mut self.waiting);
         let fresh = waiting
             .into_iter()
-            .filter(|(came, _)| came.elapsed() <= limit);
-        fresh.map(|(_, candidate)| candidate).collect()
+            .filter(|(came, ..)| came.elapsed() <= limit);
+        fresh.map(|(_, candidate, _)| candidate).collect()
     }
 }
 
@@ -150,22 +163,33 @@ mod tests {
 
     #[test]
     fn candidates_are_for_the_first_line_in_use_by_its_mid_or_else_by_its_place() {
-        let second = Some((1, "v"));
-        for (mid, index, first, is_for) in [
+        let second = [("a", false), ("v", true), ("d", true)].as_slice();
+        let (none, made_up) = (
+            [("v", false)].as_slice(),
+            [("0", true), ("1", true)].as_slice(),
+        );
+        for (mid, index, lines, is_for) in [
             (Some("v"), Some(0), second, true),
             (Some("a"), Some(1), second, false),
+            (Some("d"), Some(1), second, false),
             (None, Some(1), second, true),
             (None, Some(0), second, false),
             (None, None, second, true),
-            (Some("v"), Some(0), None, true),
-            (Some("v"), Some(1), None, false),
+            (Some("v"), Some(1), none, true),
+            (None, Some(0), none, true),
+            (None, Some(1), none, false),
+            (Some("audio"), Some(0), made_up, true),
+            (Some("video"), Some(1), made_up, false),
+            (Some(""), Some(0), made_up, true),
+            (Some("audio"), None, made_up, true),
+            (None, Some(0), [].as_slice(), true),
         ] {
             let candidate = Candidate {
                 mid: mid.map(str::to_owned),
                 index,
                 text: String::new(),
             };
-            assert_eq!(candidate.is_for_bundle(first), is_for, "{candidate:?}");
+            assert_eq!(candidate.is_for_bundle(lines), is_for, "{candidate:?}");
         }
     }
 }

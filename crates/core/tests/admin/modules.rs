@@ -194,7 +194,8 @@ async fn nobody_subscribes_to_events_for_all_who_share_a_broker() {
     facts.admin.secret = Some("s3".into());
     let stage = Stage::knowing(facts);
     let by_broker = portunus_core::Requester::by_broker("mqtt");
-    let (client, mut outbox) = portunus_core::Client::pushed("test", by_broker);
+    let (client, mut outbox) =
+        portunus_core::Client::pushed("test", by_broker, portunus_core::Purse::default());
     let request = json!({ "janus": "subscribe_events", "transaction": "t", "admin_secret": "s3" });
     let request = request.to_string();
     let gateway = &stage.world.gateway;
@@ -208,8 +209,11 @@ async fn a_subscription_ends_with_its_connection_and_keeps_to_its_filter() {
     let bus = EventBus::default();
     let stage = Stage::knowing(facts(bus.clone()));
     let gateway = &stage.world.gateway;
-    let (client, mut outbox) =
-        portunus_core::Client::pushed("test", portunus_core::Requester::unix());
+    let (client, mut outbox) = portunus_core::Client::pushed(
+        "test",
+        portunus_core::Requester::unix(),
+        portunus_core::Purse::default(),
+    );
     let ask = |members: Value| {
         let mut request = json!({ "janus": "subscribe_events", "transaction": "t" });
         let request = request.as_object_mut().unwrap();

@@ -107,6 +107,12 @@ async fn settings_are_changed_answered_and_told() {
         .ask("set_min_nack_queue", json!({ "min_nack_queue": 5000 }))
         .await;
     assert_eq!(capped["min_nack_queue"], 1000);
+    assert_eq!(capped["warning"], "min_nack_queue is 1000 at most");
+    let day = stage
+        .ask("set_no_media_timer", json!({ "no_media_timer": 90_000 }))
+        .await;
+    assert_eq!(day["no_media_timer"], 86_400);
+    assert_eq!(day["warning"], "no_media_timer is 86400 at most");
     let info = stage.ask("info", json!({})).await;
     assert_eq!(info["session-timeout"], 7);
 }

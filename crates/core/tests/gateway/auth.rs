@@ -108,7 +108,12 @@ async fn the_secret_stands_in_for_a_token() {
 async fn administrators_add_and_remove_tokens_while_clients_use_them() {
     let world = World::with(with_tokens());
     let mut client = world.server.connect_stranger();
-    let admin = Client::pushed("janus.transport.test", Requester::unix()).0;
+    let admin = Client::pushed(
+        "janus.transport.test",
+        Requester::unix(),
+        portunus_core::Purse::default(),
+    )
+    .0;
     let steer = async |verb: &str, members: serde_json::Value| {
         let mut request = json!({ "janus": verb, "transaction": "t" });
         let all = request.as_object_mut().unwrap();

@@ -179,7 +179,7 @@ async fn bad_sdp_is_refused_and_leaves_nothing_behind() {
         ("m=audio", "m=smell"),
         ("a=ice-ufrag:abcd\r\n", ""),
         ("a=fingerprint:sha-256", "a=fingerprint:md5"),
-        ("a=mid:0", "a=mad:0"),
+        ("a=mid:0", "a=mid:0 1"),
         ("a=msid:s a", "a=msid:s"),
         ("s=-", "-"),
     ] {
@@ -491,5 +491,60 @@ async fn candidates_wait_for_the_negotiation_but_not_for_ever() {
     assert_eq!(client.on_handle("trickle", late).await["janus"], "ack");
     let peer = world.server.peers()[0];
     let added = ["candidate:early", "candidate:late"].map(|text| (peer, text.to_owned()));
+    assert_eq!(world.server.requested().candidates, added);
+}
+
+/// Janus and browsers take them all.
+#[tokio::test]
+async fn candidates_are_taken_in_every_form_that_clients_write() {
+    let world = World::new();
+    let mut client = connected(&world).await;
+    let bare = "1 1 UDP 1 192.0.2.1 4000 typ host";
+    let sent = [
+        json!({ "candidate": { "sdpMid": "0", "candidate": bare } }),
+        json!({ "candidate": { "sdpMLineIndex": 0, "candidate": format!("a=candidate:{bare}\r\n") } }),
+        json!({ "candidate": { "sdpMid": "audio", "sdpMLineIndex": 0, "candidate": format!("candidate:{bare}") } }),
+        json!({ "candidate": { "candidate": "" } }),
+        json!({ "candidate": { "candidate": "", "sdpMid": null, "sdpMLineIndex": null } }),
+        json!({ "candidate": { "candidate": "a=end-of-candidates", "sdpMid": "0" } }),
+        json!({ "candidate": { "completed": true } }),
+        json!({ "candidate": null }),
+        json!({ "candidates": [
+            { "sdpMid": "0", "sdpMLineIndex": null, "candidate": format!("a={bare}") },
+            { "sdpMid": "1", "candidate": "2 1 UDP 1 192.0.2.2 4000 typ host" },
+            null,
+        ] }),
+    ];
+    for trickled in sent {
+        let reply = client.on_handle("trickle", trickled.clone()).await;
+        assert_eq!(reply["janus"], "ack", "{trickled}");
+    }
+    let peer = world.server.peers()[0];
+    let added = vec![(peer, format!("candidate:{bare}")); 4];
+    assert_eq!(world.server.requested().candidates, added);
+}
+
+#[tokio::test]
+async fn an_offer_without_mids_is_answered_and_its_candidates_are_taken() {
+    let world = World::new();
+    let mut client = world.server.attach(PROBE).await;
+    let mut offer = jsep("offer", "abcd", &[Line::Audio]);
+    let sdp = offer["sdp"].as_str().unwrap();
+    let lines = sdp.split_inclusive("\r\n");
+    let sdp: String = lines
+        .filter(|line| !line.starts_with("a=mid:") && !line.starts_with("a=group:"))
+        .collect();
+    offer["sdp"] = sdp.into();
+    client.message(json!({ "do": "answer" }), Some(offer)).await;
+    let (_, answer) = client.event_with_jsep().await;
+    let answer = answer.unwrap();
+    let sdp = answer["sdp"].as_str().unwrap();
+    assert!(sdp.contains("a=mid:0\r\n"), "{sdp}");
+    let text = "candidate:1 1 udp 1 192.0.2.1 4000 typ host";
+    let candidate = json!({ "sdpMid": "audio", "sdpMLineIndex": 0, "candidate": text });
+    let trickle = json!({ "candidate": candidate });
+    assert_eq!(client.on_handle("trickle", trickle).await["janus"], "ack");
+    let peer = world.server.peers()[0];
+    let added = [(peer, text.to_owned())];
     assert_eq!(world.server.requested().candidates, added);
 }

@@ -195,3 +195,33 @@ async fn between_an_ack_and_a_poll_there_is_no_pause() {
     assert_eq!(http.poll(10).await.unwrap().len(), 2);
     assert_eq!(start.elapsed(), Duration::ZERO);
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_oldest_events_go_when_nothing_is_left_to_pay_for_more() {
+    let world = World::with(portunus_core::CoreConfig {
+        client_memory_mb: 1,
+        ..portunus_core::CoreConfig::default()
+    });
+    let http = Http::new(&world).await;
+    let held = || world.gateway.memory().totals().used;
+    let before = held();
+    for n in 0..30 {
+        let transaction = format!("{n} {}", "x".repeat(100_000));
+        let message = json!({
+            "janus": "message", "transaction": transaction, "session_id": http.session,
+            "handle_id": http.handle, "body": { "do": "answer later" },
+        });
+        assert_eq!(http.ask(message).await["janus"], "ack");
+        assert!(held() <= 1 << 20);
+    }
+    let events = http.poll(100).await.unwrap();
+    assert!((10..25).contains(&events.len()), "{}", events.len());
+    let last = events
+        .iter()
+        .rev()
+        .find_map(|it| it["transaction"].as_str());
+    assert!(last.is_some_and(|last| last.starts_with("29 ")));
+    assert_eq!(held(), before);
+    let dropped = world.gateway.counters().snapshot().events_dropped;
+    assert_eq!(dropped, 60 - events.len() as u64);
+}

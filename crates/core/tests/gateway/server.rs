@@ -1,4 +1,4 @@
-use portunus_core::CoreConfig;
+use portunus_core::{CoreConfig, InfoName};
 use serde_json::json;
 
 use crate::world::{PROBE, World};
@@ -28,8 +28,38 @@ async fn info_has_what_clients_look_for() {
     assert_eq!(info["session-timeout"], 60);
     assert_eq!(info["accepting-new-sessions"], true);
     assert_eq!(info["plugins"][PROBE]["version"], 3);
-    assert!(info["version"].is_u64() && info["version_string"].is_string());
     assert!(info["transports"].is_object());
+    // The Janus whose API it is: clients ask there what they may use.
+    assert_eq!(
+        (&info["version"], &info["version_string"]),
+        (&json!(1402), &json!("1.4.2"))
+    );
+    assert_eq!(info["portunus-version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(info["name"], "Portunus");
+    // Clients of typed languages refuse an object that lacks one.
+    for (member, value) in [
+        ("ice-nomination", json!("regular")),
+        ("min-nack-queue", json!(1000)),
+        ("nack-optimizations", json!(false)),
+        ("twcc-period", json!(100)),
+        ("dtls-mtu", json!(1200)),
+        ("static-event-loops", json!(0)),
+    ] {
+        assert_eq!(info[member], value, "{member}");
+    }
+}
+
+#[tokio::test]
+async fn info_names_janus_where_it_is_to() {
+    let config = CoreConfig {
+        info_name: InfoName::Janus,
+        ..CoreConfig::default()
+    };
+    let mut client = World::with(config).connect();
+    let info = client
+        .ask(json!({ "janus": "info", "transaction": "t" }))
+        .await;
+    assert_eq!(info["name"], "Janus WebRTC Server");
 }
 
 #[tokio::test]

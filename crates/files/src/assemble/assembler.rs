@@ -60,10 +60,18 @@ struct TrackPart {
     setup: Option<TrackSetup>,
     /// Its setup was handed out in this part.
     is_announced: bool,
+    /// The pixels of its largest picture so far, of which the file tells.
+    pixels: u64,
     /// It has had a frame that decoding can begin with.
     has_begun: bool,
     clock: ClockKind,
     doubt: Option<Duration>,
+}
+
+/// How many pixels a track's pictures have; 0 if they are not known.
+fn pixels(setup: &TrackSetup) -> u64 {
+    let picture = setup.picture;
+    picture.map_or(0, |it| u64::from(it.width) * u64::from(it.height))
 }
 
 /// A step that needs nothing of a frame.
@@ -313,6 +321,7 @@ impl Assembler {
         let is_new = part.setup.is_some() && !part.is_announced;
         if is_new {
             part.is_announced = true;
+            part.pixels = part.setup.as_ref().map_or(0, pixels);
             self.steps.push_back(Ready::Setup(track));
         }
         is_new
@@ -383,6 +392,12 @@ impl Assembler {
         };
         if let Some(opening) = &frame.opening {
             part.setup = Some(opening.setup.clone());
+            let pixels = pixels(&opening.setup);
+            if is_announced && pixels > part.pixels {
+                // A film is as large as its largest picture, whatever it begins with.
+                part.pixels = pixels;
+                self.steps.push_back(Ready::Setup(number));
+            }
         }
         part.has_begun |= frame.keyframe;
         if !is_announced || !part.has_begun {

@@ -8,7 +8,8 @@ use crate::container::{FrameOut, Rotation, TrackSetup};
 /// The next thing to be done with the file. All times are since the beginning of the part that is being written.
 #[derive(Debug)]
 pub enum Step<'a> {
-    /// A track is known now: it comes before the track's first frame in each part.
+    /// A track is known now: it comes before the track's first frame in each part, and again with a picture that is larger than
+    /// all before in the part.
     Setup {
         /// The track.
         track: usize,

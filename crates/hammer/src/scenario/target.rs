@@ -100,9 +100,16 @@ impl Facts {
             return Self::default();
         };
         let text = |name: &str| info.get(name).and_then(Value::as_str).map(str::to_owned);
-        Self {
-            name: text("name"),
-            version: text("version_string"),
+        // Portunus names the Janus whose API it speaks where Janus names itself.
+        match text("portunus-version") {
+            Some(version) => Self {
+                name: Some("Portunus".to_owned()),
+                version: Some(version),
+            },
+            None => Self {
+                name: text("name"),
+                version: text("version_string"),
+            },
         }
     }
 }

@@ -19,6 +19,11 @@ const LONGEST_STILL: Duration = Duration::from_secs(10);
 /// The same where no keyframe can be told: of what is encrypted end to end.
 const LONGEST_STILL_UNTOLD: Duration = Duration::from_millis(700);
 
+/// Which encodings flow is known so long after the first packet came: slow streams have a frame of each by then.
+const SETTLING: Duration = Duration::from_millis(500);
+/// How long a keyframe of the best encoding that flows is waited for before a lower one will do.
+const LONGEST_START: Duration = Duration::from_secs(3);
+
 /// What to do with a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Selection {
@@ -47,8 +52,10 @@ pub(crate) struct Selector {
     counted: [Option<u32>; ENCODINGS],
     /// The receiver has the picture of another stream: what refers to pictures that it lacks is not for it.
     awaits_keyframe: bool,
-    /// When the first such packet came.
+    /// When the first such packet came; with encodings to choose from, the first before the stream began.
     awaiting_since: Option<Instant>,
+    /// What begins begins with the best encoding that flows.
+    starts_best: bool,
     asked: Option<Instant>,
     svc: bool,
     /// The receiver lacks decode targets, or has lacked some since the last keyframe.
@@ -59,6 +66,15 @@ pub(crate) struct Selector {
 }
 
 impl Selector {
+    /// A selector that begins with the best encoding that flows, and not with the first keyframe that comes: what is recorded
+    /// or passed on should not change its size after a few frames.
+    pub(crate) fn starting_best() -> Self {
+        Self {
+            starts_best: true,
+            ..Self::default()
+        }
+    }
+
     /// Chooses for one packet. `encodings` is how many the source has.
     pub(crate) fn select(
         &mut self,
@@ -66,11 +82,10 @@ impl Selector {
         encodings: u8,
         options: &RouteOptions,
     ) -> Selection {
-        let now = packet.arrival;
         self.sent = packet.sent_layers.or(self.sent);
         if encodings > 1 {
             self.note_arrival(packet);
-            if !self.choose_encoding(packet, options, now) {
+            if !self.choose_encoding(packet, encodings, options) {
                 return Selection::Other;
             }
         } else if self.awaits_keyframe && !self.may_begin(packet) {
@@ -207,6 +222,7 @@ impl Selector {
             sent: self.sent,
             announced: self.announced,
             awaits_keyframe: self.awaits_keyframe || self.encoding.is_some(),
+            starts_best: self.starts_best,
             ..Self::default()
         };
     }
@@ -254,18 +270,22 @@ impl Selector {
     }
 
     /// Says whether the packet's encoding is (now) the one to relay.
-    fn choose_encoding(&mut self, packet: &Packet, options: &RouteOptions, now: Instant) -> bool {
+    fn choose_encoding(&mut self, packet: &Packet, encodings: u8, options: &RouteOptions) -> bool {
+        let (now, is) = (packet.arrival, packet.encoding);
         let target = options.substream;
-        let is = packet.encoding;
         if self.encoding == Some(is) {
             return true;
+        }
+        if self.starts_best && self.encoding.is_none() {
+            self.awaiting_since.get_or_insert(now);
         }
         if !(packet.layers.keyframe && packet.layers.start) {
             return false;
         }
         let Some(current) = self.encoding else {
             // Nothing is relayed yet: start with whatever is not above the target, if there is such a thing.
-            return is <= target || self.above(target, options, now) == Some(is);
+            let may_begin = is <= target || self.above(target, options, now) == Some(is);
+            return may_begin && self.is_best_start(is, encodings, options, now);
         };
         let nearer = if current < target {
             is > current && is <= target
@@ -279,6 +299,30 @@ impl Selector {
             self.temporal = None;
         }
         switches
+    }
+
+    /// Whether what begins may begin with an encoding: with any, unless it is to be the best that flows.
+    fn is_best_start(
+        &mut self,
+        is: u8,
+        encodings: u8,
+        options: &RouteOptions,
+        now: Instant,
+    ) -> bool {
+        if !self.starts_best {
+            return true;
+        }
+        let since = self.awaiting_since.unwrap_or(now);
+        let waited = now.saturating_duration_since(since);
+        let top = options.substream.min(encodings.saturating_sub(1));
+        let best = self.reachable(encodings, options, now);
+        let begins = is == top
+            || waited >= SETTLING && best.is_none_or(|best| is >= best)
+            || waited >= LONGEST_START;
+        if begins {
+            self.awaiting_since = None;
+        }
+        begins
     }
 
     /// The best encoding up to the target that has sent lately; if none has, the one nearest above it.

@@ -13,6 +13,9 @@ const MAX_AHEAD: i64 = 3_000;
 /// A jump of sequence numbers after this much silence is a sender that began anew. Without silence, two
 /// packets in a row have to say so (RFC 3550 appendix A.1).
 const RESTART_SILENCE: Duration = Duration::from_millis(100);
+/// After this much silence a step back is a sender that began anew, too, and so is a step ahead whose timestamp tells nothing of
+/// the time that passed.
+const LONG_SILENCE: Duration = Duration::from_secs(1);
 /// What comes late of the sender before is not taken for a change back to it, for so long.
 const AFTERMATH: Duration = Duration::from_secs(1);
 /// A jump of sequence numbers leaves the timestamps alone if they are this close to where they should be.
@@ -130,7 +133,7 @@ impl Continuity {
                 return Ok(self.restart(header, now));
             }
             if (-MAX_LATE..=MAX_AHEAD).contains(&delta) {
-                return self.continue_with(header, delta, now);
+                return self.accept_near(header, delta, (silence, now));
             }
             if silence < RESTART_SILENCE && self.suspect != Some(sequence) {
                 self.suspect = Some(sequence.wrapping_add(1));
@@ -151,6 +154,29 @@ impl Continuity {
         self.previous = Some((ssrc, self.highest as u16, now));
         self.resuming = false;
         Ok(self.restart(header, now))
+    }
+
+    /// Finds the place of a packet of the present sender whose number is near the highest one.
+    fn accept_near(
+        &mut self,
+        header: &Header,
+        delta: i64,
+        (silence, now): (Duration, Instant),
+    ) -> Result<Place, Misplaced> {
+        let steps = delta < 0 || delta > 1 && !self.is_timely(header, now);
+        if silence >= LONG_SILENCE && steps {
+            return Ok(self.restart(header, now));
+        }
+        let is_suspect = self.suspect == Some(header.sequence);
+        let placed = self.continue_with(header, delta, now);
+        // Packets that come twice come soon. Two in a row that do not are of a sender that began anew, a little back.
+        if placed.is_err() && delta < 0 && silence >= RESTART_SILENCE {
+            if is_suspect {
+                return Ok(self.restart(header, now));
+            }
+            self.suspect = Some(header.sequence.wrapping_add(1));
+        }
+        placed
     }
 
     /// Makes room for a packet of our own before the newest one: returns its number, and moves `place`.
@@ -209,22 +235,10 @@ impl Continuity {
     }
 
     fn restart(&mut self, header: &Header, now: Instant) -> Place {
-        let elapsed = self.last_at.map_or(Duration::ZERO, |at| {
-            now.saturating_duration_since(at)
-                .max(Duration::from_millis(1))
-        });
-        let ticks = |time: Duration| {
-            (time.as_micros() * u128::from(self.clock_rate) / 1_000_000).max(1) as u32
-        };
-        let due = self.last_timestamp.wrapping_add(ticks(elapsed));
-        let unchanged = self.timestamp(header.timestamp);
-        let off = unchanged.wrapping_sub(due) as i32;
-        let close = off.unsigned_abs() <= ticks(TIME_TOLERANCE);
-        let forward = (unchanged.wrapping_sub(self.last_timestamp) as i32) > 0;
-        let timestamp_offset = if self.ssrc == Some(header.ssrc) && close && forward {
+        let timestamp_offset = if self.ssrc == Some(header.ssrc) && self.is_timely(header, now) {
             self.timestamp_offset()
         } else {
-            due.wrapping_sub(header.timestamp)
+            self.due(now).wrapping_sub(header.timestamp)
         };
         let raw = ((self.highest >> 16) + 2) << 16 | u64::from(header.sequence);
         let out = self.highest_out + 1;
@@ -232,6 +246,27 @@ impl Continuity {
         self.begin(header, raw, offset, timestamp_offset);
         self.highest_out = out;
         self.place(header, out, now, true)
+    }
+
+    /// The timestamp that is due now.
+    fn due(&self, now: Instant) -> u32 {
+        let elapsed = self.last_at.map_or(Duration::ZERO, |at| {
+            now.saturating_duration_since(at)
+                .max(Duration::from_millis(1))
+        });
+        self.last_timestamp.wrapping_add(self.ticks(elapsed))
+    }
+
+    /// Whether a timestamp goes on from those before as time does.
+    fn is_timely(&self, header: &Header, now: Instant) -> bool {
+        let unchanged = self.timestamp(header.timestamp);
+        let off = unchanged.wrapping_sub(self.due(now)) as i32;
+        let forward = unchanged.wrapping_sub(self.last_timestamp) as i32 > 0;
+        off.unsigned_abs() <= self.ticks(TIME_TOLERANCE) && forward
+    }
+
+    fn ticks(&self, time: Duration) -> u32 {
+        (time.as_micros() * u128::from(self.clock_rate) / 1_000_000).max(1) as u32
     }
 
     fn begin(&mut self, header: &Header, raw: u64, offset: i64, timestamp_offset: u32) {

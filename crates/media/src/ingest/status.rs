@@ -58,6 +58,11 @@ impl IngestStatus {
         self.created.elapsed().saturating_sub(time)
     }
 
+    /// Whether a packet was taken so far, or came while the ingest was disabled.
+    pub fn has_come(&self) -> bool {
+        self.packets() > 0 || self.ignored() > 0
+    }
+
     /// Packets (messages) taken in.
     pub fn packets(&self) -> u64 {
         self.packets.load(Ordering::Relaxed)

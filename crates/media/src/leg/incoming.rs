@@ -19,6 +19,8 @@ use crate::ingest::Refused;
 const SENDERS: usize = 64;
 /// A jump of sequence numbers by more than this begins the figures anew (RFC 3550 appendix A.1: MAX_DROPOUT).
 const JUMP: u64 = 3_000;
+/// A step back after this much silence does so, too: the far end began anew.
+const SILENCE: Duration = Duration::from_secs(1);
 
 /// Why a datagram is not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,7 +101,8 @@ impl Incoming {
         let payload = *self.payload(header.pt).ok_or(Refused::PayloadType)?;
         let index = index.unwrap_or_else(|| self.place(&header));
         let moved = self.rtp.accept(from);
-        self.last = Some(now);
+        let last = self.last.replace(now);
+        let silence = last.map_or(Duration::ZERO, |last| now.saturating_duration_since(last));
         let mut came = Came {
             len,
             moved,
@@ -109,6 +112,10 @@ impl Incoming {
         if self.stream.as_ref().map(ReceiveStream::ssrc) != Some(header.ssrc) {
             let [first, _] = &mut came.pressed;
             *first = self.detector.restart();
+        }
+        let has_begun_anew = index < self.highest && silence >= SILENCE;
+        if has_begun_anew {
+            self.stream = None;
         }
         self.measure(&header, index, &payload, now);
         if payload.codec == Codec::TelephoneEvent {

@@ -12,7 +12,8 @@ use crate::graph::{
 /// Which simulcast encodings of a source an outlet takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Encodings {
-    /// The best that there is, up to [`RouteOptions::substream`], as one stream. It changes at keyframes.
+    /// The best that there is, up to [`RouteOptions::substream`], as one stream. It begins with the best that flows, and changes at
+    /// keyframes.
     #[default]
     Best,
     /// This one (0 is the lowest) with all its layers, and no other.
@@ -44,7 +45,7 @@ impl Cut {
         Self {
             options,
             encodings,
-            selector: Selector::default(),
+            selector: Selector::starting_best(),
             numbering: Numbering::starting_after(after),
             ssrc: None,
         }

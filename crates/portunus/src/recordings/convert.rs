@@ -9,6 +9,9 @@ use portunus_files::convert::{
     ConvertError, Converted, Recordings, to_container, to_ogg_opus, to_pcap, to_subtitles,
 };
 
+use portunus_files::FileError;
+use portunus_files::summary::{Depth, Summary};
+
 use super::files::{self, NewFiles, failed};
 use super::progress::Progress;
 use super::{ConvertOptions, Failure, text, wav};
@@ -48,6 +51,7 @@ pub(super) fn run(options: &ConvertOptions) -> Result<(), Failure> {
     let target = Target::of(out)?;
     files::check_free(out, options.force)?;
     let inputs = recordings_of(inputs, options.participant.as_deref())?;
+    let inputs = without_empty(inputs)?;
     let mut recordings = open(&inputs)?;
     let bar = Progress::new("converting");
     let mut progress = |done| bar.set(done);
@@ -109,6 +113,25 @@ pub(super) fn open(inputs: &[PathBuf]) -> Result<Recordings, Failure> {
         opened.push(file);
     }
     Recordings::open(opened).map_err(|error| told(inputs, Path::new(""), error))
+}
+
+/// These files but those that nothing was recorded into: a publisher who said nothing leaves them, and so do other servers.
+fn without_empty(inputs: Vec<PathBuf>) -> Result<Vec<PathBuf>, Failure> {
+    let is_empty = |path: &PathBuf| {
+        let summary = Summary::of(path, Depth::Ends);
+        matches!(summary, Err(FileError::Empty))
+    };
+    let (empty, found): (Vec<_>, Vec<_>) = inputs.into_iter().partition(is_empty);
+    for path in &empty {
+        eprintln!(
+            "portunus: left out: {}: there is nothing in it",
+            path.display()
+        );
+    }
+    match found.is_empty() {
+        true => Err(Failure::Other("there is nothing to convert".to_owned())),
+        false => Ok(found),
+    }
 }
 
 /// The recordings that are meant: what manifests name is put in their place.

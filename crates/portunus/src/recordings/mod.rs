@@ -81,10 +81,10 @@ changes, another file begins: OUT-2, OUT-3 and so on.";
 #[derive(Debug, Args)]
 #[command(after_help = COMPOSE_HELP)]
 pub(crate) struct ComposeOptions {
-    /// The manifest of a room or call
-    manifest: PathBuf,
-    /// The new file; its ending says what it is: mp4, webm, mkv; opus or wav for sound alone
-    out: PathBuf,
+    /// Manifests of a room or call; the last name is that of the new file. Its ending says what it is: mp4, webm, mkv; opus
+    /// or wav for sound alone
+    #[arg(required = true, num_args = 2.., value_names = ["MANIFEST", "OUT"])]
+    files: Vec<PathBuf>,
     /// How people are shown
     #[arg(long, value_enum, default_value_t = Layout::Grid)]
     layout: Layout,
@@ -100,6 +100,7 @@ pub(crate) struct ComposeOptions {
 }
 
 const COMPOSE_HELP: &str = "\
+Several manifests are shown one after the other, without the time between them.
 ffmpeg decodes and encodes; it has to be installed (apt install ffmpeg). Without it the exit status is 3.";
 
 #[derive(Debug, Args)]

@@ -20,6 +20,7 @@ async fn record(rig: &Rig, names: &[&str]) {
         };
         let source = rig.source(Codec::Opus);
         let recording = rig.recorder.start(&rig.media, source, true, spec).unwrap();
+        rig.speak();
         recording.outcome().opened().await.unwrap();
     }
     drop(session);
@@ -155,6 +156,7 @@ async fn a_file_that_belongs_to_no_recorded_room_says_whose_it_is() {
         };
         let source = rig.source(Codec::Opus);
         let recording = recorder.start(&rig.media, source, true, spec).unwrap();
+        rig.speak();
         recording.outcome().opened().await.unwrap();
         drop(recording);
         let told = completed.recv().await.unwrap();

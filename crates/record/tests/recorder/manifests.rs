@@ -17,7 +17,9 @@ fn start(rig: &Rig, name: &str, of: Participant) -> Recording {
         of: Some(of),
     };
     let source = rig.source(Codec::Opus);
-    rig.recorder.start(&rig.media, source, true, spec).unwrap()
+    let recording = rig.recorder.start(&rig.media, source, true, spec).unwrap();
+    rig.speak();
+    recording
 }
 
 #[tokio::test]
@@ -63,7 +65,7 @@ async fn a_manifest_names_the_files_of_a_room() {
     assert!(manifest.ended.is_some());
     let file = &manifest.participants[0].files[0];
     assert_eq!((file.end, file.complete), (Some(FileEnd::Stopped), true));
-    assert_eq!(file.tracks[0].packets, 5);
+    assert_eq!(file.tracks[0].packets, 6);
     assert_eq!(
         file.bytes,
         rig.path("rooms/ann.mjr").metadata().unwrap().len()
@@ -84,6 +86,34 @@ async fn a_manifest_names_the_files_of_a_room() {
         (Some("janus.plugin.videoroom"), Some("1234"))
     );
     assert!(!rig.path("rooms/demo.json.tmp").exists());
+}
+
+#[tokio::test]
+async fn a_file_that_nothing_came_into_is_in_no_manifest() {
+    let rig = Rig::new();
+    let session = rig.session("demo");
+    let mut completed = rig.recorder.completed();
+    let spec = RecordingSpec {
+        dir: None,
+        name: "silent".to_owned(),
+        media: RecordedMedia::data(true),
+        format: Format::Mjr,
+        of: Some(participant(&session, "42")),
+    };
+    let source = rig.source(Codec::Opus);
+    let silent = rig.recorder.start(&rig.media, source, true, spec).unwrap();
+    silent.outcome().opened().await.unwrap();
+    let heard = start(&rig, "heard", participant(&session, "42"));
+    heard.outcome().opened().await.unwrap();
+    drop((silent, heard, session));
+    rig.recorder.finished().await;
+    assert!(!rig.path("silent.mjr").exists());
+    let manifest = rig.manifest("demo.json");
+    let files = &manifest.participants[0].files;
+    let names: Vec<_> = files.iter().map(|file| file.file.as_str()).collect();
+    assert_eq!(names, ["heard.mjr"]);
+    let told: Vec<_> = std::iter::from_fn(|| completed.try_recv().ok()).collect();
+    assert_eq!(told.len(), 1, "{told:?}");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use portunus_files::manifest::Manifest;
 use portunus_media::testing::RequestedOutlet;
@@ -58,6 +58,13 @@ impl Rig {
     /// The tap that was asked for last.
     pub fn tap(&self) -> RequestedOutlet {
         self.taps().pop().unwrap()
+    }
+
+    /// A packet of sound comes to the tap that was asked for last: a file that nothing comes into is none.
+    pub fn speak(&self) {
+        let packet = rtp(0, 0, b"x");
+        self.tap()
+            .pretend_packet(&packet, Codec::Opus, Instant::now());
     }
 
     pub fn taps(&self) -> Vec<RequestedOutlet> {

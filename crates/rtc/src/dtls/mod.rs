@@ -17,7 +17,7 @@ pub(crate) use established::{Established, Incoming};
 pub(crate) use handshake::{Done, Handshake, Progress};
 
 /// Largest DTLS datagram sent, in bytes: fits the MTU of tunnels, over IPv6 too.
-pub(crate) const MTU: usize = 1_200;
+pub const MTU: usize = 1_200;
 
 /// Bytes of application data that one datagram holds.
 pub(crate) const MAX_DATA: usize = MTU - record::OVERHEAD;

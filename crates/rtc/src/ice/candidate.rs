@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use is::{Candidate, CandidateKind, Protocol};
+use is::{Candidate, CandidateKind};
 
 use crate::Carrier;
 use crate::path::TransportAddress;
@@ -114,45 +114,150 @@ pub(crate) enum Ignored {
 #[error("malformed candidate: {0}")]
 pub struct CandidateError(pub(crate) String);
 
-/// Reads a candidate as it stands in SDP or comes by trickle: with or without `a=`.
+/// What a text that came in the place of a candidate says. Clients write candidates as in SDP, with or without `a=` and
+/// `candidate:` before them and with a line end behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CandidateText<'a> {
+    /// A candidate: what stands after `candidate:`.
+    Candidate(&'a str),
+    /// No more candidates will come.
+    End,
+}
+
+impl<'a> CandidateText<'a> {
+    /// Reads the first line of `text`. Returns `None` if it is neither a candidate nor the end of them.
+    pub fn read(text: &'a str) -> Option<Self> {
+        let line = text.trim().lines().next().unwrap_or_default();
+        let line = strip_prefix(line, "a=").unwrap_or(line).trim();
+        let value = strip_prefix(line, "candidate:").map(str::trim_start);
+        if value.unwrap_or(line).is_empty() || line.eq_ignore_ascii_case("end-of-candidates") {
+            return Some(CandidateText::End);
+        }
+        let is_typed = || line.split_whitespace().nth(6) == Some("typ");
+        let bare = || is_typed().then_some(line);
+        value.or_else(bare).map(CandidateText::Candidate)
+    }
+}
+
+fn strip_prefix<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
+    let (start, rest) = text.split_at_checked(prefix.len())?;
+    start.eq_ignore_ascii_case(prefix).then_some(rest)
+}
+
+/// Reads a candidate as it stands in SDP or comes by trickle.
 pub(crate) fn parse(text: &str) -> Result<Parsed, CandidateError> {
-    let text = text.trim();
-    let text = text.strip_prefix("a=").unwrap_or(text);
-    if text.is_empty() || text == "end-of-candidates" || text == "candidate:" {
-        return Ok(Parsed::End);
-    }
-    let mut words = text.split_whitespace().skip(1);
-    let (component, transport) = (words.next(), words.next());
-    let address = words.nth(1).unwrap_or_default();
-    if transport.is_some_and(|transport| !transport.eq_ignore_ascii_case("udp")) {
-        return Ok(parse_tcp(text, component));
-    }
-    if address.to_ascii_lowercase().ends_with(".local") {
-        return Ok(Parsed::Ignored(Ignored::Mdns));
-    }
-    if component.is_some_and(|component| component != "1") {
-        return Ok(Parsed::Ignored(Ignored::Address));
-    }
-    let candidate =
-        Candidate::from_sdp_string(text).map_err(|error| CandidateError(error.to_string()))?;
-    if candidate.proto() != Protocol::Udp {
+    let malformed = |why: &str| CandidateError(format!("{text}: {why}"));
+    let value = match CandidateText::read(text) {
+        Some(CandidateText::Candidate(value)) => value,
+        Some(CandidateText::End) => return Ok(Parsed::End),
+        None => return Err(malformed("missing 'candidate:'")),
+    };
+    let mut words = value.split_whitespace();
+    let mut word = |what: &str| words.next().ok_or_else(|| malformed(what));
+    let foundation = word("missing foundation")?;
+    let component = word("missing component")?;
+    let transport = word("missing transport")?;
+    let is_tcp = transport.eq_ignore_ascii_case("tcp");
+    if !is_tcp && !transport.eq_ignore_ascii_case("udp") {
         return Ok(Parsed::Ignored(Ignored::Tcp));
     }
-    if !is_reachable(candidate.addr()) {
-        return Ok(Parsed::Ignored(Ignored::Address));
+    let priority = word("missing priority")?;
+    let (address, port) = (word("missing address")?, word("missing port")?);
+    if !word("missing type")?.eq_ignore_ascii_case("typ") {
+        return Err(malformed("missing 'typ'"));
     }
-    if candidate.kind() == CandidateKind::PeerReflexive {
-        let at = TransportAddress {
-            carrier: Carrier::Udp,
-            address: candidate.addr(),
-        };
-        let mut same = peer_reflexive(at, candidate.prio());
-        if let Some(ufrag) = candidate.ufrag() {
-            same.set_ufrag(ufrag);
+    let kind = word("missing type")?.to_ascii_lowercase();
+    let kind = match kind.as_str() {
+        "host" => CandidateKind::Host,
+        "srflx" => CandidateKind::ServerReflexive,
+        "prflx" => CandidateKind::PeerReflexive,
+        "relay" => CandidateKind::Relayed,
+        _ => return Err(malformed("unknown type")),
+    };
+    let priority = priority.parse().map_err(|_| malformed("bad priority"))?;
+    let port: u16 = port.parse().map_err(|_| malformed("bad port"))?;
+    let extensions = Extensions::read(words);
+    if component != "1" {
+        return Ok(Parsed::Ignored(match is_tcp {
+            true => Ignored::Tcp,
+            false => Ignored::Address,
+        }));
+    }
+    let who_connects = extensions.tcptype.map(str::to_ascii_lowercase);
+    match who_connects.as_deref() {
+        // The address of who connects is of no use, and may be a name.
+        Some("active") if is_tcp => return Ok(Parsed::Active),
+        Some("passive") if is_tcp => {}
+        _ if is_tcp => return Ok(Parsed::Ignored(Ignored::Tcp)),
+        _ => {}
+    }
+    let useless = match address.to_ascii_lowercase().ends_with(".local") {
+        _ if is_tcp => Ignored::Tcp,
+        true => Ignored::Mdns,
+        false => Ignored::Address,
+    };
+    // What is no address is a name, or has the name of an interface behind it.
+    let address = address.parse().map(|ip| SocketAddr::new(ip, port)).ok();
+    let Some(address) = address.filter(|address| is_reachable(*address)) else {
+        return Ok(Parsed::Ignored(useless));
+    };
+    let carrier = match is_tcp {
+        true => Carrier::Tcp,
+        false => Carrier::Udp,
+    };
+    let mut candidate = match kind {
+        CandidateKind::PeerReflexive => {
+            peer_reflexive(TransportAddress { carrier, address }, priority)
         }
-        return Ok(Parsed::Usable(same));
+        CandidateKind::Host | CandidateKind::ServerReflexive | CandidateKind::Relayed => {
+            let (foundation, carrier) = (foundation.to_owned(), carrier.into());
+            let related = extensions.related();
+            Candidate::from_parts(
+                foundation, 1, carrier, priority, address, kind, related, None, None,
+            )
+        }
+    };
+    if let Some(ufrag) = extensions.ufrag {
+        candidate.set_ufrag(ufrag);
     }
-    Ok(Parsed::Usable(candidate))
+    Ok(match is_tcp {
+        true => Parsed::Passive(candidate),
+        false => Parsed::Usable(candidate),
+    })
+}
+
+/// What stands after a candidate's type, as far as it matters here. RFC 8839 has pairs of names and values; some peers leave
+/// a value out.
+#[derive(Default)]
+struct Extensions<'a> {
+    raddr: Option<&'a str>,
+    rport: Option<&'a str>,
+    tcptype: Option<&'a str>,
+    ufrag: Option<&'a str>,
+}
+
+impl<'a> Extensions<'a> {
+    fn read(mut words: impl Iterator<Item = &'a str>) -> Self {
+        let mut extensions = Extensions::default();
+        while let Some(name) = words.next() {
+            match name.to_ascii_lowercase().as_str() {
+                "raddr" => extensions.raddr = words.next(),
+                "rport" => extensions.rport = words.next(),
+                "tcptype" => extensions.tcptype = words.next(),
+                "ufrag" => extensions.ufrag = words.next(),
+                _ => {}
+            }
+        }
+        extensions
+    }
+
+    /// The related address. It is only told, so a malformed one counts as absent.
+    fn related(&self) -> Option<SocketAddr> {
+        Some(SocketAddr::new(
+            self.raddr?.parse().ok()?,
+            self.rport?.parse().ok()?,
+        ))
+    }
 }
 
 /// A remote candidate that the peer's checks, and no signalling, tell of.
@@ -173,24 +278,6 @@ pub(super) fn peer_reflexive(at: TransportAddress, priority: u32) -> Candidate {
         None,
         None,
     )
-}
-
-/// A candidate that is not of UDP. Those of TCP say who connects; the address of who does is of no use, and may be a name.
-fn parse_tcp(text: &str, component: Option<&str>) -> Parsed {
-    let ignored = Parsed::Ignored(Ignored::Tcp);
-    let mut words = text.split_whitespace();
-    let (transport, is_first) = (words.nth(2), component == Some("1"));
-    if !is_first || !transport.is_some_and(|transport| transport.eq_ignore_ascii_case("tcp")) {
-        return ignored;
-    }
-    match words.skip_while(|word| *word != "tcptype").nth(1) {
-        Some("active") => Parsed::Active,
-        Some("passive") => match Candidate::from_sdp_string(text) {
-            Ok(candidate) if is_reachable(candidate.addr()) => Parsed::Passive(candidate),
-            Ok(_) | Err(_) => ignored,
-        },
-        Some(_) | None => ignored,
-    }
 }
 
 fn is_reachable(address: SocketAddr) -> bool {
@@ -250,8 +337,52 @@ mod tests {
     }
 
     #[test]
+    fn candidates_are_taken_in_every_form_that_clients_write() {
+        let address: SocketAddr = "192.0.2.1:4000".parse().unwrap();
+        let bare = "842163049 1 udp 1677729535 192.0.2.1 4000 typ srflx";
+        for text in [
+            bare.to_owned(),
+            format!("candidate:{bare}"),
+            format!("a=candidate:{bare}"),
+            format!("a=candidate:{bare}\r\n"),
+            format!(" candidate: {bare} \n"),
+            format!("Candidate:{bare}"),
+            format!("{bare}\r\na=candidate:2 1 udp 1 198.51.100.1 1 typ host"),
+            bare.replace("udp", "UDP"),
+            bare.replace(
+                "srflx",
+                "SRFLX raddr 10.0.0.1 rport 4000 generation 0 ufrag abcd",
+            ),
+            format!("{bare} raddr a.local rport 0 generation 0 network-cost 999"),
+            format!("{bare} raddr rport generation"),
+            bare.replace("srflx", "relay raddr fe80::1%en0 rport 9"),
+            bare.replace("srflx", "prflx"),
+        ] {
+            match parse(&text) {
+                Ok(Parsed::Usable(candidate)) => assert_eq!(candidate.addr(), address, "{text}"),
+                other => panic!("{text}: {other:?}"),
+            }
+        }
+        for end in [
+            "",
+            "\r\n",
+            "candidate:",
+            "a=candidate:",
+            "end-of-candidates",
+            "a=end-of-candidates\r\n",
+        ] {
+            assert!(matches!(parse(end), Ok(Parsed::End)), "{end:?}");
+        }
+        let ufrag = format!("{bare} generation 0 ufrag abcd network-id 1");
+        let Ok(Parsed::Usable(candidate)) = parse(&ufrag) else {
+            panic!("{ufrag}");
+        };
+        assert_eq!(candidate.ufrag(), Some("abcd"));
+    }
+
+    #[test]
     fn what_is_of_no_use_is_told_from_what_is_malformed() {
-        let ignored = |text| match parse(text) {
+        let ignored = |text: &str| match parse(text) {
             Ok(Parsed::Ignored(why)) => Some(why),
             _ => None,
         };
@@ -274,9 +405,20 @@ mod tests {
             ignored("candidate:1 2 UDP 1 192.0.2.1 9 typ host"),
             Some(Ignored::Address)
         );
-        assert!(matches!(parse(""), Ok(Parsed::End)));
-        assert!(matches!(parse("a=end-of-candidates"), Ok(Parsed::End)));
-        assert!(parse("candidate:1 1 udp x 192.0.2.1 9 typ host").is_err());
-        assert!(parse("nonsense").is_err());
+        for name in ["turn.example.org", "fe80::1%en0"] {
+            let text = format!("candidate:1 1 udp 1 {name} 9 typ host");
+            assert_eq!(ignored(&text), Some(Ignored::Address), "{text}");
+        }
+        for malformed in [
+            "candidate:1 1 udp x 192.0.2.1 9 typ host",
+            "candidate:1 1 udp 1 192.0.2.1 65536 typ host",
+            "candidate:1 1 udp 1 192.0.2.1 9 typ hosts",
+            "candidate:1 1 udp 1 192.0.2.1 9 host",
+            "candidate:1 1 udp",
+            "1 1 udp 1 192.0.2.1 9 host",
+            "nonsense",
+        ] {
+            assert!(parse(malformed).is_err(), "{malformed}");
+        }
     }
 }

@@ -27,7 +27,9 @@ use crate::path::TransportAddress;
 use crate::{Carrier, Path};
 
 pub(crate) use candidate::Ignored;
-pub use candidate::{CandidateError, CandidateTransport, LocalCandidate, candidate_lines};
+pub use candidate::{
+    CandidateError, CandidateText, CandidateTransport, LocalCandidate, candidate_lines,
+};
 use candidate::{Parsed, parse};
 pub use checks::ANSWERABLE;
 use checks::Checks;

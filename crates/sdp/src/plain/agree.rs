@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use portunus_rtp::{Mid, Pt};
 
+use crate::answer::events_fit;
 use crate::codecs::CodecSpec;
 use crate::description::{Direction, Extmap};
 use crate::negotiated::{Codec, Kind};
@@ -126,20 +127,12 @@ pub(super) fn one_of_each(codecs: &mut Vec<PlainCodec>, events: &mut Vec<PlainCo
 
 /// Puts the telephone events first that have the clock of the codec that is preferred: they share its timestamps.
 pub(super) fn sort_events(clock_rate: Option<u32>, events: &mut [PlainCodec]) {
-    let fits = |event: &PlainCodec| Some(event.spec.clock_rate) == clock_rate;
-    // Without such events 8000 Hz is what everybody knows.
-    events.sort_by_key(|event| match event.spec.clock_rate {
-        _ if fits(event) => 0,
-        8_000 => 1,
-        _ => 2,
-    });
+    events.sort_by_key(|event| events_fit(&event.spec, clock_rate));
 }
 
 /// Whether two codecs are the same but for their format.
 pub(super) fn is_same(one: &CodecSpec, other: &CodecSpec) -> bool {
-    one.name.eq_ignore_ascii_case(&other.name)
-        && one.clock_rate == other.clock_rate
-        && one.channels.max(1) == other.channels.max(1)
+    one.is_same_codec(other)
 }
 
 /// Whether the parameters that tell formats of a codec apart are the same.

@@ -61,7 +61,7 @@ pub enum PlainError {
     /// An answer without an offer.
     #[error("there is no offer to answer")]
     NoOffer,
-    /// An m-line of an answer (its index) is not of the kind that was offered there, or was not offered at all.
+    /// An m-line in use of an answer (its index) is not of the kind that was offered there, or was not offered at all.
     #[error("m-line {0} of the answer does not match the offer")]
     Mismatch(usize),
     /// There is no port for this kind of media: a mistake on this side.

@@ -4,9 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 
 use portunus_rtp::Mid;
 
-use crate::codecs::CodecSpec;
+use crate::codecs::{CodecName, CodecSpec};
 use crate::description::{Attribute, Bandwidth, Direction, Extmap};
-use crate::negotiated::Kind;
+use crate::negotiated::{Codec, Kind};
 use crate::parse::{self, find, values};
 
 use super::crypto::{self, CryptoLine, CryptoRefusal};
@@ -78,6 +78,13 @@ impl FarSession {
         self.media
             .iter()
             .position(|media| media.kind() == Some(kind) && media.is_usable())
+    }
+
+    /// The address of the first m-line that can be sent to, audio before video. `None` if there is none.
+    pub fn address(&self) -> Option<IpAddr> {
+        let chosen = [Kind::Audio, Kind::Video].map(|kind| self.first(kind));
+        let mut chosen = chosen.into_iter().flatten();
+        chosen.find_map(|index| Some(self.media.get(index)?.rtp?.ip()))
     }
 
     /// Checks that there is something to talk about; `may_end` if all media may be taken away. A call that is to become something else, such
@@ -153,6 +160,12 @@ impl FarMedia {
         let stated = media.direction;
         far.direction = Direction::new(stated.sends(), stated.receives() && rtp.is_some());
         far.codecs = media.codecs;
+        for codec in &mut far.codecs {
+            // Opus always says 2 (RFC 7587 section 7), whatever far ends leave out.
+            if codec.codec() == Some(Codec::Opus) {
+                codec.channels = CodecName::Opus.channels();
+            }
+        }
         far.extensions = media.extensions;
         far.bandwidth = media.bandwidth;
         far.attributes = media.attributes;

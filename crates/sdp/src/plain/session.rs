@@ -229,9 +229,10 @@ impl PlainSession {
         let far = FarSession::parse(text)?;
         far.check(self.had_media)?;
         let lines = &offered.layout.lines;
+        // A line that is not in use takes nothing from the call, whatever it is called, and be it one more than was offered.
         let differs = |(index, media): (usize, &FarMedia)| {
             let is_same = lines.get(index).is_some_and(|line| line.name == media.name);
-            (!is_same).then_some(index)
+            (media.port != 0 && !is_same).then_some(index)
         };
         if let Some(index) = far.media.iter().enumerate().find_map(differs) {
             return Err(PlainError::Mismatch(index));
@@ -322,7 +323,7 @@ impl PlainSession {
         })
     }
 
-    /// Answers the far end's offer as the browser answered it.
+    /// Answers the far end's offer as the browser answered it. Media of another family of addresses than `local` are refused.
     pub fn answer(
         &mut self,
         browser: &Description,
@@ -345,6 +346,13 @@ impl PlainSession {
             let Some((said, far)) = said.zip(taken.far.media.get(media.index)) else {
                 continue;
             };
+            // Who sends from the other family could not send here (RFC 6157).
+            if far
+                .rtp
+                .is_some_and(|rtp| rtp.is_ipv4() != local.address.is_ipv4())
+            {
+                continue;
+            }
             if policy.is_mandatory() && media.key.is_none() {
                 return Err(PlainError::no_key(media.kind, &[]));
             }

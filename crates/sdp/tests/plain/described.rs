@@ -1,11 +1,13 @@
 //! What is offered and answered, and understood.
 
 use portunus_rtp::Pt;
-use portunus_sdp::plain::{PlainError, PlainSession, SrtpUse, Suite};
+use portunus_sdp::plain::{FarSession, LocalEnd, PlainError, PlainSession, SrtpUse, Suite};
 use portunus_sdp::{Codec, Direction, Kind};
 
 use crate::support::{offer, parse, session};
-use crate::{PCMU, answered, chromium, far, fill, local, offered, section, telephone};
+use crate::{
+    PCMU, answered, chromium, far, fill, local, local_towards, offered, section, telephone,
+};
 
 #[test]
 fn a_browsers_offer_becomes_one_for_telephones() {
@@ -106,6 +108,12 @@ fn an_answer_of_a_telephone_answers_the_browser() {
     );
 }
 
+/// What a real far end is told of where to send to.
+fn towards(name: &str) -> LocalEnd {
+    let address = FarSession::parse(&far(name)).unwrap().address();
+    local_towards(address.unwrap_or(local().address))
+}
+
 #[test]
 fn real_far_ends_are_offered_to_browsers_and_answered() {
     for (name, audio, video, lines) in [
@@ -128,7 +136,12 @@ fn real_far_ends_are_offered_to_browsers_and_answered() {
             "{name}: {text}"
         );
         let answer = plain
-            .answer(&answered(&accepted.description), &local(), None, &mut fill)
+            .answer(
+                &answered(&accepted.description),
+                &towards(name),
+                None,
+                &mut fill,
+            )
             .unwrap();
         assert_eq!(answer.matches("\r\nm=").count(), lines, "{name}: {answer}");
         let formats = |kind| {
@@ -155,7 +168,9 @@ fn what_far_ends_say_of_addresses_keys_and_feedback_is_understood() {
         let mut plain = PlainSession::new(true, false);
         let accepted = plain.take_offer(&far(name), None).unwrap();
         let browser = answered(&accepted.description);
-        let answer = plain.answer(&browser, &local(), None, &mut fill).unwrap();
+        let answer = plain
+            .answer(&browser, &towards(name), None, &mut fill)
+            .unwrap();
         (plain, accepted, answer)
     };
     // The first suite is none that is spoken here.
@@ -368,4 +383,93 @@ fn a_browser_is_answered_with_the_format_of_h264_that_it_has_offered() {
             assert_eq!(passes, level.is_some());
         }
     }
+}
+
+#[test]
+fn an_answer_with_more_refused_lines_than_were_offered_carries_the_call() {
+    let mut plain = PlainSession::new(false, false);
+    let mut browser = chromium();
+    browser.media.truncate(1);
+    offered(&mut plain, &browser, None);
+    for more in [
+        "m=video 0 RTP/AVP 31\r\n",
+        "m=image 0 udptl t38\r\nm=video 0 RTP/AVP 31\r\n",
+    ] {
+        let answer = telephone(&format!("{PCMU}{more}"));
+        let accepted = plain.accept_answer(&answer, None).unwrap();
+        assert_eq!(accepted.description.media.len(), 1, "{more}");
+        assert_eq!(plain.agreed().len(), 1, "{more}");
+    }
+    // A line that is refused may be called as the telephone likes; one in use may not.
+    let mut plain = PlainSession::new(false, false);
+    offered(&mut plain, &chromium(), None);
+    let answer = |port| telephone(&format!("{PCMU}m=image {port} udptl t38\r\n"));
+    plain.accept_answer(&answer(0), None).unwrap();
+    let refused = plain.accept_answer(&answer(5000), None);
+    assert_eq!(refused.unwrap_err(), PlainError::Mismatch(1));
+}
+
+#[test]
+fn opus_is_opus_however_many_channels_a_telephone_says_it_has() {
+    for said in ["opus/48000", "OPUS/48000/1", "opus/48000/2"] {
+        let mut plain = PlainSession::new(false, false);
+        offered(&mut plain, &chromium(), None);
+        let media = format!("m=audio 4000 RTP/AVP 107\r\na=rtpmap:107 {said}\r\n");
+        plain.accept_answer(&telephone(&media), None).unwrap();
+        let agreed = plain.agreed_on(Kind::Audio).unwrap();
+        let codec = &agreed.codecs[0];
+        assert_eq!((codec.codec, codec.send), (Codec::Opus, Pt(107)), "{said}");
+
+        // A browser takes an offer of two channels only.
+        let mut plain = PlainSession::new(false, false);
+        let taken = plain.take_offer(&telephone(&media), None).unwrap();
+        assert_eq!(taken.description.media[0].codecs[0].channels, 2, "{said}");
+        let answer = answered(&taken.description);
+        let text = plain.answer(&answer, &local(), None, &mut fill).unwrap();
+        assert!(
+            text.contains("a=rtpmap:107 opus/48000/2\r\n") || text.contains("OPUS/48000/2"),
+            "{text}"
+        );
+    }
+}
+
+/// Two clocks of one payload type, as gateways with wideband codecs have them.
+#[test]
+fn telephone_events_have_the_clock_of_their_codec() {
+    for (codecs, clocks, expected) in [
+        ("8 101", [16_000, 8_000], 8_000),
+        ("8 101", [8_000, 16_000], 8_000),
+        ("107 101", [8_000, 48_000], 48_000),
+        ("107 101", [16_000, 8_000], 16_000),
+    ] {
+        let maps: String = clocks
+            .iter()
+            .map(|clock| format!("a=rtpmap:101 telephone-event/{clock}\r\n"))
+            .collect();
+        let media = format!("m=audio 4000 RTP/AVP {codecs}\r\na=rtpmap:107 opus/48000/2\r\n{maps}");
+        let far = FarSession::parse(&telephone(&media)).unwrap();
+        let event = far.media[0].codecs.iter().find(|codec| codec.pt == Pt(101));
+        assert_eq!(event.unwrap().clock_rate, expected, "{codecs} {clocks:?}");
+    }
+}
+
+#[test]
+fn media_of_another_family_of_addresses_are_refused() {
+    let by_ipv6 = telephone(PCMU).replace("c=IN IP4 192.0.2.9", "c=IN IP6 2001:db8::9");
+    let mut plain = PlainSession::new(false, false);
+    let taken = plain.take_offer(&by_ipv6, None).unwrap();
+    let answer = answered(&taken.description);
+    let text = plain
+        .clone()
+        .answer(&answer, &local(), None, &mut fill)
+        .unwrap();
+    assert!(text.contains("m=audio 0 "), "{text}");
+    let local = local_towards("2001:db8::9".parse().unwrap());
+    let text = plain.answer(&answer, &local, None, &mut fill).unwrap();
+    assert!(text.contains("c=IN IP6 2001:db8::1\r\n"), "{text}");
+    assert!(
+        !text.contains("IP4") && !text.contains("m=audio 0"),
+        "{text}"
+    );
+    assert_eq!(plain.agreed().len(), 1);
 }

@@ -42,6 +42,15 @@ fn local() -> LocalEnd {
     }
 }
 
+/// The same, as far ends are told that are at this address.
+fn local_towards(far: IpAddr) -> LocalEnd {
+    let address = match far {
+        IpAddr::V4(_) => local().address,
+        IpAddr::V6(_) => "2001:db8::1".parse().unwrap(),
+    };
+    LocalEnd { address, ..local() }
+}
+
 fn fill(bytes: &mut [u8]) {
     bytes.fill(9);
 }

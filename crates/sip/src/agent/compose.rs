@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rand::Rng;
 
 use super::command::{Body, ExtraHeaders, Profile};
+use super::extensions::SUPPORTED;
 use super::{AccountId, Agent, Local};
 use crate::flow::{Flow, Transport};
 use crate::message::{
@@ -113,13 +114,14 @@ impl Agent {
         over().find(same).or_else(|| over().next())
     }
 
-    /// The methods that we take.
-    pub(super) fn allow(&self) -> &'static str {
-        if self.options.update {
-            "INVITE, ACK, BYE, CANCEL, OPTIONS, REFER, MESSAGE, INFO, NOTIFY, PRACK, UPDATE"
-        } else {
-            "INVITE, ACK, BYE, CANCEL, OPTIONS, REFER, MESSAGE, INFO, NOTIFY, PRACK"
-        }
+    /// The methods that we take; without REFER where `profile` takes none.
+    pub(super) fn allow(&self, profile: Option<&Profile>) -> String {
+        let refers = profile.is_none_or(|profile| profile.refers);
+        let mut methods = vec!["INVITE", "ACK", "BYE", "CANCEL", "OPTIONS"];
+        methods.extend(refers.then_some("REFER"));
+        methods.extend(["MESSAGE", "INFO", "NOTIFY", "PRACK"]);
+        methods.extend(self.options.update.then_some("UPDATE"));
+        methods.join(", ")
     }
 
     /// A request outside of dialogs. Via and Contact are added when its way is known.
@@ -247,7 +249,8 @@ impl Agent {
         if let Some(contact) = self.contact_header(speaker, flow.transport, flow.remote.ip()) {
             response.headers.push("Contact", contact);
         }
-        response.headers.push("Allow", self.allow());
+        let allow = self.allow(Some(&speaker.profile));
+        response.headers.push("Allow", allow);
         response.headers.push("Supported", SUPPORTED);
         response
     }
@@ -271,9 +274,6 @@ impl Agent {
             .respond_stateless(new.route.clone(), &response);
     }
 }
-
-/// Extensions that we know.
-pub(super) const SUPPORTED: &str = "replaces, timer, 100rel";
 
 /// Adds header fields of the owner. `allowed` are those of our own that it may write here.
 pub(super) fn add_headers(headers: &mut Headers, extra: &ExtraHeaders, allowed: &[&str]) {

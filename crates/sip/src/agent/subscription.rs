@@ -270,7 +270,7 @@ impl Agent {
     ) {
         let request = &new.request;
         if request.method != Method::Notify {
-            self.refuse(new, 405, &[("Allow", self.allow())]);
+            self.refuse_method(new, None);
             return;
         }
         let Some(known) = self.subscriptions.get_mut(&id) else {

@@ -15,6 +15,7 @@ mod method;
 mod params;
 mod parse;
 mod status;
+mod telephone;
 mod typed;
 mod uri;
 mod via;

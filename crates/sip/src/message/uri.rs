@@ -8,6 +8,7 @@ use std::str::FromStr;
 use super::error::SyntaxError;
 use super::lex::{escape_user, is_escaped, number, unescape};
 use super::params::Params;
+use super::telephone::{self, Marked};
 
 /// A URI. `==` compares the text; [`Uri::matches`] compares as RFC 3261 section 19.1.4 asks.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -71,6 +72,18 @@ impl Uri {
         }
     }
 
+    /// Whom it names: the [subscriber](SipUri::subscriber) of a `sip:` URI, or the number of a `tel:` URI. `None` for other schemes.
+    #[must_use]
+    pub fn subscriber(&self) -> Option<Cow<'_, str>> {
+        match self {
+            Self::Sip(uri) => uri.subscriber(),
+            Self::Other { scheme, rest } if scheme == "tel" => {
+                telephone::number(rest, Marked::Yes).map(Cow::Owned)
+            }
+            Self::Other { .. } => None,
+        }
+    }
+
     /// Whether both name the same (RFC 3261 section 19.1.4).
     #[must_use]
     pub fn matches(&self, other: &Self) -> bool {
@@ -114,6 +127,20 @@ impl SipUri {
     #[must_use]
     pub fn user_name(&self) -> Option<Cow<'_, str>> {
         self.user.as_deref().map(unescape)
+    }
+
+    /// Whom the user part names. Of a telephone number the parameters and visual separators do not count (RFC 3261 section 19.1.1,
+    /// RFC 3966): `77-1600;tgrp=g1` with `user=phone` is 771600. All else is the name of a user, as it is without escapes.
+    #[must_use]
+    pub fn subscriber(&self) -> Option<Cow<'_, str>> {
+        let user = self.user.as_deref()?;
+        let is_phone = self
+            .params
+            .get("user")
+            .is_some_and(|kind| kind.eq_ignore_ascii_case("phone"));
+        let marked = if is_phone { Marked::Yes } else { Marked::No };
+        let number = telephone::number(user, marked).map(Cow::Owned);
+        number.or_else(|| self.user_name())
     }
 
     /// The `transport` parameter as on the wire.

@@ -422,9 +422,7 @@ fn headers_of_the_owner_do_not_replace_our_own() {
 #[test]
 fn reliable_provisional_answers_are_acknowledged_once() {
     let mut world = World::new(Weather::FAIR, 1);
-    let mut own = profile("sip:alice@192.0.2.1");
-    own.reliable = true;
-    let alice = world.agent_with(options(), passive, |_| own);
+    let alice = world.agent("alice", passive);
     let bob = world.hand();
     world.invite(alice, 1, invite("sip:bob@192.0.2.2"));
     let request = world.next_request(bob, SECOND);

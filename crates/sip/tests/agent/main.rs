@@ -6,13 +6,16 @@
     clippy::indexing_slicing
 )]
 
+mod callee;
 mod calls;
+mod extensions;
 mod held;
 mod large;
 mod races;
 mod random;
 mod refused;
 mod registrar;
+mod registrars;
 mod registration;
 mod renegotiation;
 mod secrets;

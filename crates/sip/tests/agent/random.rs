@@ -118,9 +118,7 @@ proptest! {
         let mut calls = Vec::new();
         for name in ["alice", "bob", "carol"] {
             world.agent_with(with.clone(), if name == "bob" { answering } else { ringing }, |node| {
-                let mut own = profile(&format!("sip:{name}@{}", address(node).ip()));
-                own.reliable = true;
-                own
+                profile(&format!("sip:{name}@{}", address(node).ip()))
             });
         }
         for number in 0..60_u64 {

@@ -175,6 +175,24 @@ fn a_call_that_is_forked_to_two_accounts_rings_at_both() {
     assert_eq!(called.collect::<Vec<_>>(), [ACCOUNT, carol]);
 }
 
+/// By gateways and by numbers that were ported (RFC 4904, RFC 4694).
+#[test]
+fn an_account_with_a_number_is_called_whatever_else_the_user_part_says() {
+    for called in [
+        "sip:1600;tgrp=g1;trunk-context=example.com@192.0.2.1",
+        "sip:1600;npdi;rn=+49199@192.0.2.1",
+        "sip:1600;phone-context=+4930@192.0.2.1;user=phone",
+        "sip:16-00@192.0.2.1;user=phone",
+    ] {
+        let mut world = World::new(Weather::FAIR, 1);
+        let bob = world.agent("1600", ringing);
+        let hand = world.hand();
+        world.send(hand, bob, invite_by_hand(hand, called, "1"));
+        world.pass(SECOND / 10);
+        assert_eq!(world.told(bob), ["incoming"], "{called}");
+    }
+}
+
 #[test]
 fn options_say_what_we_can() {
     let (mut world, bob, hand) = world();

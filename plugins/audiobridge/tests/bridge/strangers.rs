@@ -87,7 +87,7 @@ async fn what_reaches_beyond_the_call_needs_a_right() {
         ("create", json!({ "permanent": true })),
         ("create", json!({ "record": true })),
         ("create", json!({ "mjrs": true })),
-        ("create", json!({ "record_dir": "x" })),
+        ("create", json!({ "mjrs": true, "mjrs_dir": "x" })),
         ("edit", json!({ "new_mjrs_dir": "x" })),
         ("rtp_forward", json!({ "host": "127.0.0.1", "port": 5_000 })),
         ("stop_rtp_forward", json!({ "stream_id": 1 })),
@@ -110,6 +110,21 @@ async fn what_reaches_beyond_the_call_needs_a_right() {
     }
     let joined = ask(&mut stranger, json!({ "request": "join", "room": ROOM })).await;
     assert_eq!(joined["audiobridge"], "joined");
+}
+
+#[tokio::test]
+async fn naming_a_recording_is_no_recording() {
+    let world = World::empty(AudioBridgeConfig::default());
+    let mut stranger = world.server.attach_stranger(PACKAGE).await;
+    let create = json!({
+        "request": "create", "room": ROOM, "record": false, "record_file": "x", "record_dir": "x",
+        "mjrs": false, "mjrs_dir": "x",
+    });
+    let created = stranger.request(create).await;
+    assert_eq!(created["audiobridge"], "created", "{created}");
+    let join = json!({ "request": "join", "room": ROOM, "record": false, "filename": "x" });
+    let joined = ask(&mut stranger, join).await;
+    assert_eq!(joined["audiobridge"], "joined", "{joined}");
 }
 
 #[tokio::test]

@@ -277,6 +277,23 @@ async fn a_full_disk_is_told_and_why_only_to_whom_it_concerns() {
 }
 
 #[tokio::test]
+async fn a_recording_that_is_refused_leaves_no_files() {
+    let world = World::new().await;
+    // Its description cannot be written.
+    std::fs::create_dir_all(world.path("1.nfo.recording")).unwrap();
+    let mut client = world.attach().await;
+    let body = json!({ "request": "record", "name": "n", "id": 1 });
+    let lines = [Line::Audio, Line::Video, Line::Data];
+    let (code, _) = refused(&mut client, body, Some(offer(&lines))).await;
+    assert_eq!(code, 499);
+    let begun = std::time::Instant::now();
+    while world.files() != ["1.nfo.recording"] {
+        assert!(begun.elapsed().as_secs() < 20, "{:?}", world.files());
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
 async fn a_file_of_that_name_is_not_written_over() {
     let world = World::new().await;
     world.shelve(1, |_| {});

@@ -226,7 +226,7 @@ async fn what_the_caller_says_is_told() {
         .happen(AgentEvent::Incoming {
             call: portunus_sip::agent::CallId::new(3),
             account: Some(account),
-            from_registrar: true,
+            entrances: Vec::new(),
             flow: flow(),
             dialog: dialog("in-3"),
             replaces: None,
@@ -254,7 +254,7 @@ async fn a_description_in_one_of_several_parts_is_found() {
         .happen(AgentEvent::Incoming {
             call: portunus_sip::agent::CallId::new(3),
             account: Some(account),
-            from_registrar: true,
+            entrances: Vec::new(),
             flow: flow(),
             dialog: dialog("in-3"),
             replaces: None,
@@ -264,4 +264,41 @@ async fn a_description_in_one_of_several_parts_is_found() {
     let (told, offer) = page.event_with_jsep().await;
     assert_eq!(told["result"]["event"], "incomingcall", "{told}");
     assert_eq!(offer.unwrap()["type"], "offer");
+}
+
+#[tokio::test]
+async fn a_caller_of_another_family_of_addresses_is_refused() {
+    let mut world = World::with(crate::SipConfig {
+        local_media_ip: Some("127.0.0.1".to_owned()),
+        ..crate::SipConfig::default()
+    });
+    let (mut page, account) = world.page("alice", json!({})).await;
+    let by_ipv6 = PHONE.replace("IN IP4 192.0.2.9", "IN IP6 ::1");
+    world.ring(account, 7, &by_ipv6).await;
+    let Command::Reject { code, .. } = world.command().await else {
+        panic!("refused");
+    };
+    assert_eq!(code, 488);
+    let hangup = page.event().await;
+    assert_eq!(hangup["result"]["event"], "hangup", "{hangup}");
+    assert_eq!(hangup["result"]["code"], 488, "{hangup}");
+}
+
+#[tokio::test]
+async fn a_caller_is_answered_with_an_address_of_its_own_family() {
+    let mut world = World::new();
+    let (mut page, account) = world.page("alice", json!({})).await;
+    let by_ipv6 = PHONE.replace("IN IP4 192.0.2.9", "IN IP6 ::1");
+    world.ring(account, 7, &by_ipv6).await;
+    page.event().await;
+    world.command().await;
+    ask(&mut page, json!({ "request": "accept" }), Some(answer())).await;
+    let Command::Accept { body, .. } = world.command().await else {
+        panic!("accepted");
+    };
+    let sdp = String::from_utf8(body.unwrap().content).unwrap();
+    assert!(
+        sdp.contains("c=IN IP6 ::1\r\n") && !sdp.contains("IP4"),
+        "{sdp}"
+    );
 }

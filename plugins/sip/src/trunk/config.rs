@@ -128,7 +128,9 @@ impl TrunkConfig {
         if !self.room.is_empty() {
             return Some(self.room.clone());
         }
-        let room = called.strip_prefix(&self.prefix)?;
+        let called = digits(called).unwrap_or_else(|| called.to_owned());
+        let prefix = digits(&self.prefix);
+        let room = called.strip_prefix(prefix.as_deref().unwrap_or(&self.prefix))?;
         (!room.is_empty()).then(|| room.to_owned())
     }
 
@@ -136,15 +138,12 @@ impl TrunkConfig {
     pub(crate) fn callee(&self, to: &str) -> Result<Uri, NotCalled> {
         let host = sip(&self.server).ok_or(NotCalled::NoServer)?;
         let to = to.strip_prefix("tel:").unwrap_or(to);
-        let number: String = to.chars().filter(|c| !" -()./".contains(*c)).collect();
-        let called = if is_number(&number) {
-            number
-        } else if is_name(to) {
-            to.to_owned()
-        } else {
-            return Err(NotCalled::NoNumber);
+        let called = match digits(to) {
+            Some(number) => number,
+            None if is_name(to) => to.to_owned(),
+            None => return Err(NotCalled::NoNumber),
         };
-        let begins = |with: &String| called.starts_with(with.as_str());
+        let begins = |with: &String| called.starts_with(digits(with).as_ref().unwrap_or(with));
         if !self.numbers.is_empty() && !self.numbers.iter().any(begins) {
             return Err(NotCalled::Forbidden);
         }
@@ -152,11 +151,13 @@ impl TrunkConfig {
     }
 }
 
-/// Whether this is a telephone number, without what is written between digits.
-fn is_number(text: &str) -> bool {
-    let digits = text.strip_prefix('+').unwrap_or(text);
+/// The digits of a telephone number, without what is written between them. `None` if the text is no telephone number.
+fn digits(text: &str) -> Option<String> {
+    let number: String = text.chars().filter(|c| !" -()./".contains(*c)).collect();
+    let digits = number.strip_prefix('+').unwrap_or(&number);
     let is_digit = |c: u8| c.is_ascii_digit() || c == b'*' || c == b'#';
-    !digits.is_empty() && digits.len() <= 32 && digits.bytes().all(is_digit)
+    let is_number = !digits.is_empty() && digits.len() <= 32 && digits.bytes().all(is_digit);
+    is_number.then_some(number)
 }
 
 /// Whether this is a name that exchanges give to telephones.
@@ -187,6 +188,16 @@ mod tests {
         assert_eq!(trunk.room_of("+49301231234").as_deref(), Some("1234"));
         assert_eq!(trunk.room_of("+4930123"), None);
         assert_eq!(trunk.room_of("+1202"), None);
+        assert_eq!(trunk.room_of("+49 (30) 123-12.34").as_deref(), Some("1234"));
+        let written = TrunkConfig {
+            prefix: "+49 30-123".to_owned(),
+            ..TrunkConfig::default()
+        };
+        assert_eq!(written.room_of("+49301231234").as_deref(), Some("1234"));
+        assert_eq!(
+            TrunkConfig::default().room_of("team-2").as_deref(),
+            Some("team-2")
+        );
         let one = TrunkConfig {
             room: "9".to_owned(),
             ..trunk
@@ -206,6 +217,11 @@ mod tests {
         assert_eq!(callee("+49 (30) 555"), ok);
         assert_eq!(callee("tel:+49-30-555"), ok);
         assert_eq!(callee("+1202555"), Err(NotCalled::Forbidden));
+        let written = TrunkConfig {
+            numbers: vec!["+49 30".to_owned()],
+            ..trunk.clone()
+        };
+        assert!(written.callee("+4930-555").is_ok());
         let named = TrunkConfig {
             numbers: Vec::new(),
             ..trunk.clone()

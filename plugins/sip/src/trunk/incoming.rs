@@ -1,5 +1,6 @@
 //! Calls of a trunk to audio rooms.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -17,6 +18,8 @@ use crate::seen::Seen;
 /// A call that a trunk has made.
 pub(super) struct Incoming {
     pub(super) call: CallId,
+    /// The address that it came from.
+    pub(super) from: IpAddr,
     pub(super) invite: Seen,
     /// The number of the room.
     pub(super) room: String,
@@ -32,6 +35,7 @@ pub(super) async fn attend(
 ) {
     let Incoming {
         call,
+        from,
         invite,
         room,
         line: _line,
@@ -64,7 +68,10 @@ pub(super) async fn attend(
     let is_ours = offer.is_none();
     let sdp = match &offer {
         Some(offer) => talk.media.answer(offer),
-        None => talk.media.offer(),
+        None => {
+            talk.media.expect_at(from);
+            talk.media.offer()
+        }
     };
     let sdp = match sdp {
         Ok(sdp) if is_ours || talk.media.codec().is_some() => sdp,
@@ -129,5 +136,39 @@ fn shown(invite: &Seen) -> Option<String> {
         return Some(name);
     }
     let uri: Uri = from.uri.parse().ok()?;
-    Some(uri.as_sip()?.user_name()?.into_owned())
+    Some(uri.subscriber()?.into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+
+    use portunus_sip::message::Message;
+
+    use super::*;
+
+    #[test]
+    fn a_caller_is_shown_by_its_name_or_by_its_number_alone() {
+        for (from, expected) in [
+            ("\"Ann\" <sip:+4930@h.test;user=phone>", Some("Ann")),
+            (
+                "<sip:+4930;tgrp=g1;trunk-context=h.test@h.test>",
+                Some("+4930"),
+            ),
+            ("<sip:+49-30-55@h.test>", Some("+493055")),
+            ("<tel:+49-30;phone-context=h.test>", Some("+4930")),
+            ("<sip:ann@h.test>", Some("ann")),
+            ("<sip:h.test>", None),
+        ] {
+            let text = format!(
+                "INVITE sip:1@h.test SIP/2.0\r\nVia: SIP/2.0/UDP 192.0.2.7;branch=z9hG4bK1\r\nFrom: {from};tag=r\r\n\
+                 To: <sip:1@h.test>\r\nCall-ID: c\r\nCSeq: 1 INVITE\r\nContact: <sip:192.0.2.7>\r\nMax-Forwards: 70\r\n\r\n"
+            );
+            let Message::Request(request) = Message::parse(text.as_bytes()).unwrap() else {
+                panic!("a request");
+            };
+            let invite = Seen::from(&Arc::new(request));
+            assert_eq!(shown(&invite).as_deref(), expected, "{from}");
+        }
+    }
 }

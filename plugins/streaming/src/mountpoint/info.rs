@@ -193,6 +193,7 @@ impl Stream {
             .with("label", self.spec.label.as_str())
             .with_some("msid", self.msid())
             .with_some("age_ms", age.millis())
+            .with_some("waiting", on(age.is_waiting()))
             .with_some("refused", age.refusal().map(refused))
             .into()
     }
@@ -241,6 +242,7 @@ impl Stream {
             .with_some("port2", more(0))
             .with_some("port3", more(1))
             .with_some("age_ms", live.age.millis())
+            .with_some("waiting", on(live.age.is_waiting()))
             .with_some("refused", live.age.refusal().map(refused))
             .with_some("recording", self.recorded().filter(|_| places))
             .into()

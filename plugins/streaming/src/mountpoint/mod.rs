@@ -20,7 +20,7 @@ use portunus_resources::{Access, Id, Resource};
 use serde_json::Value;
 
 use crate::bounds::Bounds;
-use crate::spec::{MediaKind, MountpointSpec, SourceSpec, StreamCodec};
+use crate::spec::{MediaKind, MountpointSpec, PayloadFormat, PayloadTypes, SourceSpec};
 use crate::viewer::{Viewer, ViewerId};
 
 pub(crate) use open::open;
@@ -185,24 +185,24 @@ impl Mountpoint {
         self.is_published() || self.described.load(Ordering::Acquire)
     }
 
-    /// The payload type that viewers are offered for `codec` as stream number `index`: `wanted`, unless another stream
-    /// has it for another codec. All of them share a transport.
-    fn payload_type(&self, index: usize, codec: StreamCodec, wanted: u8) -> u8 {
+    /// The payload type that viewers are offered for `format` as stream number `index`: the one that was asked for, or
+    /// `usual`, unless another stream has it for something else.
+    fn payload_type(&self, index: usize, format: &PayloadFormat, usual: u8) -> u8 {
+        let mut types = PayloadTypes::default();
         let others = self.streams.iter().enumerate();
-        let others = others.filter(|(other, _)| *other != index);
-        let taken: Vec<_> = others
-            .filter_map(|(_, other)| {
-                let live = other.live();
-                let pt = other.spec.pt.or(live.codec.map(|_| live.pt));
-                Some((pt?, live.codec))
-            })
-            .collect();
-        let is_free = |pt: &u8| {
-            let mut taken = taken.iter().filter(|(taken, _)| taken == pt);
-            taken.all(|(_, other)| *other == Some(codec))
-        };
-        let mut candidates = [wanted, codec.default_pt()].into_iter().chain(96..=127);
-        candidates.find(is_free).unwrap_or(wanted)
+        for (_, other) in others.filter(|(other, _)| *other != index) {
+            let live = other.live();
+            match (live.codec, other.spec.pt) {
+                (Some(codec), _) => {
+                    let format = PayloadFormat::new(codec, live.fmtp.as_deref());
+                    types.take(live.pt, format);
+                }
+                (None, Some(pt)) => types.reserve(pt),
+                (None, None) => {}
+            }
+        }
+        let asked = self.streams.get(index).and_then(|stream| stream.spec.pt);
+        types.find(format, asked, usual).unwrap_or(usual)
     }
 
     /// Counts `viewer`; false if there is nothing to watch any more.

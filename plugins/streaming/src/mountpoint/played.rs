@@ -16,7 +16,7 @@ use super::open::Feeding;
 use super::{Mountpoint, Stream};
 use crate::bounds::Bounds;
 use crate::refusal::Refusal;
-use crate::spec::{FileSpec, MediaKind, MediaSpec, SourceSpec, StreamCodec};
+use crate::spec::{FileSpec, MediaKind, MediaSpec, SourceSpec, StreamCodec, assign_payload_types};
 
 /// A new viewer of a file gets the picture since its last keyframe: files have them far apart.
 pub(super) const KEYFRAMES_OF_FILES: KeyframeCache = KeyframeCache {
@@ -136,14 +136,15 @@ fn streams_of(file: &MediaFile, spec: &FileSpec) -> Result<Vec<Stream>, Refusal>
         let reason = format!("the file {}: no video track in it", spec.filename);
         return Err(Refusal::CannotCreate(reason));
     }
-    file.tracks()
-        .iter()
-        .enumerate()
-        .map(|(place, track)| stream_of(track, place, spec))
-        .collect()
+    let tracks = file.tracks().iter().enumerate();
+    let streams = tracks.map(|(place, track)| stream_of(track, place, spec));
+    let mut streams: Vec<_> = streams.collect::<Result<_, _>>()?;
+    assign_payload_types(&mut streams).map_err(|problem| problem.refusal)?;
+    let streams = streams.into_iter().map(|stream| Stream::new(stream, None));
+    Ok(streams.collect())
 }
 
-fn stream_of(track: &Track, place: usize, spec: &FileSpec) -> Result<Stream, Refusal> {
+fn stream_of(track: &Track, place: usize, spec: &FileSpec) -> Result<MediaSpec, Refusal> {
     let [audio, video] = &spec.offer;
     let (kind, media, offer) = match track.codec.kind() {
         TrackKind::Audio => (Kind::Audio, MediaKind::Audio, audio),
@@ -163,7 +164,7 @@ fn stream_of(track: &Track, place: usize, spec: &FileSpec) -> Result<Stream, Ref
     stream.pt = offer.pt.or(track.codec.static_pt());
     stream.codec = Some(codec);
     stream.fmtp = fmtp;
-    Ok(Stream::new(stream, None))
+    Ok(stream)
 }
 
 fn into_player(feeds: Vec<PacketFeed>) -> Vec<Feed> {

@@ -10,7 +10,7 @@ use tracing::info;
 
 use super::played::KEYFRAMES_OF_FILES;
 use super::{Age, Mountpoint, Stream, lock, open};
-use crate::spec::{MediaKind, SourceSpec, StreamCodec};
+use crate::spec::{MediaKind, PayloadFormat, SourceSpec, StreamCodec};
 use crate::viewer::{Viewer, ViewerId};
 
 /// A publisher that nothing has come of for so long can be replaced.
@@ -85,7 +85,7 @@ impl Mountpoint {
     fn is_silent(&self, time: Duration) -> bool {
         let silent = |stream: &Stream| match stream.live().age {
             Age::None => true,
-            Age::Since(last) => last.elapsed() >= time,
+            Age::Awaited(since) | Age::Since(since) => since.elapsed() >= time,
             Age::Now | Age::Ingest(_) => false,
         };
         self.streams.iter().all(silent)
@@ -101,24 +101,26 @@ impl Mountpoint {
             self.media
                 .keep_keyframe(source, self.keyframes(published.simulcast));
         }
-        let codec = published.codec.codec_name().map(StreamCodec::Plain);
-        let pt = published.codec.pt.0;
-        let pt = codec.map_or(pt, |codec| self.payload_type(index, codec, pt));
+        let channels = published.codec.unusual_channels();
+        let own = published.codec.codec_name().map(StreamCodec::Plain);
+        let codec = stream.spec.codec.or(own);
+        let fmtp = stream.spec.fmtp.clone().or(published.codec.fmtp);
+        let usual = published.codec.pt.0;
+        let pt = codec.map_or(usual, |codec| {
+            let format = PayloadFormat::new(codec, fmtp.as_deref());
+            self.payload_type(index, &format, usual)
+        });
         let mut live = stream.live();
         if live.source != source {
-            live.age = Age::Since(Instant::now());
+            live.age = Age::Awaited(Instant::now());
         }
         live.source = source;
         live.simulcast = published.simulcast;
         live.svc = published.svc;
-        if stream.spec.codec.is_none() {
-            live.codec = codec;
-            live.pt = stream.spec.pt.unwrap_or(pt);
-        }
-        live.channels = published.codec.unusual_channels();
-        if stream.spec.fmtp.is_none() {
-            live.fmtp = published.codec.fmtp;
-        }
+        live.codec = codec;
+        live.pt = pt;
+        live.channels = channels;
+        live.fmtp = fmtp;
     }
 
     /// What is kept of a stream of video: of encodings to choose from, and of what nobody can tell keyframes in, nothing, nor

@@ -13,7 +13,7 @@ use portunus_core::media::ingest::{
 };
 use portunus_core::sdp::{CodecName, Kind};
 use portunus_rtsp::{
-    Config, Login, Medium, MediumKind, RtspError, Session, Sink, Transport, pull, shown_url,
+    Config, Login, Medium, MediumKind, RtspError, Session, Sink, Transport, Usable, pull, shown_url,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -24,7 +24,10 @@ use super::{Age, Mountpoint, Stream};
 use crate::bounds::Bounds;
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
-use crate::spec::{MediaKind, MediaSpec, RtspSpec, RtspTransport, SourceSpec, StreamCodec};
+use crate::spec::{
+    MediaKind, MediaSpec, PayloadFormat, RtspSpec, RtspTransport, SourceSpec, StreamCodec,
+    assign_payload_types,
+};
 
 /// Packets that are not taken after so much time without any are worth another line in the log.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -47,7 +50,7 @@ pub(super) async fn open_rtsp(
     let config = config(spec, shared, bounds)?;
     let session = match Session::open(&config).await {
         Ok(session) => Some(session),
-        Err(error) if spec.failcheck || matches!(error, RtspError::Forbidden(_)) => {
+        Err(error) if spec.failcheck || is_forbidden(&error) => {
             return Err(Refusal::CannotCreate(format!("the RTSP server: {error}")));
         }
         Err(error) => {
@@ -82,19 +85,41 @@ pub(super) async fn open_rtsp(
             "RTSP video",
         ),
     ] {
-        if let Some(mid) = Mid::new(mid).filter(|_| wanted && has(of_medium)) {
+        if wanted && !has(of_medium) {
+            let (url, kind) = (shown_url(&spec.url), kind.name());
+            warn!(
+                url,
+                kind, "the RTSP server has none of this kind, or does not give it"
+            );
+            continue;
+        }
+        if let Some(mid) = Mid::new(mid).filter(|_| wanted) {
             let offer = offer(spec, of_medium);
             let mut stream = MediaSpec::new(kind, mid);
             stream.label = label.to_owned();
             stream.pt = offer.pt;
             stream.codec = offer.codec;
             stream.fmtp.clone_from(&offer.fmtp);
-            streams.push(Stream::new(stream, None));
+            streams.push(stream);
         }
     }
+    if session.is_none() {
+        // Viewers may come before the server.
+        assign_payload_types(&mut streams).map_err(|problem| problem.refusal)?;
+    }
+    let streams = streams.into_iter().map(|stream| Stream::new(stream, None));
+    let streams = streams.collect();
     let feeding = Feeding::default();
     feeding.pull_later(Pulling { config, session });
     Ok((streams, feeding))
+}
+
+/// Whether it is the configuration that forbids the connection: trying again is in vain.
+fn is_forbidden(error: &RtspError) -> bool {
+    matches!(
+        error,
+        RtspError::Forbidden(_) | RtspError::ForbiddenSource(_)
+    )
 }
 
 fn config(spec: &RtspSpec, shared: &Shared, bounds: &Bounds) -> Result<Config, Refusal> {
@@ -108,6 +133,10 @@ fn config(spec: &RtspSpec, shared: &Shared, bounds: &Bounds) -> Result<Config, R
         }),
         audio: spec.audio,
         video: spec.video,
+        usable: Some({
+            let spec = spec.clone();
+            Usable::by(move |medium| codec_of(medium, &spec).is_some())
+        }),
         transport: match spec.transport {
             RtspTransport::Auto => Transport::UdpThenTcp,
             RtspTransport::Udp => Transport::Udp,
@@ -291,13 +320,13 @@ impl Pulled {
             let cache = mountpoint.keyframes(false);
             mountpoint.media.keep_keyframe(ingest.id, cache);
         }
-        let pt = mountpoint.payload_type(index, codec, medium.pt);
+        let fmtp = stream.spec.fmtp.as_ref().or(medium.fmtp.as_ref());
+        let format = PayloadFormat::new(codec, fmtp.map(String::as_str));
+        let pt = mountpoint.payload_type(index, &format, medium.pt);
         let mut live = stream.live();
         live.codec = Some(codec);
-        live.pt = stream.spec.pt.unwrap_or(pt);
-        if stream.spec.fmtp.is_none() {
-            live.fmtp.clone_from(&medium.fmtp);
-        }
+        live.pt = pt;
+        live.fmtp = fmtp.cloned();
         live.source = Some(ingest.id.into());
         live.age = Age::Ingest(ingest.status.clone());
         self.known.push(Known {

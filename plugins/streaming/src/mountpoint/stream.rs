@@ -67,6 +67,8 @@ pub(crate) enum Age {
     None,
     /// As the media plane sees it; until there is a packet, since the beginning.
     Ingest(Arc<IngestStatus>),
+    /// None has come so far since somebody began to publish.
+    Awaited(Instant),
     /// It comes steadily.
     Now,
     /// None has come since.
@@ -80,7 +82,9 @@ impl Age {
             Age::None => None,
             Age::Ingest(status) => u64::try_from(status.age().as_millis()).ok(),
             Age::Now => Some(0),
-            Age::Since(last) => u64::try_from(last.elapsed().as_millis()).ok(),
+            Age::Awaited(since) | Age::Since(since) => {
+                u64::try_from(since.elapsed().as_millis()).ok()
+            }
         }
     }
 
@@ -90,7 +94,16 @@ impl Age {
             Age::None => false,
             Age::Ingest(status) => status.packets() > 0 && status.age() < FRESH,
             Age::Now => true,
-            Age::Since(last) => last.elapsed() < FRESH,
+            Age::Awaited(since) | Age::Since(since) => since.elapsed() < FRESH,
+        }
+    }
+
+    /// Whether there is a source of which nothing has come so far.
+    pub(crate) fn is_waiting(&self) -> bool {
+        match self {
+            Age::Ingest(status) => !status.has_come(),
+            Age::Awaited(_) => true,
+            Age::None | Age::Now | Age::Since(_) => false,
         }
     }
 
@@ -98,7 +111,7 @@ impl Age {
     pub(crate) fn refusal(&self) -> Option<Refusal> {
         match self {
             Age::Ingest(status) => status.refusal(),
-            Age::None | Age::Now | Age::Since(_) => None,
+            Age::None | Age::Awaited(_) | Age::Now | Age::Since(_) => None,
         }
     }
 }

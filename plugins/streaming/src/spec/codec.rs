@@ -3,6 +3,7 @@
 use portunus_core::sdp::{Codec, CodecName, CodecSpec, Kind};
 
 use super::SpecProblem;
+use super::payload_types::is_payload_type;
 
 /// RTP clock of redundant audio made of Opus, in Hz.
 const RED_CLOCK: u32 = 48_000;
@@ -17,19 +18,30 @@ pub enum StreamCodec {
 }
 
 impl StreamCodec {
+    pub(crate) const OPUS: Self = StreamCodec::Plain(CodecName::Opus);
+
     /// The codec with this name, of an audio or video stream; also as an `rtpmap` has it (`opus/48000/2`).
     pub(crate) fn from_name(name: &str, kind: Kind) -> Option<Self> {
         let (encoding, rest) = name.split_once('/').unwrap_or((name, ""));
         if encoding.eq_ignore_ascii_case("red") && kind == Kind::Audio {
             return Some(StreamCodec::Red);
         }
-        let clock: Option<u32> = rest.split('/').next().and_then(|clock| clock.parse().ok());
-        let of_map = |codec: &CodecName| {
-            clock == Some(codec.clock_rate()) && codec.encoding().eq_ignore_ascii_case(encoding)
-        };
-        let codec = match clock {
-            None => CodecName::from_name(name),
-            Some(_) => CodecName::ALL.into_iter().find(of_map),
+        let (clock, channels) = rest.split_once('/').unwrap_or((rest, ""));
+        let codec = match clock.parse::<u32>() {
+            Err(_) => CodecName::from_name(name),
+            Ok(clock_rate) => {
+                let written = CodecSpec {
+                    name: encoding.to_owned(),
+                    clock_rate,
+                    channels: channels.parse().unwrap_or(0),
+                    ..CodecSpec::new(CodecName::Opus, portunus_core::Pt(0))
+                };
+                let usual = |codec: &CodecName| {
+                    codec.matches(&written)
+                        && (channels.is_empty() || written.unusual_channels().is_none())
+                };
+                CodecName::ALL.into_iter().find(usual)
+            }
         };
         codec
             .filter(|codec| codec.kind() == kind)
@@ -66,6 +78,16 @@ impl StreamCodec {
             StreamCodec::Plain(codec) => codec.default_pt().0,
             StreamCodec::Red => 63,
         }
+    }
+
+    /// The payload type of the Opus that redundant audio with these parameters is made of. `None` for other codecs.
+    pub(crate) fn made_of(self, fmtp: Option<&str>) -> Option<u8> {
+        if self != StreamCodec::Red {
+            return None;
+        }
+        let named = fmtp.and_then(|fmtp| fmtp.split('/').next()?.trim().parse().ok());
+        let named = named.filter(|pt| is_payload_type(*pt));
+        Some(named.unwrap_or_else(|| Self::OPUS.default_pt()))
     }
 
     /// RTP clock in Hz.

@@ -6,6 +6,7 @@ use portunus_core::sdp::Kind;
 use portunus_core::{Fields, Mid};
 use serde_json::{Map, Value};
 
+use super::payload_types::is_payload_type;
 use super::problem::refuse_unknown;
 use super::{Origin, SpecProblem, StreamCodec};
 use crate::refusal::Refusal;
@@ -339,8 +340,9 @@ pub(super) fn more_ports(fields: Fields<'_>, names: [&str; 2]) -> Result<Vec<u16
 pub(super) fn payload_type(fields: Fields<'_>, name: &str) -> Result<Option<u8>, SpecProblem> {
     let pt = fields.positive(name).map_err(SpecProblem::field)?;
     pt.map(|pt| {
-        let small = u8::try_from(pt).ok().filter(|pt| *pt < 128);
-        small.ok_or_else(|| SpecProblem::element(name, format!("expected 0 to 127, got {pt}")))
+        let good = u8::try_from(pt).ok().filter(|pt| is_payload_type(*pt));
+        let reason = || format!("expected 0 to 63 or 96 to 127, got {pt}");
+        good.ok_or_else(|| SpecProblem::element(name, reason()))
     })
     .transpose()
 }

@@ -6,7 +6,7 @@ use portunus_core::Fields;
 use serde_json::{Map, Value};
 
 use super::media::{Feed, MediaSpec, optional_text, read_list};
-use super::{Origin, SpecProblem, flat};
+use super::{Origin, SpecProblem, flat, payload_types};
 
 /// A mountpoint whose streams come to UDP ports.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,7 +105,7 @@ impl RtpSpec {
             true => flat::read(fields)?,
             false => read_list(members, origin, Feed::Ports)?,
         };
-        assign_payload_types(&mut media);
+        payload_types::assign(&mut media)?;
         Ok(RtpSpec { media, ..options })
     }
 }
@@ -177,24 +177,5 @@ fn abs_capture_time(fields: Fields<'_>, origin: Origin) -> Result<Option<u8>, Sp
             NAME,
             format!("expected 1 to 14, got {id}"),
         )),
-    }
-}
-
-/// Gives streams without a payload type one: their codec's usual one, or another if that is another codec's.
-fn assign_payload_types(media: &mut [MediaSpec]) {
-    for index in 0..media.len() {
-        let taken: Vec<_> = media.iter().map(|m| (m.pt, m.codec)).collect();
-        let Some(stream) = media.get_mut(index) else {
-            continue;
-        };
-        let Some(codec) = stream.codec.filter(|_| stream.pt.is_none()) else {
-            continue;
-        };
-        let free = |pt: &u8| {
-            let others = taken.iter().filter(|(known, _)| *known == Some(*pt));
-            others.into_iter().all(|(_, other)| *other == Some(codec))
-        };
-        let mut candidates = [codec.default_pt()].into_iter().chain(96..=127);
-        stream.pt = candidates.find(free);
     }
 }

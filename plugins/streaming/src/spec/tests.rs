@@ -207,14 +207,96 @@ fn a_configuration_may_not_have_what_means_nothing() {
     assert_eq!((inside.key.as_str(), inside.media), ("prt", Some(1)));
 }
 
+/// The payload types of video streams of these codecs, parameters and configured payload types.
+fn numbered(streams: &[(&str, Option<&str>, Option<u8>)]) -> Vec<u8> {
+    let stream = |(index, (codec, fmtp, pt)): (usize, &(&str, Option<&str>, Option<u8>))| {
+        let kind = match *codec {
+            "opus" | "red" | "pcma" => "audio",
+            _ => "video",
+        };
+        let mut stream =
+            json!({ "type": kind, "mid": index.to_string(), "port": 0, "codec": codec });
+        if let Some(fmtp) = fmtp {
+            stream["fmtp"] = json!(fmtp);
+        }
+        if let Some(pt) = pt {
+            stream["pt"] = json!(pt);
+        }
+        stream
+    };
+    let media: Vec<_> = streams.iter().enumerate().map(stream).collect();
+    let spec = rtp(json!({ "type": "rtp", "media": media }));
+    spec.media.iter().map(|media| media.pt.unwrap()).collect()
+}
+
 #[test]
 fn streams_without_payload_types_get_different_ones() {
-    let spec = rtp(json!({ "type": "rtp", "media": [
-        { "type": "video", "mid": "a", "port": 0, "codec": "vp8" },
-        { "type": "video", "mid": "b", "port": 0, "codec": "h264" },
-        { "type": "video", "mid": "c", "port": 0, "codec": "vp8" },
-        { "type": "audio", "mid": "d", "port": 0, "codec": "pcma" },
-    ] }));
-    let pts: Vec<_> = spec.media.iter().map(|media| media.pt).collect();
-    assert_eq!(pts, [Some(96), Some(97), Some(96), Some(8)]);
+    let streams = ["vp8", "h264", "vp8", "pcma"].map(|codec| (codec, None, None));
+    assert_eq!(numbered(&streams), [96, 97, 96, 8]);
+    // The same codec with other parameters is another one.
+    let of = |fmtp| ("h264", Some(fmtp), None);
+    let streams = [of("profile-level-id=42e01f"), of("profile-level-id=640028")];
+    assert_eq!(numbered(&streams), [96, 97]);
+    let streams = [of("profile-level-id=42e01f"), of("profile-level-id=42e01f")];
+    assert_eq!(numbered(&streams), [96, 96]);
+}
+
+#[test]
+fn no_payload_type_stands_for_two_codecs() {
+    let streams = [
+        ("vp8", None, Some(100)),
+        ("h264", None, Some(100)),
+        ("vp9", None, None),
+    ];
+    assert_eq!(numbered(&streams), [100, 96, 97]);
+    let of = |fmtp| ("h264", Some(fmtp), Some(96));
+    assert_eq!(numbered(&[of("a=1"), of("a=2"), of("a=1")]), [96, 97, 96]);
+    // What is asked for goes before what is not.
+    let streams = [("vp8", None, None), ("h264", None, Some(96))];
+    assert_eq!(numbered(&streams), [97, 96]);
+    // The number of the Opus in redundant audio stands in its packets.
+    let streams = [("vp8", None, Some(111)), ("red", Some("111/111"), Some(63))];
+    assert_eq!(numbered(&streams), [96, 63]);
+    let streams = [("opus", None, None), ("red", Some("112/112"), Some(112))];
+    assert_eq!(numbered(&streams), [111, 63]);
+    let flat = rtp(json!({
+        "type": "rtp", "audio": true, "audioport": 0, "audiopt": 96, "audiocodec": "opus",
+        "video": true, "videoport": 0, "videopt": 96, "videocodec": "vp8",
+    }));
+    let pts: Vec<_> = flat.media.iter().map(|media| media.pt).collect();
+    assert_eq!(pts, [Some(96), Some(97)]);
+}
+
+#[test]
+fn payload_types_that_look_like_rtcp_are_refused() {
+    for pt in [64, 72, 95, 128] {
+        for kind in ["rtp", "whip"] {
+            let stream =
+                json!({ "type": "video", "mid": "v", "port": 0, "codec": "vp8", "pt": pt });
+            assert_eq!(
+                code(json!({ "type": kind, "media": [stream] })),
+                454,
+                "{pt}"
+            );
+        }
+        assert_eq!(
+            code(json!({ "type": "rtsp", "url": "rtsp://x", "video": true, "videopt": pt })),
+            454,
+            "{pt}"
+        );
+    }
+}
+
+#[test]
+fn a_mountpoint_has_no_more_formats_than_there_are_payload_types() {
+    let streams = |count: usize| {
+        let stream = |n| {
+            json!({ "type": "video", "mid": format!("{n}"), "port": 0, "codec": "h264",
+                    "fmtp": format!("n={n}") })
+        };
+        let media: Vec<_> = (0..count).map(stream).collect();
+        json!({ "type": "rtp", "media": media })
+    };
+    assert!(read(streams(61), Origin::Request).is_ok());
+    assert_eq!(code(streams(62)), 456);
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::media::{Feed, MediaSpec, optional_text, read_list};
 use super::rtp::KeyframeSpec;
-use super::{Origin, SpecProblem};
+use super::{Origin, SpecProblem, payload_types};
 
 /// A mountpoint whose media a client publishes over a PeerConnection.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,8 +38,10 @@ impl WhipSpec {
             let flag = fields.boolean(name).map_err(SpecProblem::field)?;
             Ok(flag.unwrap_or(false))
         };
+        let mut media = read_list(members, origin, Feed::Publisher)?;
+        payload_types::assign(&mut media)?;
         Ok(WhipSpec {
-            media: read_list(members, origin, Feed::Publisher)?,
+            media,
             token: optional_text(fields, "token")?,
             keyframes: KeyframeSpec::read(fields)?,
             e2ee: flag("e2ee")?,

@@ -83,9 +83,7 @@ impl Watching {
 
 /// Whether two codecs have one payload type, and are not the same.
 fn meet(one: &CodecSpec, other: &CodecSpec) -> bool {
-    let is_same = one.name.eq_ignore_ascii_case(&other.name)
-        && (one.clock_rate, one.channels, &one.fmtp)
-            == (other.clock_rate, other.channels, &other.fmtp);
+    let is_same = one.is_same_codec(other) && one.fmtp == other.fmtp;
     one.pt == other.pt && !is_same
 }
 
@@ -110,12 +108,12 @@ impl Subscription {
             Some(stream) => stream.format(),
             None => self.format.clone(),
         };
-        let spec = format?.spec()?;
-        if spec.is_red() {
-            // Redundant audio needs the codec that it is made of beside it.
-            let made_of = spec.fmtp.as_deref().and_then(|fmtp| fmtp.split('/').next());
-            let pt = made_of.and_then(|pt| pt.trim().parse().ok()).map(Pt);
-            media.add_codec(CodecName::Opus, pt, None);
+        let format = format?;
+        let spec = format.spec()?;
+        // Redundant audio needs the codec that it is made of beside it.
+        let made_of = format.codec?.made_of(spec.fmtp.as_deref());
+        if let Some(pt) = made_of {
+            media.add_codec(CodecName::Opus, Some(Pt(pt)), None);
         }
         media.codecs.insert(0, spec);
         media.extensions = vec![

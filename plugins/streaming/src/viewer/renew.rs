@@ -39,6 +39,11 @@ impl Format {
         })
     }
 
+    /// Whether packets of `other` can be played by who has agreed to this one: the parameters may differ.
+    fn has_codec_of(&self, other: &Self) -> bool {
+        (self.codec, self.channels) == (other.codec, other.channels)
+    }
+
     /// Whether a receiver needs to be told nothing: payload types stay what was agreed on.
     fn is_same(&self, other: &Self) -> bool {
         (self.codec, self.channels, &self.fmtp) == (other.codec, other.channels, &other.fmtp)
@@ -127,9 +132,8 @@ impl Watching {
         let mountpoint = &self.mountpoint;
         for subscription in self.subscriptions.iter_mut().filter(|s| s.wanted) {
             let format = subscription.stream_of(mountpoint).and_then(Stream::format);
-            let codec = |format: &Option<Format>| format.as_ref().map(|format| format.codec);
             // Another codec waits for the answer; with other parameters, media goes on meanwhile.
-            subscription.accepted &= codec(&subscription.format) == codec(&format);
+            subscription.accepted &= have_same_codec(&subscription.format, &format);
             subscription.format = format;
         }
     }
@@ -147,8 +151,15 @@ impl super::Subscription {
 
     /// Whether what the stream has now is of the codec that was agreed on.
     pub(super) fn carries(&self, stream: &Stream) -> bool {
-        let agreed = self.format.as_ref().map(|format| format.codec);
-        agreed == stream.format().map(|format| format.codec)
+        have_same_codec(&self.format, &stream.format())
+    }
+}
+
+fn have_same_codec(one: &Option<Format>, other: &Option<Format>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => one.has_codec_of(other),
+        (None, None) => true,
+        (Some(_), None) | (None, Some(_)) => false,
     }
 }
 

@@ -175,6 +175,7 @@ fn answer_media(offered: &Media, live: &Live, mountpoint: &Mountpoint) -> Option
         StreamCodec::Red => (CodecName::Opus, true),
     };
     let spec = live.codec?.spec(live.pt, live.fmtp.as_deref());
+    options.audio.channels = (!red).then(|| live.channels.unwrap_or(spec.channels));
     for media in [&mut options.audio, &mut options.video] {
         media.only(codec);
         media.direction = Direction::SendOnly;

@@ -96,6 +96,7 @@ async fn lists_and_details_show_what_each_may_see() {
     assert_eq!(entry["media"][1]["mid"], "v");
     assert_eq!(entry["media"][1]["label"], "video");
     assert!(entry["media"][1]["age_ms"].is_u64());
+    assert_eq!(entry["media"][1]["waiting"], true, "nothing has come");
 
     let info = json!({ "request": "info", "id": 7 });
     let public = client.request(info.clone()).await["info"].clone();

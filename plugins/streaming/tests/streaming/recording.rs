@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use portunus_core::media::DataPayload;
-use portunus_core::sdp::Codec;
+use portunus_core::sdp::{Codec, Kind};
 use portunus_core::testing::TestClient;
 use portunus_files::mjr::{FrameReader, Info};
 use serde_json::{Value, json};
@@ -136,6 +136,7 @@ async fn what_cannot_be_recorded_is_said() {
     assert_eq!(refused(&mut client, both).await, 459);
     assert_eq!(recorded(&mut client).await, ["a.mjr"]);
     // What was recorded once is not written over.
+    assert!(world.server.requested().outlets[0].pretend_first(Kind::Audio));
     done(&mut client, stop("a")).await;
     all_written(&world).await;
     assert_eq!(refused(&mut client, one("a", "a")).await, 459);
@@ -180,6 +181,7 @@ async fn recordings_end_with_their_mountpoint() {
     create(&mut client, camera(7)).await;
     let a = start(json!([{ "mid": "a", "filename": "a" }]));
     done(&mut client, a).await;
+    assert!(world.server.requested().outlets[0].pretend_first(Kind::Audio));
     client
         .request(json!({ "request": "destroy", "id": 7 }))
         .await;

@@ -116,3 +116,29 @@ async fn a_viewer_who_offers_gets_the_extensions_that_janus_answers() {
     // What phones publish is turned by its viewers.
     assert_eq!(accepted(&world, 8).await, ["2", "4", "5", "6", "7"]);
 }
+
+#[tokio::test]
+async fn a_codec_with_other_channels_is_another_codec() {
+    let world = World::new().await;
+    let mut client = world.client().await;
+    let mut body = camera(7);
+    body["media"] = json!([{ "type": "audio", "mid": "a", "port": 0, "codec": "pcma" }]);
+    create(&mut client, body).await;
+    let mut offer = jsep("offer", "abcd", &[Line::Audio]);
+    let sdp = offer["sdp"].as_str().unwrap();
+    let lines = sdp.split_inclusive("\r\n").map(|line| match line {
+        line if line.starts_with("m=audio") => {
+            "m=audio 9 UDP/TLS/RTP/SAVPF 96 8\r\na=rtpmap:96 PCMA/8000/2\r\na=rtpmap:8 PCMA/8000\r\n"
+        }
+        line if line.starts_with("a=rtpmap:") || line.starts_with("a=fmtp:") => "",
+        line => line,
+    });
+    let sdp: String = lines.collect();
+    offer["sdp"] = sdp.into();
+    client.message(watch(), Some(offer)).await;
+    let (_, answer) = client.event_with_jsep().await;
+    let answer = answer.unwrap();
+    let sdp = answer["sdp"].as_str().unwrap();
+    assert!(sdp.contains("m=audio 9 UDP/TLS/RTP/SAVPF 8\r\n"), "{sdp}");
+    assert!(!sdp.contains("PCMA/8000/2"), "{sdp}");
+}

@@ -51,30 +51,50 @@ pub(crate) async fn written(answer: Object, writing: Writing) -> Object {
     answer.with("permanent", writing.done().await.is_ok())
 }
 
+/// Answers a request.
+type Answering = fn(&Shared, Fields<'_>, &Asker) -> Result<Managed, Refusal>;
+
+/// What answers the request `name`, if it is one of these.
+fn answering(name: &str) -> Option<Answering> {
+    Some(match name {
+        "list" => Shared::list,
+        "listparticipants" => Shared::list_participants,
+        "exists" => Shared::exists,
+        "create" => Shared::create,
+        "edit" => Shared::edit,
+        "destroy" => Shared::destroy,
+        "allowed" => Shared::allowed,
+        "kick" => Shared::kick,
+        "announcement" => Shared::announcement,
+        _ => return None,
+    })
+}
+
+/// Whether `name` is one of the requests that manage rooms.
+pub(crate) fn is_managing(name: &str) -> bool {
+    answering(name).is_some()
+}
+
+/// What a request that does not come by a data channel wants: what its `textroom` says, as on one, or else its `request`.
+pub(crate) fn wanted<'a>(fields: Fields<'a>, request: &'a str) -> Result<&'a str, FieldError> {
+    Ok(fields.string("textroom")?.unwrap_or(request))
+}
+
 impl Shared {
-    /// Answers a request; none if it is not one of these.
+    /// Answers the request `name` as its client wrote it, or refuses it.
     pub(crate) fn manage(
         &self,
         name: &str,
         fields: Fields<'_>,
         asker: &Asker,
-    ) -> Option<Result<Managed, Refusal>> {
-        let request = match name {
-            "list" => Self::list,
-            "listparticipants" => Self::list_participants,
-            "exists" => Self::exists,
-            "create" => Self::create,
-            "edit" => Self::edit,
-            "destroy" => Self::destroy,
-            "allowed" => Self::allowed,
-            "kick" => Self::kick,
-            "announcement" => Self::announcement,
-            _ => return None,
-        };
-        Some(self.rooms.guarded(fields, asker.maker, || {
-            self.check(name, fields, asker)?;
-            request(self, fields, asker)
-        }))
+    ) -> Result<Managed, Refusal> {
+        let lower = name.to_ascii_lowercase();
+        let unsupported = || Refusal::Unsupported(name.to_owned());
+        let answer = answering(&lower).ok_or_else(unsupported)?;
+        self.rooms.guarded(fields, asker.maker, || {
+            self.check(&lower, fields, asker)?;
+            answer(self, fields, asker)
+        })
     }
 
     /// Does something in the room that a request names and may manage.

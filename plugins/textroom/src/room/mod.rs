@@ -63,6 +63,15 @@ pub(crate) struct Joining<'a> {
     pub(crate) display: Option<&'a str>,
     /// Whether what was said before is sent first.
     pub(crate) history: bool,
+    /// By which way the answer goes.
+    pub(crate) way: Way,
+}
+
+/// By which way a member makes a request, and gets its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    Api,
+    Channel,
 }
 
 /// Whom a message is for.
@@ -160,14 +169,14 @@ impl RoomState {
         Some(&member.username)
     }
 
-    /// Lets somebody in, who gets what was said before, the news of its own coming, and what `answer` makes of those who
-    /// were there already.
+    /// Lets somebody in, who gets what was said before, the news of its own coming, and on a data channel what `answer` makes of
+    /// those who were there already. Returns these.
     pub(crate) fn join(
         &mut self,
         joining: Joining<'_>,
         fields: Fields<'_>,
-        answer: impl FnOnce(Vec<Value>) -> String,
-    ) -> Result<(), Refusal> {
+        answer: impl FnOnce(&[Value]) -> String,
+    ) -> Result<Vec<Value>, Refusal> {
         self.check_there()?;
         self.options.access.check_pin(fields)?;
         let handle = joining.handle;
@@ -178,7 +187,9 @@ impl RoomState {
             return Err(Refusal::UsernameTaken);
         }
         self.allowed.check(fields.string("token")?)?;
-        let answer = answer(self.members.listed());
+        let participants = self.members.listed();
+        // Whoever comes by the API counts for how many a room has, too.
+        let answer = answer(&participants);
         if answer.len() > LONGEST {
             let size = answer.len();
             return Err(Refusal::LongAnswer {
@@ -200,13 +211,15 @@ impl RoomState {
             }
         }
         self.tell(self.event("join").with_all(news.clone()));
-        send(handle, &answer);
+        if joining.way == Way::Channel {
+            send(handle, &answer);
+        }
         let room = self.id.to_json();
         handle.notify(|| {
             let event = Object::new().with("event", "join").with("room", room);
             event.with_all(news).into()
         });
-        Ok(())
+        Ok(participants)
     }
 
     /// Lets a member go who wants to; all are told, that one too.

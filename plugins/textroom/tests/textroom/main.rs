@@ -6,6 +6,7 @@
     clippy::panic
 )]
 
+mod by_api;
 mod configuration;
 mod limits;
 mod manage;

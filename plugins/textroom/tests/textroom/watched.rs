@@ -68,6 +68,11 @@ async fn administrators_manage_rooms_by_the_same_requests() {
     );
     let list = ask(json!({ "request": "list", "transaction": "z" }));
     assert_eq!(list["list"][0]["room"], 7);
+    let said = json!({ "request": "list", "textroom": "exists", "transaction": "t", "room": 7 });
+    assert_eq!(ask(said)["exists"], true);
+    // An administrator is nobody in a room.
+    let join = json!({ "request": "list", "textroom": "join", "transaction": "t", "room": 7, "username": "al" });
+    assert_eq!(ask(join)["error"], "Unsupported request join");
     let announce = json!({ "request": "announcement", "transaction": "t", "room": 7, "text": "x" });
     assert_eq!(ask(announce)["error_code"], 413);
     for (request, code, text) in [

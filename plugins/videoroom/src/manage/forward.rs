@@ -28,6 +28,18 @@ struct Entry {
     pt: Option<Pt>,
     ssrc: Option<Ssrc>,
     encodings: Encodings,
+    /// Nothing is said of encodings: of a simulcast stream the best one is forwarded.
+    is_open: bool,
+}
+
+impl Entry {
+    /// Which encodings of a stream are forwarded.
+    fn encodings_of(&self, stream: &Stream) -> Encodings {
+        match self.is_open && stream.simulcast {
+            true => Encodings::Best,
+            false => self.encodings,
+        }
+    }
 }
 
 /// Which stream of the publisher.
@@ -120,11 +132,11 @@ impl Request {
         port: u16,
         host: usize,
     ) -> Result<(), Refusal> {
-        let best = fields.boolean("simulcast")?.unwrap_or(false);
+        let wants_best = fields.boolean("simulcast")?;
         let can_be_best = *which != Which::First(Kind::Audio) && *which != Which::First(Kind::Data);
-        let encodings = match best && can_be_best {
-            true => Encodings::Best,
-            false => Encodings::Only(0),
+        let encodings = match wants_best {
+            Some(true) if can_be_best => Encodings::Best,
+            _ => Encodings::Only(0),
         };
         self.entries.push(Entry {
             which: which.clone(),
@@ -134,11 +146,18 @@ impl Request {
             pt: pt(fields, &format!("{prefix}pt"))?,
             ssrc: ssrc(fields, &format!("{prefix}ssrc"))?,
             encodings,
+            is_open: false,
         });
-        match encodings {
-            Encodings::Best => Ok(()),
-            Encodings::Only(_) => self.read_substreams(fields, which, prefix, host),
+        if encodings == Encodings::Best {
+            return Ok(());
         }
+        let count = self.entries.len();
+        self.read_substreams(fields, which, prefix, host)?;
+        let is_alone = self.entries.len() == count;
+        if let Some(entry) = self.entries.get_mut(count.saturating_sub(1)) {
+            entry.is_open = is_alone && wants_best.is_none();
+        }
+        Ok(())
     }
 
     /// The upper encodings, each with a port of its own.
@@ -161,6 +180,7 @@ impl Request {
                     pt,
                     ssrc,
                     encodings: Encodings::Only(substream),
+                    is_open: false,
                 });
             }
         }
@@ -175,19 +195,21 @@ impl Request {
     ) -> Result<Value, Refusal> {
         let mut state = room.lock();
         let streams = state.forwardable(&self.publisher)?.streams();
-        let mid = |entry: &Entry| {
+        let known = |entry: &Entry| {
             let stream = streams.iter().find(|stream| entry.which.is(stream))?;
-            Some(stream.mid)
+            Some((stream.mid, entry.encodings_of(stream)))
         };
-        let known: Vec<Option<Mid>> = self.entries.iter().map(mid).collect();
+        let known: Vec<Option<(Mid, Encodings)>> = self.entries.iter().map(known).collect();
         for stream in streams {
-            let of_stream = known.iter().filter(|mid| **mid == Some(stream.mid));
+            let of_stream = known.iter().flatten().filter(|(mid, _)| *mid == stream.mid);
             stream.check_forwarders(of_stream.count())?;
         }
         // All or none: ports are opened before anything is forwarded.
         let mut wanted = Vec::new();
-        for (entry, mid) in self.entries.iter().zip(known) {
-            let Some(mid) = mid else { continue };
+        for (entry, known) in self.entries.iter().zip(known) {
+            let Some((mid, encodings)) = known else {
+                continue;
+            };
             let rtcp = entry.rtcp_port.map(|port| {
                 let to = address(addresses, entry.host, port)?;
                 ForwardRtcp::bind(to).map_err(|error| Refusal::Socket(error.to_string()))
@@ -197,7 +219,7 @@ impl Request {
                 rtcp: rtcp.transpose()?,
                 pt: entry.pt,
                 ssrc: entry.ssrc,
-                encodings: entry.encodings,
+                encodings,
                 srtp: self.srtp.clone(),
                 messages: Framing::Bare,
                 remote_id: None,

@@ -96,7 +96,7 @@ impl Configure {
             bitrate: fields.positive("bitrate")?,
             record: fields.boolean("record")?,
             told_why: rights.may(Right::Record),
-            filename: text("filename")?,
+            filename: text("filename")?.filter(|_| rights.may(Right::Record)),
             record_format: fields.record_format()?,
             secret: text("secret")?,
             profile: Profile::read(fields)?,

@@ -175,7 +175,7 @@ impl Publications {
         let streams = publication.into_iter().flat_map(|known| &mut known.streams);
         let mut named = streams.filter(|stream| stream.mid.as_str() == mid);
         let Some(stream) = named.next() else {
-            return Err(Refusal::NoSuchFeed(format!("{feed} mid {mid}")));
+            return Err(Refusal::NoSuchStream(mid.to_owned()));
         };
         let before = std::mem::replace(&mut stream.moderated, mute);
         Ok((before != mute).then_some(stream.index))

@@ -48,9 +48,7 @@ impl RoomState {
         if self.roster.is_kicked(id) {
             return Ok(());
         }
-        if self.roster.named(id)?.is_dummy() {
-            return Err(Refusal::NoSuchFeed(id.to_string()));
-        }
+        self.check_treatable(id)?;
         let media = self.end_media(id);
         let Some(person) = self.roster.kick(id) else {
             return Ok(());

@@ -127,9 +127,7 @@ impl RoomState {
 
     /// Closes or opens a stream against its publisher's will.
     pub(crate) fn moderate(&mut self, id: &Id, mid: &str, mute: bool) -> Result<(), Refusal> {
-        if self.roster.named(id)?.is_dummy() {
-            return Err(Refusal::NoSuchFeed(id.to_string()));
-        }
+        self.check_treatable(id)?;
         if let Some(stream) = self.publications.moderate(id, mid, mute)? {
             self.relay_stream(id, stream);
             self.update_media(id);
@@ -142,6 +140,15 @@ impl RoomState {
             .with("moderation", moderation(mute));
         self.tell_all(event);
         Ok(())
+    }
+
+    /// Checks that there is a participant whom moderators may treat: the dummy publisher is none.
+    pub(super) fn check_treatable(&self, id: &Id) -> Result<(), Refusal> {
+        let person = self.roster.get(id).filter(|person| !person.is_dummy());
+        person.map(drop).ok_or_else(|| Refusal::NoSuchUser {
+            id: id.clone(),
+            room: self.id.clone(),
+        })
     }
 
     /// Records all that there is and that comes, or nothing any more.

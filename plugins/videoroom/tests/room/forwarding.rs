@@ -183,6 +183,45 @@ async fn the_old_form_takes_the_best_encoding_too() {
 }
 
 #[tokio::test]
+async fn of_simulcast_the_best_encoding_is_forwarded_unless_another_one_is_asked_for() {
+    let world = World::new(json!({})).await;
+    let _al = world.publisher(1, &[Line::Audio, Line::Simulcast]).await;
+    let mut admin = world.attach().await;
+    let stream = |members: Value| {
+        let mut stream = json!({ "mid": "1", "port": 5004 });
+        merge(&mut stream, members);
+        json!({ "streams": [{ "mid": "0", "port": 5002 }, stream] })
+    };
+    let only = Encodings::Only;
+    for (members, expected) in [
+        (stream(json!({})), vec![only(0), Encodings::Best]),
+        (
+            stream(json!({ "simulcast": false })),
+            vec![only(0), only(0)],
+        ),
+        (
+            stream(json!({ "port_3": 5008 })),
+            vec![only(0), only(0), only(2)],
+        ),
+        (
+            json!({ "video_port": 5004, "audio_port": 5002 }),
+            vec![only(0), Encodings::Best],
+        ),
+        (
+            json!({ "video_port": 5004, "video_port_2": 5006 }),
+            vec![only(0), only(1)],
+        ),
+    ] {
+        let before = world.forwarded().len();
+        let reply = sync(&mut admin, forward(members.clone())).await;
+        assert_eq!(reply["videoroom"], "rtp_forward", "{reply}");
+        let started = world.forwarded().into_iter().skip(before);
+        let encodings: Vec<_> = started.map(|(.., options)| options.encodings).collect();
+        assert_eq!(encodings, expected, "{members}");
+    }
+}
+
+#[tokio::test]
 async fn names_of_hosts_are_looked_up_everywhere() {
     let world = World::new(json!({})).await;
     let _al = world.publisher(1, &AV).await;

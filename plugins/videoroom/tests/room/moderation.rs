@@ -82,7 +82,26 @@ async fn whoever_is_kicked_is_gone() {
     assert_eq!(code(&ask(&mut al.client, configure).await), 426);
     al.client.on_handle("detach", json!({})).await;
     bo.expect_silence().await;
-    assert_eq!(code(&sync(&mut bo, kick).await), 428);
+    let refused = sync(&mut bo, kick).await;
+    assert_eq!(code(&refused), 428);
+    assert_eq!(refused["error"], format!("No such user 1 in room {ROOM}"));
+}
+
+#[tokio::test]
+async fn moderators_are_told_whom_there_is_not() {
+    let world = World::new(json!({})).await;
+    let _al = world.publisher(1, &AV).await;
+    let mut admin = world.attach().await;
+    for (id, mid, text) in [
+        (9, "0", format!("No such user 9 in room {ROOM}")),
+        (1, "9", "No such stream 9".to_owned()),
+    ] {
+        let moderate =
+            json!({ "request": "moderate", "room": ROOM, "id": id, "mid": mid, "mute": true });
+        let refused = sync(&mut admin, moderate).await;
+        assert_eq!(code(&refused), 428);
+        assert_eq!(refused["error"], text);
+    }
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use portunus_core::sdp::Codec;
+use portunus_core::sdp::{Codec, Kind};
 use portunus_core::testing::{Line, TestClient};
 use serde_json::{Value, json};
 
@@ -78,6 +78,9 @@ async fn a_room_that_records_has_a_file_for_each_stream() {
     let sound = [0x80, 111, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, b's'];
     assert!(tap.pretend_packet(&sound, Codec::Opus, Instant::now()));
     drop(tap);
+    let outlets = world.requested().outlets;
+    assert!(outlets[1].pretend_first(Kind::Video) && outlets[2].pretend_first(Kind::Data));
+    drop(outlets);
     let list = json!({ "request": "list" });
     assert_eq!(sync(&mut al.client, list).await["list"][0]["record"], true);
     // Leaving ends them.
@@ -87,7 +90,7 @@ async fn a_room_that_records_has_a_file_for_each_stream() {
         let path = folder.path().join("rooms/a").join(file.as_str().unwrap());
         assert!(path.exists(), "{path:?}");
     }
-    assert_eq!(world.recorder.totals().frames, 1);
+    assert_eq!(world.recorder.totals().frames, 3);
 }
 
 #[tokio::test]
@@ -111,6 +114,14 @@ async fn gates_follow_mute_and_moderation() {
     assert_eq!(world.recorder.totals().started, 2);
 }
 
+/// Sound and a picture come: what nothing comes into is no file.
+fn begin(world: &World) {
+    let outlets = world.requested().outlets;
+    for (outlet, kind) in outlets.iter().zip([Kind::Audio, Kind::Video]) {
+        assert!(outlet.pretend_first(kind));
+    }
+}
+
 #[tokio::test]
 async fn publishers_record_themselves_under_their_own_names() {
     let folder = tempfile::tempdir().unwrap();
@@ -126,6 +137,7 @@ async fn publishers_record_themselves_under_their_own_names() {
     configure(&mut al.client, json!({ "record": true })).await;
     let files = [json!("1-audio-0.mjr"), json!("1-video-1.mjr")];
     assert_eq!(recorded(&world, &al.client).await, files);
+    begin(&world);
     // The next name is for the next files.
     configure(
         &mut al.client,
@@ -139,6 +151,7 @@ async fn publishers_record_themselves_under_their_own_names() {
     configure(&mut al.client, json!({ "record": true })).await;
     let files = [json!("2-audio-0.mjr"), json!("2-video-1.mjr")];
     assert_eq!(recorded(&world, &al.client).await, files);
+    begin(&world);
     // The room ends while it is recorded.
     let destroy = json!({ "request": "destroy", "room": ROOM });
     sync(&mut world.attach().await, destroy).await;
@@ -256,6 +269,7 @@ async fn a_room_says_what_files_are_like_and_publishers_may_too() {
         recorded(&world, &al.client).await,
         [json!("al.opus"), Value::Null]
     );
+    assert!(world.requested().outlets[0].pretend_first(Kind::Audio));
     configure(&mut al.client, json!({ "record": false })).await;
     world.recorder.finished().await;
     let names = folder.path().read_dir().unwrap();
@@ -267,4 +281,55 @@ async fn a_room_says_what_files_are_like_and_publishers_may_too() {
             .all(|name| name.starts_with("videoroom-1234-"))
     );
     assert!(!manifests.is_empty());
+}
+
+#[tokio::test]
+async fn whoever_makes_a_room_that_cannot_be_recorded_is_told_why() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    let world = World::recording(folder.path(), json!({})).await;
+    let mut client = world.attach().await;
+    let create = |room: u64, more: Value| {
+        let mut create = json!({ "request": "create", "room": room });
+        create
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        create
+    };
+    for (room, more, fails) in [
+        (7, json!({ "record": true }), false),
+        (8, json!({ "record": true, "rec_dir": "new/folder" }), false),
+        (9, json!({ "rec_dir": "file/below" }), false),
+        (10, json!({ "record": true, "rec_dir": "file/below" }), true),
+        (11, json!({ "record": true, "rec_dir": "/elsewhere" }), true),
+    ] {
+        let created = sync(&mut client, create(room, more)).await;
+        assert_eq!(created["videoroom"], "created", "{created}");
+        let reason = created["recording_failed"].as_str();
+        assert_eq!(
+            reason.is_some_and(|reason| !reason.is_empty()),
+            fails,
+            "{created}"
+        );
+    }
+    let switch = |room: u64| json!({ "request": "enable_recording", "room": room, "record": true });
+    for (room, fails) in [(7, false), (9, true)] {
+        let switched = sync(&mut client, switch(room)).await;
+        assert_eq!(switched["videoroom"], "success", "{switched}");
+        assert_eq!(
+            switched.get("recording_failed").is_some(),
+            fails,
+            "{switched}"
+        );
+    }
+    let moved = json!({ "request": "edit", "room": 7, "new_rec_dir": "file/below" });
+    let edited = sync(&mut client, moved).await;
+    assert_eq!(edited["videoroom"], "edited", "{edited}");
+    assert!(edited["recording_failed"].is_string(), "{edited}");
+    // Where nothing is recorded at all, that is the reason.
+    let world = World::new(json!({})).await;
+    let mut client = world.attach().await;
+    let created = sync(&mut client, create(7, json!({ "record": true }))).await;
+    assert!(created["recording_failed"].is_string(), "{created}");
 }

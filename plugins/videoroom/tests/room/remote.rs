@@ -2,7 +2,7 @@
 
 use portunus_core::media::ingest::{Heard, Sound};
 use portunus_core::media::{Encodings, Framing, IngestFeed, IngestMedia, SourceRef};
-use portunus_core::sdp::Codec;
+use portunus_core::sdp::{Codec, Kind};
 use portunus_core::testing::Line;
 use portunus_core::{ExtensionKind, Ssrc};
 use serde_json::{Value, json};
@@ -218,7 +218,12 @@ async fn what_comes_from_afar_is_recorded_and_kept_like_that_of_anybody() {
         { "type": "data", "mid": "2", "mindex": 2 },
     ]});
     sync(&mut admin, more).await;
-    assert_eq!(world.requested().outlets.len(), 3);
+    let outlets = world.requested().outlets;
+    assert_eq!(outlets.len(), 3);
+    for (outlet, kind) in outlets.iter().zip([Kind::Video, Kind::Audio, Kind::Data]) {
+        assert!(outlet.pretend_first(kind));
+    }
+    drop(outlets);
     sync(&mut admin, record(false)).await;
     world.recorder.finished().await;
     let names: Vec<String> = folder

@@ -11,7 +11,7 @@ use portunus_core::{CoreConfig, Plugin, Reply, Requester};
 use portunus_videoroom::{VideoRoom, VideoRoomConfig};
 use serde_json::{Value, json};
 
-use crate::world::{PACKAGE, World, ask, code, sync};
+use crate::world::{PACKAGE, World, ask, code, merge, sync};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -89,6 +89,51 @@ async fn strangers_make_so_many_rooms_and_are_told_of_the_limit() {
     let destroy = json!({ "request": "destroy", "room": 1 });
     sync(&mut one, destroy).await;
     assert_eq!(sync(&mut three, create(5)).await["videoroom"], "created");
+}
+
+/// Who has the room recorded says where to.
+#[tokio::test]
+async fn naming_a_recording_is_no_recording() {
+    let world = World::empty(VideoRoomConfig::default());
+    let mut stranger = stranger(&world, 1).await;
+    for (room, more) in [
+        (1, json!({ "rec_dir": "theirs" })),
+        (
+            2,
+            json!({ "rec_dir": "theirs", "record": false, "record_format": "webm" }),
+        ),
+    ] {
+        let mut create = create(room);
+        merge(&mut create, more);
+        let created = sync(&mut stranger, create).await;
+        assert_eq!(created["videoroom"], "created", "{created}");
+    }
+    let recorded = json!({ "request": "create", "room": 3, "rec_dir": "theirs", "record": true });
+    assert_eq!(code(&sync(&mut stranger, recorded).await), 433);
+    let moved = json!({ "request": "edit", "room": 1, "new_rec_dir": "theirs" });
+    assert_eq!(code(&sync(&mut stranger, moved).await), 433);
+
+    let mut operator = world.attach().await;
+    let own = json!({ "request": "create", "room": 4, "rec_dir": "ours" });
+    sync(&mut operator, own).await;
+    let list = sync(&mut operator, json!({ "request": "list" })).await;
+    let list = list["list"].as_array().unwrap().iter();
+    let dirs: Vec<_> = list
+        .map(|room| (room["room"].clone(), room["rec_dir"].clone()))
+        .collect();
+    let ours = [json!(null), json!(null), json!("ours")];
+    let expected: Vec<_> = [1, 2, 4]
+        .into_iter()
+        .map(|id| json!(id))
+        .zip(ours)
+        .collect();
+    assert_eq!(dirs, expected);
+
+    let join = json!({
+        "request": "joinandconfigure", "ptype": "publisher", "room": 1, "record": false, "filename": "x",
+    });
+    let joined = ask(&mut stranger, join).await;
+    assert_eq!(joined["videoroom"], "joined", "{joined}");
 }
 
 #[tokio::test]

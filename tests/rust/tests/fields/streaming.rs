@@ -169,6 +169,8 @@ async fn a_mountpoint_in_simulcast_is_told_from_its_creation_to_its_end() {
             ("type", is(kind)),
             ("label", is(label)),
             ("age_ms", Shape::Count),
+            // An addition: nothing has come so far.
+            ("waiting", is(true)),
         ])
     };
     let entry = object([
@@ -298,7 +300,9 @@ async fn a_mountpoint_in_simulcast_is_told_from_its_creation_to_its_end() {
         [("pt", is(pt)), ("codec", is(codec)), ("rtpmap", is(rtpmap))]
     };
     let streams = list([
-        info("audio", 0, "a", "sound").and(codec(111, "opus", "opus/48000/2")),
+        info("audio", 0, "a", "sound")
+            .and(codec(111, "opus", "opus/48000/2"))
+            .and([("waiting", is(true))]),
         info("video", 1, "v", "picture")
             .and(codec(100, "vp8", "VP8/90000"))
             .and([

@@ -129,13 +129,6 @@ pub fn rows(world: &World) -> Vec<Row> {
             None,
         ),
         room(
-            "create",
-            "`rec_dir` is there",
-            record,
-            json!({ "rec_dir": "a" }),
-            None,
-        ),
-        room(
             "edit",
             permanent,
             create,
@@ -147,6 +140,13 @@ pub fn rows(world: &World) -> Vec<Row> {
             "`new_rec_dir` is there",
             record,
             json!({ "room": 7, "new_rec_dir": "a" }),
+            None,
+        ),
+        room(
+            "edit",
+            "`record_format` is there",
+            record,
+            json!({ "room": 7, "record_format": "webm" }),
             None,
         ),
         room(
@@ -176,9 +176,7 @@ pub fn rows(world: &World) -> Vec<Row> {
             false => more,
         };
         let on = with(json!({ "record": true }));
-        let named = with(json!({ "filename": "a" }));
         all.push(room(request, "`record` is true", record, on, None));
-        all.push(room(request, "`filename` is there", record, named, None));
     }
     let host = json!({ "room": 7, "publisher_id": 1, "host": "127.0.0.1", "port": 5_004,
                        "audio_port": 5_004, "remote_id": "r", "stream_id": 1 });
@@ -232,23 +230,15 @@ pub fn rows(world: &World) -> Vec<Row> {
         });
     }
     for (plugin, request, code) in [("videocall", "set", 474), ("echotest", "any", 413)] {
-        for (when, body) in [
-            ("`record` is true", json!({ "audio": true, "record": true })),
-            (
-                "`filename` is there",
-                json!({ "audio": true, "filename": "a" }),
-            ),
-        ] {
-            all.push(Row {
-                plugin,
-                request,
-                when,
-                right: record,
-                code,
-                body,
-                then: None,
-            });
-        }
+        all.push(Row {
+            plugin,
+            request,
+            when: "`record` is true",
+            right: record,
+            code,
+            body: json!({ "audio": true, "record": true }),
+            then: None,
+        });
     }
     // There is no offer to record.
     all.push(Row {
@@ -390,9 +380,6 @@ fn audio_rooms(file: &str) -> Vec<Row> {
     for (when, more) in [
         ("`record` is true", json!({ "record": true })),
         ("`mjrs` is true", json!({ "mjrs": true })),
-        ("`record_file` is there", json!({ "record_file": "a" })),
-        ("`record_dir` is there", json!({ "record_dir": "a" })),
-        ("`mjrs_dir` is there", json!({ "mjrs_dir": "a" })),
     ] {
         add("create", when, record, more);
     }
@@ -424,11 +411,6 @@ fn audio_rooms(file: &str) -> Vec<Row> {
                 "`record` is true",
                 record,
                 json!({ "id": id, "record": true }),
-            ),
-            (
-                "`filename` is there",
-                record,
-                json!({ "id": id, "filename": "a" }),
             ),
             ("`rtp` is there", forward, json!({ "id": id, "rtp": {} })),
         ] {

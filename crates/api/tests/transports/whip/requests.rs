@@ -166,7 +166,7 @@ async fn offers_that_cannot_be_used_are_422() {
     for (offer, said) in [
         (without("a=ice-pwd"), "a=ice-ufrag"),
         (without("a=fingerprint"), "a=fingerprint"),
-        (without("a=mid"), "a=mid"),
+        (good.replace("a=mid:0", "a=mid:0 1"), "a=mid"),
         (good.replace("VP8", "VP7"), "nothing in the offer"),
         (
             good.replace("a=sendrecv", "a=recvonly"),
@@ -201,6 +201,22 @@ async fn offers_without_bundle_are_422() {
     let alone = offer("ufrag1", &[Line::Video]).replace("a=group:BUNDLE 0\r\n", "");
     let answer = server.offer("/whip/stage/7", &alone, &[]).await;
     assert_eq!(answer.status, 201, "{}", answer.body);
+}
+
+#[tokio::test]
+async fn offers_need_no_mid_where_nothing_is_bundled() {
+    let good = offer("ufrag1", &[Line::Video]);
+    let bare = good
+        .replace("a=mid:0\r\n", "")
+        .replace("a=group:BUNDLE 0\r\n", "");
+    let beside_rejected = format!("{bare}m=audio 0 UDP/TLS/RTP/SAVPF 0\r\n");
+    let half_named = good.clone() + "m=audio 0 UDP/TLS/RTP/SAVPF 0\r\n";
+    for offer in [bare, beside_rejected, half_named] {
+        let server = start().await;
+        let answer = server.offer("/whip/stage/7", &offer, &[]).await;
+        assert_eq!(answer.status, 201, "{}", answer.body);
+        assert!(answer.body.contains("a=mid:0\r\n"), "{}", answer.body);
+    }
 }
 
 #[tokio::test]
@@ -263,6 +279,39 @@ async fn bodies_are_bounded_in_size_and_time() {
     );
     stream.write_all(head.as_bytes()).await.unwrap();
     server::read_answer(stream).await.problem(408);
+}
+
+#[tokio::test]
+async fn bodies_that_there_is_no_memory_for_are_503() {
+    let core = CoreConfig {
+        client_memory_mb: 1,
+        ..CoreConfig::default()
+    };
+    let server = start_with(core, config()).await;
+    let large = format!("v=0\r\n{}", "x".repeat(1_000_000));
+    let answer = server.offer("/whip/stage/7", &large, &[]).await;
+    assert_eq!(answer.header("retry-after"), Some("2"));
+    assert!(answer.problem(503).contains("memory"));
+    server.published().await;
+}
+
+#[tokio::test]
+async fn texts_that_are_too_long_are_400() {
+    let server = start().await;
+    let offer = offer("ufrag1", &[Line::Video]);
+    let long = "x".repeat(5_000);
+    let header = format!("Authorization: Bearer {long}");
+    let answer = server.offer("/whip/stage/9", &offer, &[&header]).await;
+    let detail = answer.problem(400);
+    assert!(
+        detail.contains("token") && detail.contains("4096"),
+        "{detail}"
+    );
+    let answer = server
+        .offer(&format!("/whip/stage/{long}"), &offer, &[])
+        .await;
+    answer.problem(404);
+    server.until_idle().await;
 }
 
 #[tokio::test]
@@ -389,6 +438,22 @@ async fn browsers_of_any_origin_may_use_it() {
         answer.header("accept-patch"),
         Some("application/trickle-ice-sdpfrag")
     );
+    // Eyevinn's client looks whether there is PATCH by OPTIONS that are no preflight.
+    for origin in [&["Origin: https://app.example"][..], &[]] {
+        let answer = server
+            .request("OPTIONS", "/whip/stage/7", origin, b"")
+            .await;
+        let methods = answer.header("access-control-allow-methods").unwrap();
+        assert!(
+            methods.split(", ").any(|method| method == "PATCH"),
+            "{methods}"
+        );
+        let exposed = answer.header("access-control-expose-headers").unwrap();
+        assert!(
+            exposed.contains("Access-Control-Allow-Methods"),
+            "{exposed}"
+        );
+    }
     // A refusal can be read by the page too.
     let answer = server
         .request("GET", "/whip/stage/7", &preflight, b"")

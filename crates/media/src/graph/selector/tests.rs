@@ -433,3 +433,32 @@ fn what_the_sender_says_of_its_layers_is_told_when_it_changes() {
     plain.select(&packet(true, says(1, 3)), 1, &wanted);
     assert_eq!(plain.take_change(1), None);
 }
+
+#[test]
+fn what_is_recorded_waits_for_a_keyframe_of_the_best_encoding_but_not_for_ever() {
+    let start = Instant::now();
+    let at = |ms| start + Duration::from_millis(ms);
+    let wanted = options(2, 2, 2);
+    let mut selector = Selector::starting_best();
+    let mut begun = None;
+    // The best one sends no keyframe, whoever asks.
+    for n in 0..200_u32 {
+        let now = at(u64::from(n) * 33);
+        for encoding in 0..3 {
+            let mut packet = simulcast(encoding, encoding < 2, now);
+            packet.header.timestamp = n;
+            if selector.select(&packet, 3, &wanted) == FORWARD {
+                begun = begun.or(Some((encoding, now)));
+            }
+        }
+        let asked = selector.keyframe_wanted(3, &wanted, now);
+        assert!(asked.is_none_or(|asked| asked == 2), "{asked:?}");
+    }
+    let (encoding, when) = begun.unwrap();
+    assert_eq!(encoding, 0);
+    assert!((3_000..3_100).contains(&when.duration_since(start).as_millis()));
+    // What a viewer sees begins at once.
+    let mut selector = Selector::default();
+    let first = simulcast(0, true, start);
+    assert_eq!(selector.select(&first, 3, &wanted), FORWARD);
+}

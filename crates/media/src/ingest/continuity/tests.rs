@@ -94,6 +94,86 @@ fn a_sender_that_begins_anew_with_its_ssrc() {
     assert_eq!(again.seq.0, next.seq.0 + 2);
 }
 
+/// Sends packets 0 to 300 with their timestamps, then the same anew after so much silence; how many of the new ones are lost
+/// before the stream goes on.
+fn lost_of_a_restart(silence_ms: u64, first: u16, timestamp: u32) -> usize {
+    let mut stream = Stream::new(0);
+    let mut last = None;
+    for n in 0..=300_u16 {
+        last = stream.packet(20, 1, n, u32::from(n) * 1_800).ok();
+    }
+    let last = last.unwrap();
+    let mut lost = 0;
+    loop {
+        let n = lost as u16;
+        let wait = if lost == 0 { silence_ms } else { 20 };
+        let ts = timestamp.wrapping_add(u32::from(n) * 1_800);
+        match stream.packet(wait, 1, first + n, ts) {
+            Ok(place) => {
+                assert!(place.restarted && place.newest);
+                assert_eq!(place.seq.0, last.seq.0 + 1);
+                let since = place.timestamp.wrapping_sub(last.timestamp);
+                let expected = (silence_ms + 20 * lost as u64) * 90;
+                assert_eq!(u64::from(since), expected);
+                // It goes on from there.
+                let next = stream.packet(20, 1, first + n + 1, ts.wrapping_add(1_800));
+                assert_eq!(next.unwrap().seq.0, place.seq.0 + 1);
+                return lost;
+            }
+            Err(_) => lost += 1,
+        }
+    }
+}
+
+#[test]
+fn a_sender_that_begins_anew_a_little_back_is_taken_up_at_once_after_a_silence() {
+    for (first, timestamp) in [(0, 0), (299, 0), (10, 777_000_000), (200, 0xffff_ff00)] {
+        assert_eq!(lost_of_a_restart(2_000, first, timestamp), 0, "{first}");
+    }
+}
+
+#[test]
+fn a_sender_that_begins_anew_a_little_back_without_silence_is_taken_up_soon() {
+    assert_eq!(lost_of_a_restart(300, 0, 0), 1);
+    // 100 ms go by, and two packets say so.
+    assert_eq!(lost_of_a_restart(20, 0, 0), 5);
+}
+
+#[test]
+fn packets_that_come_twice_are_no_new_sender() {
+    let mut stream = Stream::new(0);
+    for n in 0..200_u16 {
+        stream.packet(20, 1, n, u32::from(n) * 1_800).unwrap();
+        // By another way, 60 ms later.
+        if let Some(again) = n.checked_sub(3) {
+            let again = stream.packet(0, 1, again, u32::from(again) * 1_800);
+            assert_eq!(again, Err(Misplaced::Repeated));
+        }
+    }
+    // What was sent is sent again now and then while nothing happens.
+    for _ in 0..5 {
+        assert_eq!(
+            stream.packet(5_000, 1, 199, 199 * 1_800),
+            Err(Misplaced::Repeated)
+        );
+    }
+    let next = stream.packet(20, 1, 200, 200 * 1_800).unwrap();
+    assert!(!next.restarted);
+}
+
+#[test]
+fn a_sender_that_begins_anew_a_little_ahead_does_not_move_the_time() {
+    let mut stream = Stream::new(0);
+    let last = stream.packet(0, 1, 5_000, 90_000).unwrap();
+    let next = stream.packet(2_000, 1, 6_000, 3_000_000_000).unwrap();
+    assert!(next.restarted);
+    assert_eq!(next.seq.0, last.seq.0 + 1);
+    assert_eq!(next.timestamp, 90_000 + 180_000);
+    // One that was paused goes on.
+    let next = stream.packet(5_000, 1, 6_001, 3_000_003_000).unwrap();
+    assert!(!next.restarted);
+}
+
 #[test]
 fn timestamps_that_go_on_by_themselves_are_left_alone() {
     let mut stream = Stream::new(0);

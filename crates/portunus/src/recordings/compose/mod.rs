@@ -1,4 +1,4 @@
-//! One film of all files of a manifest.
+//! One film of all files of manifests.
 
 mod ffmpeg;
 mod plan;
@@ -13,7 +13,6 @@ use portunus_files::convert::{Sink, to_container};
 use portunus_files::manifest::{self, Manifest};
 use portunus_files::mjr::UnixMicros;
 use portunus_files::summary::{Depth, Summary};
-use tempfile::TempDir;
 
 use super::files::{self, failed};
 use super::progress::Progress;
@@ -47,27 +46,46 @@ pub(super) fn size(text: &str) -> Result<(u32, u32), String> {
 }
 
 pub(super) fn run(options: &ComposeOptions) -> Result<(), Failure> {
-    let output = Output::of(&options.out)?;
-    files::check_free(&options.out, options.force)?;
-    let manifest = files::manifest(&options.manifest)?;
+    let Some((out, manifests)) = options.files.split_last() else {
+        return Err(Failure::Other("nothing to compose".to_owned()));
+    };
+    let output = Output::of(out)?;
+    files::check_free(out, options.force)?;
+    let mut read = Vec::new();
+    for path in manifests {
+        read.push((path.as_path(), files::manifest(path)?));
+    }
+    read.sort_by_key(|(_, manifest)| manifest.started_us);
     ffmpeg::check()?;
     let folder = tempfile::tempdir().map_err(|error| Failure::Other(error.to_string()))?;
-    let mut sources = Vec::new();
-    for (number, participant) in manifest.participants.iter().enumerate() {
-        for file in &participant.files {
-            match sources_of(options, &manifest, (number, file), &folder) {
-                Ok(found) => sources.extend(found),
-                Err(Failure::NoFfmpeg) => return Err(Failure::NoFfmpeg),
-                Err(failure) => eprintln!("portunus: left out: {failure}"),
+    let mut people = People::default();
+    let mut film = Film::default();
+    for (number, (path, manifest)) in read.iter().enumerate() {
+        // Files of other folders may have the same names.
+        let folder = folder.path().join(number.to_string());
+        std::fs::create_dir(&folder).map_err(|error| failed(&folder, error))?;
+        let mut sources = Vec::new();
+        for participant in &manifest.participants {
+            let number = people.number(&participant.id);
+            for file in &participant.files {
+                match sources_of((path, manifest), (number, file), &folder) {
+                    Ok(found) => sources.extend(found),
+                    Err(Failure::NoFfmpeg) => return Err(Failure::NoFfmpeg),
+                    Err(failure) => eprintln!("portunus: left out: {failure}"),
+                }
             }
         }
+        film.append(manifest.started_us, sources);
     }
-    let plan = Plan::new(sources, options.layout, options.size, options.fps)
-        .map_err(|why| failed(&options.manifest, why))?;
+    let made = Plan::new(film.sources, options.layout, options.size, options.fps);
+    let plan = made.map_err(|why| match manifests {
+        [manifest] => failed(manifest, why),
+        _ => Failure::Other(why.to_owned()),
+    })?;
     let bar = Progress::new("composing");
-    ffmpeg::compose(&plan, output, &options.out, &mut |done| bar.set(done))?;
+    ffmpeg::compose(&plan, output, out, &mut |done| bar.set(done))?;
     drop(bar);
-    println!("{}", options.out.display());
+    println!("{}", out.display());
     println!(
         "  {} of {} files",
         text::duration(plan.duration()),
@@ -76,18 +94,60 @@ pub(super) fn run(options: &ComposeOptions) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Who is in the film, by ids: whoever comes again is the same.
+#[derive(Debug, Default)]
+struct People {
+    ids: Vec<String>,
+}
+
+impl People {
+    fn number(&mut self, id: &str) -> usize {
+        let known = self.ids.iter().position(|known| known == id);
+        known.unwrap_or_else(|| {
+            self.ids.push(id.to_owned());
+            self.ids.len().saturating_sub(1)
+        })
+    }
+}
+
+/// What several manifests come to. They are one after the other, but for those that overlap: these are beside each other, as
+/// they were. Times are in seconds.
+#[derive(Debug, Default)]
+struct Film {
+    sources: Vec<Source>,
+    /// When what was appended last began: in µs since 1970, and in the film.
+    last: Option<(u64, f64)>,
+}
+
+impl Film {
+    /// Appends what began at this time, which is not before what was appended last.
+    fn append(&mut self, started_us: u64, sources: Vec<Source>) {
+        let end = self.sources.iter().map(|it| it.offset + it.duration);
+        let end = end.fold(0.0, f64::max);
+        let at = self.last.map_or(0.0, |(last, at)| {
+            let since = started_us.saturating_sub(last) as f64 / 1e6;
+            (at + since).min(end)
+        });
+        self.last = Some((started_us, at));
+        let moved = sources.into_iter().map(|source| Source {
+            offset: source.offset + at,
+            ..source
+        });
+        self.sources.extend(moved);
+    }
+}
+
 /// A file as ffmpeg reads it; several where a recording of Janus's format goes on in another file.
 fn sources_of(
-    options: &ComposeOptions,
-    manifest: &Manifest,
+    (manifest_path, manifest): (&Path, &Manifest),
     (participant, file): (usize, &manifest::File),
-    folder: &TempDir,
+    folder: &Path,
 ) -> Result<Vec<Source>, Failure> {
     let is_data = |file: &manifest::File| file.tracks.iter().all(|track| track.kind == "data");
     if file.format == "mjr" && !file.tracks.is_empty() && is_data(file) {
         return Ok(Vec::new());
     }
-    let path = files::named(&options.manifest, &file.file)?;
+    let path = files::named(manifest_path, &file.file)?;
     let begun = match file.format.as_str() {
         "mjr" => converted(&path, folder)?,
         _ => {
@@ -142,10 +202,10 @@ fn view(file: &manifest::File, place: usize) -> String {
 }
 
 /// A recording of Janus's format as files that ffmpeg reads, and when each begins.
-fn converted(path: &Path, folder: &TempDir) -> Result<Vec<(PathBuf, UnixMicros)>, Failure> {
+fn converted(path: &Path, folder: &Path) -> Result<Vec<(PathBuf, UnixMicros)>, Failure> {
     let mut recordings = convert::open(&[path.to_owned()])?;
     let mut sink = Parts {
-        folder: folder.path().to_owned(),
+        folder: folder.to_owned(),
         stem: path
             .file_stem()
             .unwrap_or_default()
@@ -187,5 +247,55 @@ impl Sink for Parts {
         }
         edits.clear();
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(offset: f64, duration: f64) -> Source {
+        Source {
+            path: PathBuf::from("a.webm"),
+            participant: 0,
+            videos: Vec::new(),
+            audios: 1,
+            offset,
+            duration,
+            talks: Vec::new(),
+        }
+    }
+
+    /// When what manifests have begins in the film.
+    fn film(manifests: &[(u64, Vec<Source>)]) -> Vec<f64> {
+        let mut film = Film::default();
+        for (second, sources) in manifests {
+            film.append(second * 1_000_000, sources.clone());
+        }
+        film.sources.iter().map(|it| it.offset).collect()
+    }
+
+    #[test]
+    fn meetings_are_shown_one_after_the_other_without_the_time_between_them() {
+        let meeting = || vec![source(0.0, 60.0), source(10.0, 20.0)];
+        let days = [(0, meeting()), (86_400, meeting())];
+        assert_eq!(film(&days), [0.0, 10.0, 60.0, 70.0]);
+    }
+
+    #[test]
+    fn what_was_recorded_at_the_same_time_is_shown_at_the_same_time() {
+        let beside = [
+            (100, vec![source(0.0, 60.0)]),
+            (130, vec![source(0.0, 60.0)]),
+            (500, vec![source(1.0, 5.0)]),
+        ];
+        assert_eq!(film(&beside), [0.0, 30.0, 91.0]);
+    }
+
+    #[test]
+    fn whoever_comes_again_has_the_same_place() {
+        let mut people = People::default();
+        let numbers = ["1", "2", "1"].map(|id| people.number(id));
+        assert_eq!(numbers, [0, 1, 0]);
     }
 }

@@ -154,13 +154,6 @@ impl Agent {
         );
         let credentials = call.credentials.clone();
         let mut request = self.request(&speaker, Method::Invite, uri, &to, (&call_id, &tag, cseq));
-        request.headers.push("Allow", self.allow());
-        // An offer in a reliable provisional answer would have to be answered in PRACK, which is not done.
-        let reliable = speaker.profile.reliable && body.is_some();
-        let mut supported = vec!["replaces"];
-        supported.extend(reliable.then_some("100rel"));
-        supported.extend(offer.map(|_| "timer"));
-        request.headers.push("Supported", supported.join(", "));
         if let Some(interval) = offer.map(|offer| offer.max(min).max(least.unwrap_or_default())) {
             request.headers.push(SESSION_EXPIRES, interval.as_secs());
             request

@@ -116,8 +116,6 @@ impl Agent {
         let Some(mut request) = self.request_within(id, Method::Invite) else {
             return;
         };
-        request.headers.push("Allow", self.allow());
-        request.headers.push("Supported", "replaces, timer");
         self.add_session(id, &mut request);
         add_headers(&mut request.headers, &headers, &[]);
         set_request_body(&mut request, body.as_ref());

@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use super::reinvite::Reinvite;
 use super::{EXPIRED, Phase};
-use crate::agent::compose::add_headers;
 use crate::agent::exchange::{Answer, Owner};
 use crate::agent::{Agent, CallId, CallTimer};
 use crate::message::{Method, Refresher, Request, Response, SessionExpires};
@@ -193,9 +192,6 @@ impl Agent {
         }
         if let Some(mut request) = self.request_within(id, Method::Update) {
             self.add_session(id, &mut request);
-            request.headers.push("Supported", "timer");
-            request.headers.push("Allow", self.allow());
-            add_headers(&mut request.headers, &Vec::new(), &[]);
             self.send_in(now, id, Owner::Refresh(id), request);
         }
     }

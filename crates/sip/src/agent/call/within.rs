@@ -87,13 +87,22 @@ impl Agent {
                     });
                 }
             }
-            Method::Refer => self.take_refer(now, new, Some(id)),
+            Method::Refer if self.takes_refers(id) => self.take_refer(now, new, Some(id)),
             Method::Notify => self.take_refer_notify(now, new, id),
             Method::Options => {
                 self.answer_within(now, new, id, 200);
             }
-            _ => self.refuse(new, 405, &[("Allow", self.allow())]),
+            _ => {
+                let speaker = self.calls.get(&id).map(|call| call.speaker.clone());
+                self.refuse_method(new, speaker.as_ref());
+            }
         }
+    }
+
+    fn takes_refers(&self, id: CallId) -> bool {
+        self.calls
+            .get(&id)
+            .is_some_and(|call| call.speaker.profile.refers)
     }
 
     /// The dialog of a call that a request belongs to.

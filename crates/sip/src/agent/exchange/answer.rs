@@ -4,11 +4,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::{Answer, Digest, ExchangeId, Owner, REFUSED, Sending, to_tag};
-use crate::agent::Agent;
+use crate::agent::{Agent, AgentEvent, extensions};
 use crate::digest::{DigestError, Kind};
 use crate::flow::{Flow, Route};
 use crate::message::{Method, Response, StatusCode};
 use crate::transaction::{ClientId, Event};
+
+/// A request is changed as the peer wants it so often: once for 421, once for 420, and once for a proxy on the way.
+const MOST_ADAPTED: u8 = 3;
 
 impl Agent {
     /// Takes an answer to a request of ours.
@@ -91,6 +94,7 @@ impl Agent {
             response: Some(response),
             request: exchange.sending.request.clone(),
             route: exchange.route.clone(),
+            addresses: Vec::new(),
             digest: Digest::new(),
         };
         self.invite_accepted(now, owner, id, answer);
@@ -115,6 +119,14 @@ impl Agent {
             }
             return;
         }
+        if !cancelled && self.adapt(id, &response) {
+            let route = self.exchanges.get(&id).and_then(|it| it.route.clone());
+            self.attempt(now, id, route);
+            return;
+        }
+        let Some(exchange) = self.exchanges.get_mut(&id) else {
+            return;
+        };
         if code == 503 && !cancelled && !exchange.targets.is_empty() {
             self.attempt(now, id, None);
             return;
@@ -132,7 +144,6 @@ impl Agent {
             credentials,
             digest,
             request,
-            owner,
             ..
         } = &mut exchange.sending;
         let (Some(credentials), Some(route)) = (credentials, exchange.route.clone()) else {
@@ -144,8 +155,31 @@ impl Agent {
             Err(DigestError::NoMatch | DigestError::Refused) => return Authorized::Refused,
         }
         digest.authorize(request, credentials, &cnonce);
-        let owner = *owner;
-        let method = request.method.clone();
+        self.renumber(id);
+        Authorized::Again(route)
+    }
+
+    /// Changes a request as the peer that refuses it wants it to be (420, 421). Returns whether it is to be sent again.
+    fn adapt(&mut self, id: ExchangeId, response: &Response) -> bool {
+        let Some(exchange) = self.exchanges.get_mut(&id) else {
+            return false;
+        };
+        let may = exchange.adapted < MOST_ADAPTED && exchange.route.is_some();
+        if !may || !extensions::adapt(&mut exchange.sending.request, response) {
+            return false;
+        }
+        exchange.adapted = exchange.adapted.saturating_add(1);
+        self.renumber(id);
+        true
+    }
+
+    /// Gives a request that is sent again its next number.
+    fn renumber(&mut self, id: ExchangeId) {
+        let Some(exchange) = self.exchanges.get(&id) else {
+            return;
+        };
+        let Sending { request, owner, .. } = &exchange.sending;
+        let (owner, method) = (*owner, request.method.clone());
         let used = request
             .headers
             .cseq()
@@ -163,7 +197,6 @@ impl Agent {
                 .headers
                 .set("CSeq", format_args!("{number} {method}"));
         }
-        Authorized::Again(route)
     }
 
     /// Takes what time, or the lack of a way, brought for a transaction of ours.
@@ -246,8 +279,13 @@ impl Agent {
             response,
             request,
             route: exchange.route,
+            addresses: exchange.addresses,
             digest,
         };
+        if let (Some(address), None) = (exchange.forbidden, &answer.response) {
+            let about = owner.about();
+            self.tell(AgentEvent::Forbidden { about, address });
+        }
         match owner {
             Owner::Register(account) => self.registered(now, account, id, answer),
             Owner::KeepAlive(account) => self.kept_alive(now, account, &answer),

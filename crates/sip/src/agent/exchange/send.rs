@@ -8,11 +8,11 @@ use std::time::Instant;
 use super::{Exchange, ExchangeId, Owner, Sending, to_tag};
 use crate::agent::compose::{Contact, Speaker};
 use crate::agent::event::{Output, ResolveError, ResolveId};
-use crate::agent::{Agent, Timer};
+use crate::agent::{Agent, Timer, extensions};
 use crate::dialog::next_hop;
 use crate::flow::{Route, Target, Transport};
 use crate::locate::{Destination, MAX_TARGETS};
-use crate::message::{Host, Via};
+use crate::message::{Host, Method, Via};
 
 /// Larger requests go by TCP (RFC 3261 section 18.1.1): the MTU of the path is not known.
 const MOST_BY_UDP: usize = 1_300;
@@ -23,6 +23,7 @@ impl Agent {
     /// Begins an exchange. Its owner hears of it later, even of a failure.
     pub(in crate::agent) fn send(&mut self, now: Instant, mut sending: Sending) -> ExchangeId {
         let id = ExchangeId(self.number());
+        self.say_what_we_can(&mut sending);
         if let Some(credentials) = &sending.credentials {
             sending.digest.start();
             if !sending.digest.is_empty() {
@@ -37,12 +38,15 @@ impl Agent {
         let exchange = Exchange {
             sending,
             targets: VecDeque::new(),
+            addresses: Vec::new(),
+            forbidden: None,
             route: None,
             client: None,
             proceeding: false,
             accepted: false,
             cancel: None,
             fallback: None,
+            adapted: 0,
             acks: Vec::new(),
         };
         self.exchanges.insert(id, exchange);
@@ -69,6 +73,17 @@ impl Agent {
         id
     }
 
+    /// Adds Allow and Supported, where the method may have them.
+    fn say_what_we_can(&self, sending: &mut Sending) {
+        let request = &mut sending.request;
+        if request.method == Method::Ack {
+            return;
+        }
+        let allow = self.allow(Some(&sending.speaker.profile));
+        request.headers.set("Allow", allow);
+        extensions::say_supported(request);
+    }
+
     /// Takes the answer to [`Output::Resolve`].
     pub(in crate::agent) fn take_targets(
         &mut self,
@@ -90,6 +105,8 @@ impl Agent {
     fn found(&mut self, now: Instant, id: ExchangeId, targets: impl IntoIterator<Item = Target>) {
         if let Some(exchange) = self.exchanges.get_mut(&id) {
             exchange.targets = targets.into_iter().take(MAX_TARGETS).collect();
+            let targets = exchange.targets.iter();
+            exchange.addresses = targets.map(|target| target.remote.ip()).collect();
             self.attempt(now, id, None);
         }
     }
@@ -107,6 +124,12 @@ impl Agent {
                 self.stillborn.push_back((id, "Service Unavailable"));
                 return;
             };
+            if let Route::Target(target) = &next
+                && !self.options.allow.allows(target.remote.ip())
+            {
+                exchange.forbidden = Some(target.remote.ip());
+                continue;
+            }
             match self.by_size(now, id, next) {
                 (tcp, Some(udp)) => {
                     if let Some(exchange) = self.exchanges.get_mut(&id) {

@@ -5,6 +5,7 @@ mod calling;
 mod phone;
 mod registering;
 mod talking;
+mod whose;
 
 use portunus_core::record::Recorder;
 use portunus_rtp::Pt;
@@ -180,7 +181,7 @@ fn description() -> Description {
 fn described(codec: CodecName) -> Description {
     let mut audio = MediaOffer::new(Kind::Audio, Direction::SendRecv);
     audio.add_codec(codec, None, None);
-    audio.add_dtmf(Pt(101));
+    audio.add_dtmf(Pt(101), 8_000);
     let mut video = MediaOffer::new(Kind::Video, Direction::SendRecv);
     video.add_codec(CodecName::Vp8, None, None);
     Description::offer(OfferOptions {

@@ -1,4 +1,4 @@
-//! What a client writes on its data channels: requests, which are answered there.
+//! What a client asks as a guest of rooms: on its data channels, where that is answered, or by the API.
 
 use std::sync::{Arc, Weak};
 
@@ -12,7 +12,7 @@ use crate::pace::Pace;
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
 use crate::requests::Asker;
-use crate::room::{Addressees, Joining, LONGEST, Room, send};
+use crate::room::{Addressees, Joining, LONGEST, Room, Way, send};
 
 /// Bytes of a name: each is in what all others are told.
 const MAX_NAME: usize = 256;
@@ -21,13 +21,11 @@ const MAX_TEXT: usize = 4_096;
 /// Bytes of a message that is looked into for its transaction though it is refused.
 const MAX_REFUSED: usize = 4_096;
 
-/// A client as long as it has a PeerConnection.
+/// A client as long as its handle is there.
 #[derive(Debug)]
 pub(crate) struct Guest {
     handle: Handle,
     shared: Arc<Shared>,
-    /// The client, as it asked for the PeerConnection.
-    asker: Asker,
     messages: Pace,
     bytes: Pace,
     /// Where it may be a member; the rooms themselves know.
@@ -43,11 +41,10 @@ struct Request {
 }
 
 impl Guest {
-    pub(crate) fn new(handle: &Handle, shared: Arc<Shared>, asker: Asker) -> Self {
+    pub(crate) fn new(handle: &Handle, shared: Arc<Shared>) -> Self {
         let now = Instant::now();
         Guest {
             handle: handle.clone(),
-            asker,
             messages: Pace::new(shared.intake.messages, now),
             bytes: Pace::new(shared.intake.bytes, now),
             shared,
@@ -55,8 +52,31 @@ impl Guest {
         }
     }
 
-    /// Takes a message.
-    pub(crate) fn take(&mut self, payload: &DataPayload) {
+    /// Answers a request of a member that comes by the API; `None` if it is not one of these.
+    pub(crate) fn by_api(
+        &mut self,
+        name: &str,
+        fields: Fields<'_>,
+        asker: &Asker,
+    ) -> Option<Result<Object, Refusal>> {
+        if !["join", "leave", "message"].contains(&name) {
+            return None;
+        }
+        let answer = check_texts(fields.0).and_then(|()| match name {
+            "join" => self.join(fields, asker, Way::Api, None),
+            "leave" => self.leave(fields),
+            _ => {
+                let text = fields.0.get("text").and_then(Value::as_str);
+                self.admit(text.map_or(0, str::len))?;
+                // The API answers each request.
+                self.say(fields).map(|(answer, _)| answer)
+            }
+        });
+        Some(answer)
+    }
+
+    /// Takes a message of a data channel; `asker` is the client, as it asked for the PeerConnection.
+    pub(crate) fn take(&mut self, payload: &DataPayload, asker: &Asker) {
         let text = match payload {
             DataPayload::Text(text) => text,
             DataPayload::Binary(_) => return self.shared.surroundings.tally.ignored.add(),
@@ -68,7 +88,7 @@ impl Guest {
             return self.shared.surroundings.tally.ignored.add();
         };
         match Request::read(message) {
-            Ok(request) => self.answer(&request),
+            Ok(request) => self.answer(&request, asker),
             Err(refusal) => self.send(refusal.to_object(), None),
         }
     }
@@ -121,18 +141,17 @@ impl Guest {
         self.send(refusal.to_object(), transaction);
     }
 
-    fn answer(&mut self, request: &Request) {
+    fn answer(&mut self, request: &Request, asker: &Asker) {
         let fields = Fields(&request.members);
         let answer = check_texts(&request.members).and_then(|()| match request.name.as_str() {
-            "join" => {
-                let shared = Arc::clone(&self.shared);
-                let maker = self.asker.maker;
-                let joined = shared.rooms.guarded(fields, maker, || self.join(request));
-                joined.map(|()| None)
-            }
+            "join" => self
+                .join(fields, asker, Way::Channel, Some(&request.transaction))
+                .map(|_| None),
             "leave" => self.leave(fields).map(Some),
-            "message" => self.say(fields),
-            _ => self.manage(request).map(|()| None),
+            "message" => self
+                .say(fields)
+                .map(|(answer, is_wanted)| is_wanted.then_some(answer)),
+            _ => self.manage(request, asker).map(|()| None),
         });
         let answer = answer.unwrap_or_else(|refusal| Some(refusal.to_object()));
         if let Some(answer) = answer {
@@ -140,34 +159,44 @@ impl Guest {
         }
     }
 
-    fn join(&mut self, request: &Request) -> Result<(), Refusal> {
-        let fields = Fields(&request.members);
-        let username = fields.required_string("username")?;
-        let display = fields.string("display")?;
-        for name in ["pin", "token"] {
-            fields.string(name)?;
-        }
-        let history = fields.boolean("history")?.unwrap_or(true);
-        check_name("username", username)?;
-        check_name("display", display.unwrap_or_default())?;
-        self.shared.check(&request.name, fields, &self.asker)?;
-        let room = self.shared.rooms.named(fields)?;
-        let joining = Joining {
-            handle: &self.handle,
-            username,
-            display,
-            history,
-        };
-        let json = self.json();
-        room.lock().join(joining, fields, |participants| {
-            let answer = success().with("participants", participants);
-            addressed(json, answer, Some(&request.transaction))
-        })?;
-        let id = self.handle.id();
-        let is_in = |room: Arc<Room>| room.lock().username(id).is_some();
-        self.rooms.retain(|room| room.upgrade().is_some_and(is_in));
-        self.rooms.push(Arc::downgrade(&room));
-        Ok(())
+    /// Joins a room. On a data channel the answer has been sent when it is returned, with `transaction`.
+    fn join(
+        &mut self,
+        fields: Fields<'_>,
+        asker: &Asker,
+        way: Way,
+        transaction: Option<&str>,
+    ) -> Result<Object, Refusal> {
+        let shared = Arc::clone(&self.shared);
+        shared.rooms.guarded(fields, asker.maker, || {
+            let username = fields.required_string("username")?;
+            let display = fields.string("display")?;
+            for name in ["pin", "token"] {
+                fields.string(name)?;
+            }
+            let history = fields.boolean("history")?.unwrap_or(true);
+            check_name("username", username)?;
+            check_name("display", display.unwrap_or_default())?;
+            shared.check("join", fields, asker)?;
+            let room = shared.rooms.named(fields)?;
+            let joining = Joining {
+                handle: &self.handle,
+                username,
+                display,
+                history,
+                way,
+            };
+            let json = self.json();
+            let participants = room.lock().join(joining, fields, |participants| {
+                let answer = success().with("participants", participants);
+                addressed(json, answer, transaction)
+            })?;
+            let id = self.handle.id();
+            let is_in = |room: Arc<Room>| room.lock().username(id).is_some();
+            self.rooms.retain(|room| room.upgrade().is_some_and(is_in));
+            self.rooms.push(Arc::downgrade(&room));
+            Ok(success().with("participants", participants))
+        })
     }
 
     fn leave(&self, fields: Fields<'_>) -> Result<Object, Refusal> {
@@ -176,8 +205,8 @@ impl Guest {
         Ok(success())
     }
 
-    /// Passes on what the client says; gives the answer, if it wants one.
-    fn say(&self, fields: Fields<'_>) -> Result<Option<Object>, Refusal> {
+    /// Passes on what the client says; gives the answer, and whether the client wants it.
+    fn say(&self, fields: Fields<'_>) -> Result<(Object, bool), Refusal> {
         let text = fields.required_string("text")?;
         let wants_answer = fields.boolean("ack")?.unwrap_or(true);
         let to = match (fields.string("to")?, fields.strings("tos")?) {
@@ -188,17 +217,15 @@ impl Guest {
         };
         let room = self.shared.rooms.named(fields)?;
         let sent = room.lock().say(self.handle.id(), text, &to)?;
-        let answer = success().with_some("sent", sent);
-        Ok(wants_answer.then_some(answer))
+        Ok((success().with_some("sent", sent), wants_answer))
     }
 
     /// Answers what can be asked by the API, too; a change for good once it is written.
-    fn manage(&self, request: &Request) -> Result<(), Refusal> {
+    fn manage(&self, request: &Request, asker: &Asker) -> Result<(), Refusal> {
         let fields = Fields(&request.members);
-        let managed = self.shared.manage(&request.name, fields, &self.asker);
         let given = fields.string("textroom")?.unwrap_or_default();
-        let unknown = || Refusal::Unsupported(given.to_owned());
-        let (answer, writing) = managed.ok_or_else(unknown)??.into_parts();
+        let managed = self.shared.manage(given, fields, asker)?;
+        let (answer, writing) = managed.into_parts();
         // Whatever was done, here it is a success.
         let answer = answer.with("textroom", "success");
         match writing {

@@ -1,0 +1,133 @@
+//! `portunus health`: asks the server that runs with a configuration whether it serves.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use portunus_api::HttpConfig;
+use tokio_rustls::rustls;
+
+use crate::cli::Health;
+
+/// How long the server may take to answer.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The exit status when the server does not serve.
+const UNHEALTHY: u8 = 1;
+/// The exit status when the configuration is wrong, or has nothing that can be asked.
+const WRONG_USE: u8 = 2;
+
+/// Asks once. Exit status 0: the server serves.
+pub(crate) fn run(options: &Health) -> ExitCode {
+    let config = match options.configuration() {
+        Ok(config) => config,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::from(WRONG_USE);
+        }
+    };
+    let Some(url) = url(&config.api.http) else {
+        eprintln!(
+            "portunus: HTTP is off. Set http.metrics_bind, such as \"127.0.0.1:9100\": the sign of life is there, too"
+        );
+        return ExitCode::from(WRONG_USE);
+    };
+    match ask(&url) {
+        Ok(text) => {
+            print!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("portunus: {url}: {error}");
+            ExitCode::from(UNHEALTHY)
+        }
+    }
+}
+
+/// Returns where the sign of life is, as seen from this machine.
+fn url(http: &HttpConfig) -> Option<String> {
+    let at = |scheme, ip, port| format!("{scheme}://{}/healthz", SocketAddr::new(ip, port));
+    let ip = http
+        .bind
+        .first()
+        .copied()
+        .map_or(Ipv4Addr::LOCALHOST.into(), reachable);
+    if http.enabled {
+        return Some(at("http", ip, http.port));
+    }
+    if let Some(own) = http.metrics_bind.filter(|_| http.metrics) {
+        return Some(at("http", reachable(own.ip()), own.port()));
+    }
+    http.https.then(|| at("https", ip, http.https_port))
+}
+
+/// Returns the address to connect to for an address that a server listens on.
+fn reachable(ip: IpAddr) -> IpAddr {
+    match ip {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    }
+}
+
+/// Returns the server's answer, or the reason why there is none.
+fn ask(url: &str) -> Result<String, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| error.to_string())?;
+    // Another may have been installed: any will do.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    runtime.block_on(async {
+        let client = reqwest::Client::builder()
+            .timeout(TIMEOUT)
+            .no_proxy()
+            // The certificate names the server's host, and this is its address.
+            .danger_accept_invalid_certs(true)
+            .build()
+            .map_err(|error| causes(&error))?;
+        let response = client
+            .get(url)
+            .send()
+            .await
+            .map_err(|error| causes(&error))?;
+        let status = response.status();
+        let text = response.text().await.map_err(|error| causes(&error))?;
+        match status.is_success() {
+            true => Ok(text),
+            false => Err(format!("{status}: {}", text.trim_end())),
+        }
+    })
+}
+
+/// Returns an error's last cause: the ones before it only say that a request failed.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut last = error;
+    while let Some(cause) = last.source() {
+        last = cause;
+    }
+    last.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sign_of_life_is_asked_for_where_the_server_listens() {
+        let mut http = HttpConfig::default();
+        assert_eq!(url(&http).as_deref(), Some("http://127.0.0.1:8088/healthz"));
+        http.bind = vec!["::".parse().unwrap()];
+        assert_eq!(url(&http).as_deref(), Some("http://[::1]:8088/healthz"));
+        http.bind = vec!["192.0.2.1".parse().unwrap()];
+        (http.enabled, http.https) = (false, true);
+        assert_eq!(
+            url(&http).as_deref(),
+            Some("https://192.0.2.1:8089/healthz")
+        );
+        http.metrics_bind = Some("0.0.0.0:9100".parse().unwrap());
+        assert_eq!(url(&http).as_deref(), Some("http://127.0.0.1:9100/healthz"));
+        (http.https, http.metrics) = (false, false);
+        assert_eq!(url(&http), None);
+    }
+}
