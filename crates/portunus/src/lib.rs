@@ -88,6 +88,11 @@ pub fn print_config(text: &str) -> Result<String, Vec<String>> {
     config.to_toml().map_err(|error| vec![error.to_string()])
 }
 
+/// What is written of a log line, for tests: `json` if it was formatted as an object.
+pub fn written_line(logged: &[u8], json: bool) -> String {
+    logging::written_line(logged, json)
+}
+
 fn serve(
     config: Config,
     file: Option<&Path>,

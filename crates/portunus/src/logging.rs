@@ -120,6 +120,17 @@ impl Drop for Logging {
     }
 }
 
+/// What is written of a line.
+pub(crate) fn written_line(logged: &[u8], json: bool) -> String {
+    let form = match json {
+        true => Form::Json,
+        false => Form::Text { colors: false },
+    };
+    let mut line = String::new();
+    line::finish(logged, form, &mut line);
+    line
+}
+
 /// Takes formatted lines.
 struct Output {
     queue: Queue,
