@@ -10,7 +10,7 @@ use super::compose::Speaker;
 use super::exchange::ExchangeId;
 use super::{AccountId, Agent, AgentEvent, Timer};
 use crate::digest::Client as Digest;
-use crate::message::{NameAddr, SipUri, Uri};
+use crate::message::{NameAddr, Uri};
 
 /// Where an account is with its registration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use super::compose::Speaker;
 use super::exchange::to_tag;
 use super::extensions::{KNOWN, SUPPORTED};
 use super::{AccountId, Agent, AgentEvent, CallId, SubscriptionId};
-use crate::message::{MediaType, Method, NameAddr, Request, Response, SipUri, StatusCode, Uri};
+use crate::message::{MediaType, Method, NameAddr, Request, Response, StatusCode, Uri};
 use crate::transaction::NewRequest;
 
 /// What a dialog with a tag of ours is for.
