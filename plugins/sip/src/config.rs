@@ -18,6 +18,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct SipConfig {
     /// Where SIP is listened for.
     pub listen: Vec<Listen>,
+    /// The networks from which accounts without a registration (guests) are called by their names; empty: they are not.
+    pub direct_callers: Vec<Network>,
     /// The address that SIP is bound to; none: all of IPv4.
     #[serde(with = "portunus_core::configuration::optional")]
     pub local_ip: Option<IpAddr>,
@@ -67,8 +69,6 @@ pub struct SipConfig {
     /// How long the call of a page that is gone waits for it.
     #[serde(with = "portunus_core::configuration::seconds")]
     pub reconnect_grace: Duration,
-    /// The networks from which accounts without a registration (guests) are called by their names; empty: they are not.
-    pub direct_callers: Vec<Network>,
     /// Accounts at a time, over all clients; 0: no limit.
     pub max_accounts: usize,
     /// Calls at a time, over all clients; 0: no limit.
@@ -103,6 +103,7 @@ impl Default for SipConfig {
         let any = |transport| Listen { transport, port: 0 };
         SipConfig {
             listen: vec![any(ListenTransport::Udp), any(ListenTransport::Tcp)],
+            direct_callers: Vec::new(),
             local_ip: None,
             public_address: None,
             behind_nat: false,
@@ -122,7 +123,6 @@ impl Default for SipConfig {
             timer_t1x64_ms: 32_000,
             session_expires: Duration::ZERO,
             reconnect_grace: Duration::from_secs(20),
-            direct_callers: Vec::new(),
             max_accounts: 10_000,
             max_calls: 2_000,
             max_accounts_per_client: 20,

@@ -18,8 +18,8 @@ impl Trunks {
     }
 
     /// Registers a trunk now, though its registrar has refused it.
-    pub(crate) fn register(&mut self, name: &str) -> Result<(), Refusal> {
-        let mut trunks = self.trunks.iter_mut();
+    pub(crate) fn register(&self, name: &str) -> Result<(), Refusal> {
+        let mut trunks = self.trunks.iter();
         let trunk = trunks.find(|trunk| trunk.config.name == name);
         let trunk = trunk.ok_or_else(|| Refusal::NoSuchTrunk(name.to_owned()))?;
         if trunk.standing.is_none() {

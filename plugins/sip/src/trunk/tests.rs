@@ -1,5 +1,5 @@
 //! Trunks with a SIP stack that the tests play.
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -114,11 +114,11 @@ async fn administrators_see_why_a_trunk_is_not_registered_and_register_it_again(
     assert!(shown.get("code").is_none(), "{shown}");
     assert_eq!(world.trunks.unregistered(), 0);
     // One that does not register, and one that is not there.
-    let refused = |world: &mut World, name: &str| {
+    let refused = |name: &str| {
         let refusal = world.trunks.register(name).unwrap_err();
         (refusal.code(), refusal.to_string())
     };
-    assert_eq!(refused(&mut world, "office 1").0, 447);
+    assert_eq!(refused("office 1").0, 447);
     let none = (456, "No such trunk (other)".to_owned());
-    assert_eq!(refused(&mut world, "other"), none);
+    assert_eq!(refused("other"), none);
 }
