@@ -267,6 +267,7 @@ impl Phone {
             contact_params: Vec::new(),
             behind_nat: false,
             reliable: false,
+            entrance: false,
             trace: false,
         };
         phone.command(Ask::SetAccount {

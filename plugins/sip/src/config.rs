@@ -7,9 +7,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use crate::trunk::TrunkConfig;
-use portunus_core::Networks;
 use portunus_core::configuration::{Configuration, PortRange, Protocol, Section};
 use portunus_core::media::ingest::{IngestError, interface_address};
+use portunus_core::{Network, Networks};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The plugin's part of the configuration.
@@ -18,6 +18,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct SipConfig {
     /// Where SIP is listened for.
     pub listen: Vec<Listen>,
+    /// The networks from which accounts without a registration (guests) are called by their names; empty: they are not.
+    pub direct_callers: Vec<Network>,
     /// The address that SIP is bound to; none: all of IPv4.
     #[serde(with = "portunus_core::configuration::optional")]
     pub local_ip: Option<IpAddr>,
@@ -101,6 +103,7 @@ impl Default for SipConfig {
         let any = |transport| Listen { transport, port: 0 };
         SipConfig {
             listen: vec![any(ListenTransport::Udp), any(ListenTransport::Tcp)],
+            direct_callers: Vec::new(),
             local_ip: None,
             public_address: None,
             behind_nat: false,

@@ -86,7 +86,7 @@ impl Counts {
 }
 
 /// How much there is at present.
-pub(crate) fn gauges(status: &Status) -> Vec<PluginCounter> {
+pub(crate) fn gauges(status: &Status, unregistered_trunks: usize) -> Vec<PluginCounter> {
     let gauge = |name, help, value: usize| PluginCounter {
         name,
         help,
@@ -109,6 +109,11 @@ pub(crate) fn gauges(status: &Status) -> Vec<PluginCounter> {
             "connections",
             "TCP, TLS and WebSocket connections of SIP",
             status.connections,
+        ),
+        gauge(
+            "unregistered_trunks",
+            "Trunks that are to be registered, and are not",
+            unregistered_trunks,
         ),
     ]
 }

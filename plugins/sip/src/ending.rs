@@ -14,6 +14,7 @@ use crate::phones::Phones;
 use crate::refusal::Refusal;
 use crate::registering::told_or_empty;
 use crate::seen::Seen;
+use crate::why::Why;
 
 /// How often a caller is told that it still rings.
 pub(crate) const RING_AGAIN: Duration = Duration::from_secs(60);
@@ -118,7 +119,7 @@ impl Phones {
         &mut self,
         id: CallId,
         cause: Cause,
-        (code, reason): (u16, &str),
+        (code, why): (u16, &Why<'_>),
         message: Option<Seen>,
     ) {
         let Some(call) = self.calls.get(&id) else {
@@ -132,13 +133,19 @@ impl Phones {
             (Cause::Cancelled, _) => Ending::cancelled(),
             // It has answered before our CANCEL came.
             (_, Some(ending)) if code < 300 => ending.clone(),
-            _ => Ending::new(code, reason),
+            _ => Ending::new(code, why.plain()),
         };
         self.report(id, ending.code, &ending.reason, true);
         let because = message.as_ref().map(Seen::reason).unwrap_or_default();
+        // A call that begins has one page.
+        let page = self.calls.get(&id).and_then(|call| call.pages.first());
+        let reason = match ending.reason == why.plain() {
+            true => why.to(page.and_then(|page| self.page(*page))).into_owned(),
+            false => ending.reason,
+        };
         let end = End {
             code: ending.code,
-            reason: ending.reason,
+            reason,
             because,
             message,
         };

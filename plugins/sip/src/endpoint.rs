@@ -3,10 +3,11 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use portunus_sip::agent::{Limits, Options, SessionTimer};
+use portunus_core::Network;
+use portunus_sip::agent::{Allow, Limits, Options, SessionTimer};
 use portunus_sip::flow::Transport;
 use portunus_sip::message::Host;
-use portunus_sip::net::{Allow, Config, Listen, TlsFiles};
+use portunus_sip::net::{Config, Listen, TlsFiles};
 use portunus_sip::transaction::Timers;
 
 use crate::config::{ListenTransport, SipConfig};
@@ -23,7 +24,9 @@ impl SipConfig {
             transport: listen.transport.into(),
             address: SocketAddr::new(local, listen.port),
         });
-        let (networks, trunks) = (self.outgoing.clone(), self.trunks.clone());
+        // Nobody knows a port that is any before something was sent from it.
+        let is_known = |listen: &crate::config::Listen| listen.port != 0;
+        let when_needed = self.trunks.is_empty() && !self.listen.iter().any(is_known);
         Config {
             listen: listen.collect(),
             public: self.public_address.as_deref().map(host),
@@ -32,9 +35,7 @@ impl SipConfig {
                 key: self.tls_key.clone(),
                 authorities: self.tls_cacert.clone(),
             },
-            allow: Allow::new(move |address| {
-                networks.allow(address) || trunks.iter().any(|trunk| trunk.is_at(address))
-            }),
+            when_needed,
             agent: self.options(),
             ..Config::default()
         }
@@ -52,7 +53,12 @@ impl SipConfig {
             }
         };
         let limits = Limits::default();
+        let (networks, trunks) = (self.outgoing.clone(), self.trunks.clone());
         Options {
+            allow: Allow::new(move |address| {
+                networks.allow(address) || trunks.iter().any(|trunk| trunk.is_at(address))
+            }),
+            direct: self.direct_callers.iter().map(Network::parts).collect(),
             user_agent: self.user_agent.clone(),
             timers: Timers {
                 t1,

@@ -33,6 +33,7 @@ mod status;
 mod subscribing;
 mod transfer;
 mod trunk;
+mod why;
 
 pub use config::{Listen, ListenTransport, SipConfig};
 pub use plugin::{Sip, SipError};

@@ -10,6 +10,7 @@ use crate::phones::{Phones, new_call_id};
 use crate::refusal::{NOT_IN_A_CALL, Refusal};
 use crate::register::called;
 use crate::seen::Seen;
+use crate::why::Why;
 
 /// How long a key is pressed where nobody says it, in milliseconds, and how long it may be.
 const USUAL_DURATION: u64 = 160;
@@ -154,7 +155,7 @@ impl Phones {
     }
 
     /// The answer to a request of ours.
-    pub(crate) fn answered(&mut self, request: RequestId, code: u16, reason: &str) {
+    pub(crate) fn answered(&mut self, request: RequestId, code: u16, reason: &Why<'_>) {
         let Some((me, call_id)) = self.messages.remove(&request) else {
             return;
         };
@@ -164,7 +165,7 @@ impl Phones {
         let delivery = Object::new()
             .with("event", "messagedelivery")
             .with("code", code)
-            .with("reason", reason);
+            .with("reason", reason.to(Some(page)));
         let data = Object::new()
             .with("sip", "event")
             .with("result", delivery)

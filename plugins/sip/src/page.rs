@@ -118,6 +118,8 @@ pub(crate) enum Role {
 pub(crate) struct Page {
     pub(crate) handle: Handle,
     pub(crate) client: Option<ClientAddress>,
+    /// Whoever has it may have media and SIP sent to other machines, and is told why they are not.
+    pub(crate) is_trusted: bool,
     /// What it is told apart by in events.
     pub(crate) unique_id: String,
     /// What helpers name it by.
@@ -225,6 +227,7 @@ impl Page {
         Page {
             handle,
             client: None,
+            is_trusted: false,
             unique_id,
             master_id,
             role: Role::Master,

@@ -1,10 +1,11 @@
 //! All pages, accounts and calls of the plugin. One lock guards them: most of what happens concerns several.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Weak};
 
-use portunus_core::{Handle, Object};
-use portunus_sip::agent::{AccountId, CallId, Command, ReferId, RequestId, SubscriptionId};
+use portunus_core::{Handle, LogGate, Object};
+use portunus_sip::agent::{About, AccountId, CallId, Command, ReferId, RequestId, SubscriptionId};
 use rand::Rng;
 use rand::distr::Alphanumeric;
 use serde_json::Value;
@@ -46,6 +47,9 @@ pub(crate) struct Phones {
     pub(crate) leaving: Vec<(AccountId, PageId)>,
     /// Transfers that peers have asked for.
     pub(crate) transfers: HashMap<u32, Transfer>,
+    /// The address that what the SIP stack tells next may not be sent to.
+    pub(crate) forbidden: Option<(About, IpAddr)>,
+    pub(crate) forbidden_log: LogGate,
     next: u64,
 }
 
@@ -83,6 +87,8 @@ impl Phones {
             subscriptions: HashMap::new(),
             leaving: Vec::new(),
             transfers: HashMap::new(),
+            forbidden: None,
+            forbidden_log: LogGate::default(),
             next: 1,
         }
     }

@@ -6,10 +6,12 @@ use std::{fmt, io};
 
 use portunus_call::CallNews;
 use portunus_core::{
-    ConfiguredPlugin, Handle, Plugin, PluginContext, PluginCounter, PluginHandle, PluginInfo,
+    ConfiguredPlugin, FieldError, Fields, Handle, Plugin, PluginContext, PluginCounter,
+    PluginHandle, PluginInfo, Reply,
 };
 use portunus_sip::agent::AgentEvent;
 use portunus_sip::net::{Endpoint, StartError, Status};
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -18,6 +20,7 @@ use crate::config::SipConfig;
 use crate::counts::{Counts, gauges};
 use crate::media::{MediaContext, MediaKey};
 use crate::phones::{Commands, Phones};
+use crate::refusal::Refusal;
 use crate::trunk::{Switchboard, Trunks};
 
 /// The plugin, with its SIP stack.
@@ -69,6 +72,25 @@ impl Shared {
         }
     }
 
+    /// Answers an administrator.
+    fn admin(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
+        let name = fields.required_string("request")?;
+        match name.to_ascii_lowercase().as_str() {
+            "trunks" => {
+                let trunks = self.trunks().map(|trunks| trunks.list());
+                let trunks = trunks.unwrap_or_else(|| Value::Array(Vec::new()));
+                Ok(json!({ "sip": "trunks", "trunks": trunks }))
+            }
+            "register_trunk" => {
+                let trunk = fields.required_string("trunk")?;
+                let none = || Refusal::NoSuchTrunk(trunk.to_owned());
+                self.trunks().ok_or_else(none)?.register(trunk)?;
+                Ok(json!({ "sip": "registering", "trunk": trunk }))
+            }
+            _ => Err(Refusal::UnknownRequest(name.to_owned())),
+        }
+    }
+
     pub(crate) fn trunks(&self) -> Option<MutexGuard<'_, Trunks>> {
         let trunks = self.trunks.as_ref()?;
         Some(trunks.lock().unwrap_or_else(PoisonError::into_inner))
@@ -87,9 +109,6 @@ impl Sip {
         } = context;
         let config = SipConfig { outgoing, ..config };
         let (endpoint, events) = Endpoint::start(config.endpoint())?;
-        for listen in endpoint.listening() {
-            tracing::info!("SIP at {}/{}", listen.address, listen.transport.param());
-        }
         let (media, news) =
             MediaContext::new(&config, (media, Some(audio.clone())), config.local_ip);
         let asked = endpoint.clone();
@@ -182,11 +201,21 @@ impl Plugin for Sip {
         Box::new(Attached::new(handle, self.shared.clone()))
     }
 
+    fn admin(&self, request: Value) -> Option<Reply> {
+        let answer = match request.as_object().map(Fields) {
+            None => Err(FieldError::Missing("request".to_owned()).into()),
+            Some(fields) => self.shared.admin(fields),
+        };
+        let answer = answer.unwrap_or_else(|refusal| refusal.to_json(None));
+        Some(Reply::Success(answer))
+    }
+
     fn counters(&self) -> Vec<PluginCounter> {
         self.shared.counts.counters(&(self.status)())
     }
 
     fn gauges(&self) -> Vec<PluginCounter> {
-        gauges(&(self.status)())
+        let unregistered = self.shared.trunks().map(|trunks| trunks.unregistered());
+        gauges(&(self.status)(), unregistered.unwrap_or_default())
     }
 }

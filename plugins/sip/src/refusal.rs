@@ -76,6 +76,8 @@ pub(crate) enum Refusal {
     NoSuchCall(String),
     #[error("No such stream ({0})")]
     NoSuchStream(u64),
+    #[error("No such trunk ({0})")]
+    NoSuchTrunk(String),
 }
 
 /// What a request that needs a call is told where there is none.
@@ -112,6 +114,7 @@ impl Refusal {
             Refusal::NoMaster(_) | Refusal::Helper(_) => 453,
             Refusal::NoSuchCall(_) => 454,
             Refusal::NoSuchStream(_) => 455,
+            Refusal::NoSuchTrunk(_) => 456,
         }
     }
 

@@ -13,6 +13,7 @@ use crate::refusal::Refusal;
 use crate::register::{RegisterRequest, Wanted, secret};
 use crate::seen::Seen;
 use crate::stack::profile;
+use crate::why::Why;
 
 impl Phones {
     pub(crate) fn register(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
@@ -366,7 +367,7 @@ impl Phones {
         &mut self,
         id: AccountId,
         code: u16,
-        reason: &str,
+        reason: &Why<'_>,
         message: Option<&Seen>,
     ) {
         let pages = self.masters_of(id);
@@ -391,7 +392,7 @@ impl Phones {
             let failed = Object::new()
                 .with("event", "registration_failed")
                 .with("code", code)
-                .with("reason", reason)
+                .with("reason", reason.to(Some(page)))
                 .with_some("headers", told_or_empty(page, message));
             page.tell(failed, None);
         }
@@ -400,7 +401,7 @@ impl Phones {
                 Object::new()
                     .with("event", "registration_failed")
                     .with("code", code)
-                    .with("reason", reason)
+                    .with("reason", reason.to_owner())
             });
         }
     }

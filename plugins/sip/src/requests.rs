@@ -51,6 +51,9 @@ impl Phones {
         let name = fields.required_string("request")?;
         let lower = name.to_ascii_lowercase();
         REQUESTS.check(&lower, fields, message.rights)?;
+        if let Some(page) = self.page_mut(me) {
+            page.is_trusted = message.rights.may(Right::Forward);
+        }
         match lower.as_str() {
             "register" => self.register(me, message),
             "unregister" => self.unregister(me, message),

@@ -1,6 +1,6 @@
 //! What the SIP stack is told of accounts, and what it tells.
 
-use portunus_sip::agent::{AgentEvent, Profile, Registration};
+use portunus_sip::agent::{About, AgentEvent, Profile, Registration};
 use portunus_sip::digest::Credentials;
 use portunus_sip::flow::{Route, Transport};
 use portunus_sip::message::Message;
@@ -36,6 +36,7 @@ pub(crate) fn profile(spec: &AccountSpec, config: &SipConfig) -> Profile {
         contact_params: spec.contact_params.clone(),
         behind_nat: config.behind_nat,
         reliable: false,
+        entrance: false,
         trace: config.events,
     }
 }
@@ -81,7 +82,8 @@ impl Phones {
                 ..
             } => {
                 let seen = response.as_ref().map(Seen::from);
-                self.registration_failed(account, code, &reason, seen.as_ref());
+                let why = self.why(About::Registration(account), &reason);
+                self.registration_failed(account, code, &why, seen.as_ref());
             }
             AgentEvent::Unregistered { account, response } => {
                 let seen = response.as_ref().map(Seen::from);
@@ -115,7 +117,8 @@ impl Phones {
                 message,
             } => {
                 let seen = message.map(|message| seen(&message));
-                self.call_ended(call, cause, (code, &reason), seen);
+                let why = self.why(About::Call(call), &reason);
+                self.call_ended(call, cause, (code, &why), seen);
             }
             AgentEvent::Reinvite { call, request } => {
                 self.peer_changes(call, Seen::from(&request));
@@ -145,7 +148,10 @@ impl Phones {
                 code,
                 reason,
                 ..
-            } => self.answered(request, code, &reason),
+            } => {
+                let why = self.why(About::Request(request), &reason);
+                self.answered(request, code, &why);
+            }
             AgentEvent::Subscribed {
                 subscription,
                 expires,
@@ -158,7 +164,8 @@ impl Phones {
                 response,
             } => {
                 let seen = response.as_ref().map(Seen::from);
-                self.subscription_failed(subscription, code, &reason, seen.as_ref());
+                let why = self.why(About::Subscription(subscription), &reason);
+                self.subscription_failed(subscription, code, &why, seen.as_ref());
             }
             AgentEvent::Notify {
                 subscription,
@@ -167,6 +174,7 @@ impl Phones {
             AgentEvent::SubscriptionEnded { subscription, .. } => {
                 self.forget_subscription(subscription);
             }
+            AgentEvent::Forbidden { about, address } => self.forbidden(about, address),
             AgentEvent::Trace {
                 account,
                 call,

@@ -15,6 +15,7 @@ use crate::refusal::Refusal;
 use crate::register::called;
 use crate::registering::told_or_empty;
 use crate::seen::Seen;
+use crate::why::Why;
 
 /// Subscriptions, and publications, of one page at a time.
 const MAX_SUBSCRIPTIONS: usize = 100;
@@ -230,7 +231,7 @@ impl Phones {
         &mut self,
         id: SubscriptionId,
         code: u16,
-        reason: &str,
+        reason: &Why<'_>,
         message: Option<&Seen>,
     ) {
         let Some(subscription) = self.forget_subscription(id) else {
@@ -246,7 +247,7 @@ impl Phones {
         let failed = Object::new()
             .with("event", name)
             .with("code", code)
-            .with("reason", reason)
+            .with("reason", reason.to(Some(page)))
             .with_some("headers", told_or_empty(page, message))
             .with_some(
                 "published",

@@ -176,6 +176,8 @@ async fn server() -> (Server, Watcher, u16) {
 async fn server_with(config: SipConfig) -> (Server, Watcher) {
     let config = SipConfig {
         local_ip: Some([127, 0, 0, 1].into()),
+        // Pages are called by their names, without a registrar.
+        direct_callers: vec!["127.0.0.0/8".parse().unwrap()],
         ..config
     };
     Server::watched::<Sip>(config, Recorder::default()).await
@@ -403,6 +405,7 @@ async fn who_is_not_there_is_told() {
         // Ourselves, where nobody of that name is.
         (format!("sip:x@127.0.0.1:{port}"), 404),
     ] {
+        let is_forbidden = uri.contains("10.255");
         let mut peer = Peer::offering().await;
         let offer = peer.offer(description());
         page.message(
@@ -413,6 +416,12 @@ async fn who_is_not_there_is_told() {
         let hangup = result(&mut page, "hangup").await;
         let told = &hangup["plugindata"]["data"]["result"];
         assert_eq!(told["code"], code, "{uri}: {told}");
+        let reason = told["reason"].as_str().unwrap();
+        assert_eq!(
+            reason.contains("server.outgoing_networks"),
+            is_forbidden,
+            "{told}"
+        );
     }
     let told = watcher.told("janus.plugin.sip", Some(&page)).await;
     assert!(told.is_object());

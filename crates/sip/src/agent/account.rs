@@ -1,16 +1,16 @@
-//! Accounts: who they are, and which one a request is for.
+//! Accounts: who they are, and where they are registered.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::callee::RANDOM;
 use super::command::Profile;
 use super::compose::Speaker;
 use super::exchange::ExchangeId;
 use super::{AccountId, Agent, AgentEvent, Timer};
 use crate::digest::Client as Digest;
-use crate::flow::{Flow, Route};
-use crate::message::{NameAddr, Request, SipUri, Uri};
+use crate::message::{NameAddr, SipUri, Uri};
 
 /// Where an account is with its registration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,8 +42,12 @@ pub(super) struct Account {
     pub(super) public: Option<(IpAddr, u16)>,
     /// The Contact that is registered.
     pub(super) contact: Option<Uri>,
-    /// The way to the registrar, of the registration that is in force.
-    pub(super) route: Option<Route>,
+    /// Where the registrar of the identity has sent us in its place.
+    pub(super) redirected: Option<Uri>,
+    /// Where redirections have sent the REGISTER that is under way, the present one last.
+    pub(super) tried: Vec<Uri>,
+    /// Where it is still to go, if that fails; the next is last.
+    pub(super) next: Vec<Uri>,
     /// Failures in a row.
     pub(super) failures: u32,
     /// Times in a row that the registrar made us ask anew: another address, a longer time.
@@ -75,6 +79,13 @@ impl Agent {
         let wanted = user_of(&profile.identity);
         if let Some(account) = self.accounts.get_mut(&id) {
             let old = account.speaker.profile.identity.clone();
+            if !is_same_server(&account.speaker.profile, &profile) {
+                // What the former registrar has said is nothing that this one has.
+                self.registrars.remove(id);
+                self.entrances.remove(id);
+                account.service_route.clear();
+                account.redirected = None;
+            }
             account.speaker.profile = Arc::new(profile);
             account.expires = expires;
             account.exchange = None;
@@ -83,10 +94,10 @@ impl Agent {
             account.state = State::Idle;
             self.unlist(id, &user_of(&old));
         } else {
-            let user = if self.users.contains_key(&wanted) {
-                format!("{wanted}-{}", self.token(6))
-            } else {
-                wanted.clone()
+            // All that comes from where an entrance is registered is its own: its Contact may be known.
+            let user = match profile.entrance {
+                true => wanted.clone(),
+                false => format!("{wanted}-{}", self.token(RANDOM)),
             };
             let speaker = Speaker {
                 account: Some(id),
@@ -106,15 +117,17 @@ impl Agent {
                 service_route: Vec::new(),
                 public: None,
                 contact: None,
-                route: None,
+                redirected: None,
+                tried: Vec::new(),
+                next: Vec::new(),
                 failures: 0,
                 corrections: 0,
             };
-            let user = account.speaker.user.to_string();
-            self.accounts.insert(id, account);
-            if user != wanted {
-                self.list(id, user);
+            if !account.speaker.profile.entrance {
+                let user = account.speaker.user.to_string();
+                self.contacts.insert(user, id);
             }
+            self.accounts.insert(id, account);
         }
         self.list(id, wanted);
         self.deadlines.set(Timer::Register(id), None);
@@ -132,13 +145,12 @@ impl Agent {
         for exchange in [account.exchange, account.keepalive].into_iter().flatten() {
             self.abandon(exchange);
         }
-        if let Some(route) = account.route {
-            self.guard.distrust(route.remote().ip());
-        }
+        self.registrars.remove(id);
+        self.entrances.remove(id);
         self.deadlines.set(Timer::Register(id), None);
         self.deadlines.set(Timer::KeepAlive(id), None);
         self.unlist(id, &user_of(&account.speaker.profile.identity));
-        self.unlist(id, &account.speaker.user);
+        self.contacts.remove(&*account.speaker.user);
     }
 
     fn list(&mut self, id: AccountId, user: String) {
@@ -150,74 +162,11 @@ impl Agent {
 
     fn unlist(&mut self, id: AccountId, user: &str) {
         if let Some(ids) = self.users.get_mut(user) {
-            // The user part of the Contact stays, whatever the identity is.
-            if self
-                .accounts
-                .get(&id)
-                .is_none_or(|account| *account.speaker.user != *user)
-            {
-                ids.retain(|other| *other != id);
-            }
+            ids.retain(|other| *other != id);
             if ids.is_empty() {
                 self.users.remove(user);
             }
         }
-    }
-
-    /// The account that a request outside of dialogs is for.
-    pub(super) fn account_for(&self, request: &Request, flow: &Flow) -> Option<AccountId> {
-        let uri = request.uri.as_sip()?;
-        let source = flow.remote.ip();
-        // Who has an entrance of its own here (a trunk) calls an account only if it says so.
-        let may_guess = !(self.options.strangers && self.guard.has_entrance(source));
-        self.account_of(uri, flow, may_guess).or_else(|| {
-            // A registrar may ask for a number of which it knows that it is ours.
-            if self.guard.serves(source) == 0 {
-                return None;
-            }
-            let to = request.headers.to().ok().flatten();
-            let by_to = to
-                .as_ref()
-                .and_then(|to| self.account_of(to.uri.as_sip()?, flow, may_guess))
-                .filter(|id| self.is_registrar_of(*id, flow));
-            by_to.or_else(|| {
-                let only = may_guess && self.guard.serves(source) == 1;
-                let mut there = self
-                    .accounts
-                    .iter()
-                    .filter(|(_, account)| came_from(account, flow));
-                only.then(|| there.next().map(|(id, _)| *id)).flatten()
-            })
-        })
-    }
-
-    /// Whether what came on `flow` came from the registrar that has the account.
-    pub(super) fn is_registrar_of(&self, id: AccountId, flow: &Flow) -> bool {
-        self.accounts
-            .get(&id)
-            .is_some_and(|account| came_from(account, flow))
-    }
-
-    /// `may_guess`: the user part alone is enough.
-    fn account_of(&self, uri: &SipUri, flow: &Flow, may_guess: bool) -> Option<AccountId> {
-        let user = uri.user_name()?;
-        let ids = self.users.get(&*user)?;
-        let by = |fits: &dyn Fn(&Account) -> bool| {
-            ids.iter()
-                .copied()
-                .find(|id| self.accounts.get(id).is_some_and(fits))
-        };
-        // By Contact, by identity, by registrar, by the user part alone.
-        let is_contact =
-            |account: &Account| *account.speaker.user == *user && is_host_of(&account.contact, uri);
-        by(&|account| is_contact(account) && came_from(account, flow))
-            .or_else(|| {
-                by(&|account| is_host_of(&Some(account.speaker.profile.identity.clone()), uri))
-            })
-            .or_else(|| by(&|account| came_from(account, flow)))
-            .or_else(|| by(&is_contact))
-            .or_else(|| by(&|account| may_guess && *account.speaker.user == *user))
-            .or_else(|| ids.first().copied().filter(|_| may_guess))
     }
 
     pub(super) fn speaker(&self, id: AccountId) -> Option<Speaker> {
@@ -227,18 +176,17 @@ impl Agent {
     }
 }
 
-fn is_host_of(own: &Option<Uri>, uri: &SipUri) -> bool {
-    own.as_ref()
-        .and_then(Uri::as_sip)
-        .is_some_and(|own| own.host == uri.host)
-}
-
-fn came_from(account: &Account, flow: &Flow) -> bool {
-    let registrar = account
-        .route
-        .as_ref()
-        .map(|route| route.remote().ip().to_canonical());
-    registrar == Some(flow.remote.ip().to_canonical())
+/// Whether two profiles have the same identity, registered at the same server on the same way.
+fn is_same_server(one: &Profile, other: &Profile) -> bool {
+    let registrar = |profile: &Profile| {
+        let registration = profile.registration.as_ref();
+        registration.map(|registration| registration.registrar.clone())
+    };
+    one.identity == other.identity
+        && one.outbound_proxy == other.outbound_proxy
+        && one.entrance == other.entrance
+        && one.registration.is_some()
+        && registrar(one) == registrar(other)
 }
 
 fn user_of(identity: &Uri) -> String {

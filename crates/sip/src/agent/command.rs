@@ -43,6 +43,9 @@ pub struct Profile {
     pub behind_nat: bool,
     /// Whether outgoing calls offer reliable provisional responses (RFC 3262). Incoming ones give them where required.
     pub reliable: bool,
+    /// Whether all INVITEs from where it is registered are for it, but for those to the Contacts of other accounts (a trunk).
+    /// Nothing limits what comes from there.
+    pub entrance: bool,
     /// Whether each message is told as [`super::AgentEvent::Trace`].
     pub trace: bool,
 }
@@ -58,8 +61,8 @@ pub struct Registration {
     pub headers: ExtraHeaders,
     /// The interval of OPTIONS that keep the way open; `None`: none. If one fails, the account is registered anew.
     pub keepalive: Option<Duration>,
-    /// Whether a registration that failed for lack of an answer, or with 5xx, is tried again (RFC 5626 section 4.5). The
-    /// failure is told in any case.
+    /// Whether a registration that failed is tried again: after half a minute at first where there was no answer, or
+    /// 5xx (RFC 5626 section 4.5), and after five minutes where it was refused. The failure is told in any case.
     pub retry: bool,
 }
 
@@ -89,6 +92,11 @@ pub enum Command {
         account: AccountId,
         /// What it is from now on.
         profile: Box<Profile>,
+    },
+    /// Registers an account now that waits to be registered again, or is registered.
+    Register {
+        /// Which.
+        account: AccountId,
     },
     /// Unregisters and removes an account. Ends with `Unregistered`. Its calls go on.
     RemoveAccount {

@@ -1,5 +1,6 @@
 //! What an agent tells, and what it wants done.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -70,6 +71,21 @@ pub enum Cause {
     Refused,
 }
 
+/// What a request of ours is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum About {
+    /// The registration of an account.
+    Registration(AccountId),
+    /// A call that is not answered yet.
+    Call(CallId),
+    /// A request of the owner.
+    Request(RequestId),
+    /// A subscription or publication.
+    Subscription(SubscriptionId),
+    /// What nobody waits for, such as a request that ends a call.
+    Nothing,
+}
+
 /// Something that happened. What came from a peer is there as a whole.
 #[derive(Debug, Clone)]
 pub enum AgentEvent {
@@ -106,10 +122,11 @@ pub enum AgentEvent {
     Incoming {
         /// Its id, by the agent.
         call: CallId,
-        /// For whom; `None`: a stranger's (see [`super::Options::strangers`]).
+        /// For whom; `None`: for no account (see [`super::Options::strangers`]).
         account: Option<AccountId>,
-        /// Whether it came from the address of the registrar that has the account.
-        from_registrar: bool,
+        /// The accounts with an entrance ([`super::Profile::entrance`]) that are registered where it came from. If
+        /// there are any, it is for one of them.
+        entrances: Vec<AccountId>,
         /// Where it came from.
         flow: Flow,
         /// The dialog that it will be.
@@ -261,6 +278,13 @@ pub enum AgentEvent {
         subscription: SubscriptionId,
         /// The `reason` of Subscription-State, if there is one.
         reason: Option<String>,
+    },
+    /// A request of ours may not be sent to its target ([`super::Allow`]). If somebody waits for its end, that is told next.
+    Forbidden {
+        /// What cannot be done.
+        about: About,
+        /// The address that nothing may be sent to.
+        address: IpAddr,
     },
     /// A message, for accounts whose profile asks for it. Retransmissions are not told.
     Trace {

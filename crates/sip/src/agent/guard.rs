@@ -10,6 +10,8 @@ use super::options::Limits;
 const MOST_SOURCES: usize = 8192;
 /// What one request costs, in parts of the allowance.
 const COST: u64 = 1_000_000;
+/// Requests by which an account makes the allowance of its registrar larger: in a burst, and each second.
+const OF_ACCOUNT: (u64, u64) = (4, 1);
 
 /// An allowance for each source address.
 #[derive(Debug)]
@@ -18,8 +20,6 @@ pub(super) struct Guard {
     /// Parts of the allowance that come back each microsecond.
     rate: u64,
     always: Vec<(IpAddr, u8)>,
-    /// Registrars, with the number of accounts that they serve.
-    registrars: HashMap<IpAddr, usize>,
     sources: HashMap<IpAddr, Allowance>,
     others: Allowance,
     swept: Option<Instant>,
@@ -38,7 +38,6 @@ impl Guard {
             burst,
             rate: u64::from(limits.rate),
             always: limits.trusted.clone(),
-            registrars: HashMap::new(),
             sources: HashMap::new(),
             others: Allowance {
                 left: burst,
@@ -48,18 +47,21 @@ impl Guard {
         }
     }
 
-    /// Whether a request from `source` is to be looked at.
-    pub(super) fn admits(&mut self, now: Instant, source: IpAddr) -> bool {
+    /// Whether a request from `source`, where so many accounts are registered, is to be looked at.
+    pub(super) fn admits(&mut self, now: Instant, source: IpAddr, accounts: usize) -> bool {
         let source = source.to_canonical();
-        if self.trusts(source) {
-            return true;
-        }
         let key = network(source);
+        let accounts = u64::try_from(accounts).unwrap_or(u64::MAX);
+        let more = OF_ACCOUNT.0.saturating_mul(COST).saturating_mul(accounts);
+        let burst = self.burst.saturating_add(more);
+        let rate = self
+            .rate
+            .saturating_add(OF_ACCOUNT.1.saturating_mul(accounts));
         if self.sources.len() >= MOST_SOURCES && !self.sources.contains_key(&key) {
             self.sweep(now);
         }
         let full = Allowance {
-            left: self.burst,
+            left: burst,
             at: now,
         };
         let room = self.sources.len() < MOST_SOURCES;
@@ -68,7 +70,7 @@ impl Guard {
             None if room => self.sources.entry(key).or_insert(full),
             None => &mut self.others,
         };
-        allowance.refill(now, self.rate, self.burst);
+        allowance.refill(now, rate, burst);
         match allowance.left.checked_sub(COST) {
             Some(left) => {
                 allowance.left = left;
@@ -78,43 +80,12 @@ impl Guard {
         }
     }
 
-    /// Whether `source` may send what it likes.
-    pub(super) fn trusts(&self, source: IpAddr) -> bool {
-        let source = source.to_canonical();
-        self.registrars.contains_key(&source) || self.has_entrance(source)
-    }
-
-    /// Whether `source` may so by configuration, as those who call without an account.
+    /// Whether `source` may send what it likes by configuration, as those who call without an account.
     pub(super) fn has_entrance(&self, source: IpAddr) -> bool {
         let source = source.to_canonical();
         self.always
             .iter()
             .any(|&(network, bits)| covers(network, bits, source))
-    }
-
-    /// How many accounts are registered at `source`.
-    pub(super) fn serves(&self, source: IpAddr) -> usize {
-        self.registrars
-            .get(&source.to_canonical())
-            .copied()
-            .unwrap_or(0)
-    }
-
-    /// A registrar has taken a registration of ours.
-    pub(super) fn trust(&mut self, registrar: IpAddr) {
-        let count = self.registrars.entry(registrar.to_canonical()).or_insert(0);
-        *count = count.saturating_add(1);
-    }
-
-    /// A registration is over.
-    pub(super) fn distrust(&mut self, registrar: IpAddr) {
-        let registrar = registrar.to_canonical();
-        if let Some(count) = self.registrars.get_mut(&registrar) {
-            *count = count.saturating_sub(1);
-            if *count == 0 {
-                self.registrars.remove(&registrar);
-            }
-        }
     }
 
     /// Forgets who has its whole allowance; at most once a second, since it looks at all.
@@ -156,7 +127,8 @@ pub(super) fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-fn covers(network: IpAddr, bits: u8, address: IpAddr) -> bool {
+/// Whether an address is in a network.
+pub(super) fn covers(network: IpAddr, bits: u8, address: IpAddr) -> bool {
     let same = |one: u128, other: u128, width: u32| {
         let rest = width.saturating_sub(bits.into());
         rest >= 128 || (one ^ other).checked_shr(rest).unwrap_or(0) == 0
@@ -198,7 +170,7 @@ mod tests {
 
     fn admitted(guard: &mut Guard, now: Instant, source: &str, times: usize) -> usize {
         (0..times)
-            .filter(|_| guard.admits(now, source.parse().unwrap()))
+            .filter(|_| guard.admits(now, source.parse().unwrap(), 0))
             .count()
     }
 
@@ -227,15 +199,25 @@ mod tests {
     }
 
     #[test]
-    fn who_is_trusted_may_all() {
-        let (mut guard, now) = guard(&[("10.0.0.0", 8), ("2001:db8::", 32)]);
-        assert_eq!(admitted(&mut guard, now, "10.9.9.9", 100), 100);
-        assert_eq!(admitted(&mut guard, now, "2001:db8:9::1", 100), 100);
-        assert_eq!(admitted(&mut guard, now, "11.0.0.1", 100), 10);
-        guard.trust("192.0.2.9".parse().unwrap());
-        assert_eq!(admitted(&mut guard, now, "192.0.2.9", 100), 100);
-        guard.distrust("192.0.2.9".parse().unwrap());
-        assert_eq!(admitted(&mut guard, now, "192.0.2.9", 100), 10);
+    fn networks_have_an_entrance() {
+        let (guard, _) = guard(&[("10.0.0.0", 8), ("2001:db8::", 32)]);
+        let has = |source: &str| guard.has_entrance(source.parse().unwrap());
+        assert!(has("10.9.9.9") && has("::ffff:10.0.0.1") && has("2001:db8:9::1"));
+        assert!(!has("11.0.0.1") && !has("2001:db9::1"));
+    }
+
+    #[test]
+    fn a_registrar_may_send_more_with_each_account_but_not_what_it_likes() {
+        let (mut guard, now) = guard(&[]);
+        let source = "192.0.2.9".parse().unwrap();
+        let mut admitted = |at, accounts| {
+            let all = (0..1000).filter(|_| guard.admits(at, source, accounts));
+            all.count()
+        };
+        assert_eq!(admitted(now, 5), 10 + 5 * 4);
+        assert_eq!(admitted(now + Duration::from_secs(3), 5), 3 * (2 + 5));
+        // Without them it has the allowance of all others.
+        assert_eq!(admitted(now + Duration::from_secs(900), 0), 10);
     }
 
     #[test]
@@ -243,13 +225,17 @@ mod tests {
         let (mut guard, now) = guard(&[]);
         let mut admitted = 0;
         for number in 0..100_000_u32 {
-            admitted +=
-                usize::from(guard.admits(now, std::net::Ipv4Addr::from_bits(number << 4).into()));
+            admitted += usize::from(guard.admits(
+                now,
+                std::net::Ipv4Addr::from_bits(number << 4).into(),
+                0,
+            ));
         }
         assert!(guard.sources.len() <= MOST_SOURCES);
         assert!(admitted <= MOST_SOURCES + 10);
         // Later there is room again.
-        assert!(guard.admits(now + Duration::from_secs(60), "192.0.2.1".parse().unwrap()));
+        let later = now + Duration::from_secs(60);
+        assert!(guard.admits(later, "192.0.2.1".parse().unwrap(), 0));
         assert_eq!(guard.sources.len(), 1);
     }
 }

@@ -1,14 +1,16 @@
 //! Requests of peers: whose they are, and what is refused (RFC 3261 section 8.2).
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
 use rand::Rng;
 
+use super::callee::Callee;
 use super::command::Profile;
 use super::compose::{SUPPORTED, Speaker};
 use super::exchange::to_tag;
-use super::{Agent, AgentEvent, CallId, SubscriptionId};
+use super::{AccountId, Agent, AgentEvent, CallId, SubscriptionId};
 use crate::message::{MediaType, Method, NameAddr, Request, Response, SipUri, StatusCode, Uri};
 use crate::transaction::NewRequest;
 
@@ -48,11 +50,17 @@ impl Agent {
 
     /// Whether a source has asked too often. Nothing is answered then: it would be as much work.
     fn limits(&mut self, now: Instant, new: &NewRequest) -> bool {
-        let admitted = self.guard.admits(now, new.flow.remote.ip());
+        let admitted = self.admits(now, new.flow.remote.ip());
         if !admitted {
             self.counters.limited = self.counters.limited.saturating_add(1);
         }
         !admitted
+    }
+
+    /// Whether what comes from `source` is to be looked at.
+    pub(super) fn admits(&mut self, now: Instant, source: IpAddr) -> bool {
+        let accounts = self.registrars.at(source).len();
+        self.is_trusted(source) || self.guard.admits(now, source, accounts)
     }
 
     /// Takes a request outside of dialogs.
@@ -81,27 +89,41 @@ impl Agent {
         if self.refuses_extensions(new) {
             return;
         }
-        let account = self.account_for(request, &new.flow);
+        let (account, entrances) = match self.callee(request, &new.flow) {
+            Callee::Account(id) => (Some(id), Vec::new()),
+            // What comes by an entrance may call, and nothing else.
+            Callee::Entrance { all, named } if request.method == Method::Invite => (named, all),
+            Callee::Entrance { .. } | Callee::Nobody => (None, Vec::new()),
+            Callee::Gone => {
+                self.refuse_nobody(new);
+                return;
+            }
+        };
         let speaker = account.and_then(|id| self.speaker(id));
         match (&request.method, speaker) {
             (Method::Options, speaker) => self.on_options(new, speaker),
-            (Method::Invite, Some(speaker)) => self.on_invite(now, new, speaker, bytes),
+            (Method::Invite, Some(speaker)) => {
+                self.on_invite(now, new, (speaker, entrances), bytes)
+            }
             (Method::Invite, None) if self.options.strangers => {
                 let speaker = stranger(request);
-                self.on_invite(now, new, speaker, bytes);
+                self.on_invite(now, new, (speaker, entrances), bytes);
             }
             (Method::Message, Some(speaker)) => self.on_message(now, new, &speaker, bytes),
             (Method::Refer, Some(_)) => self.take_refer(now, new, None),
-            _ => {
-                self.counters.unknown = self.counters.unknown.saturating_add(1);
-                self.refuse(new, 404, &[]);
-            }
+            _ => self.refuse_nobody(new),
         }
     }
 
-    fn on_invite(&mut self, now: Instant, new: &NewRequest, speaker: Speaker, bytes: &[u8]) {
+    fn on_invite(
+        &mut self,
+        now: Instant,
+        new: &NewRequest,
+        callee: (Speaker, Vec<AccountId>),
+        bytes: &[u8],
+    ) {
         if !self.refuses_offer(new) {
-            self.ring_in(now, new, speaker, bytes);
+            self.ring_in(now, new, callee, bytes);
         }
     }
 
@@ -109,7 +131,7 @@ impl Agent {
         if self.refuses_encoding(new) {
             return;
         }
-        let trusted = self.guard.trusts(new.flow.remote.ip());
+        let trusted = self.is_known(new.flow.remote.ip());
         let Ok(server) = self.transactions.accept(now, new, trusted) else {
             self.refuse_full(new);
             return;
@@ -253,6 +275,12 @@ impl Agent {
         refused
     }
 
+    /// Refuses a request for somebody who is not there.
+    fn refuse_nobody(&mut self, new: &NewRequest) {
+        self.counters.unknown = self.counters.unknown.saturating_add(1);
+        self.refuse(new, 404, &[]);
+    }
+
     /// Refuses a request for a dialog that is not there.
     pub(super) fn refuse_unknown(&mut self, new: &NewRequest) {
         self.counters.unknown = self.counters.unknown.saturating_add(1);
@@ -303,6 +331,7 @@ fn stranger(request: &Request) -> Speaker {
         contact_params: Vec::new(),
         behind_nat: false,
         reliable: false,
+        entrance: false,
         trace: false,
     };
     Speaker {

@@ -8,6 +8,7 @@
 
 mod account;
 mod call;
+mod callee;
 mod command;
 mod compose;
 mod event;
@@ -19,6 +20,7 @@ mod options;
 mod outside;
 mod publication;
 mod refer;
+mod registrars;
 mod registration;
 mod subscription;
 mod udp_only;
@@ -35,9 +37,9 @@ use rand::{Rng, SeedableRng};
 pub use self::command::{
     Body, Command, ExtraHeaders, Invite, Profile, Publish, Registration, Subscribe,
 };
-pub use self::event::{AgentEvent, Cause, Output, ResolveError, ResolveId};
+pub use self::event::{About, AgentEvent, Cause, Output, ResolveError, ResolveId};
 pub use self::ids::{AccountId, CallId, ReferId, RequestId, SubscriptionId};
-pub use self::options::{Limits, Local, Options, SessionTimer};
+pub use self::options::{Allow, Limits, Local, Options, SessionTimer};
 
 use self::account::Account;
 use self::call::{Asked, Call};
@@ -47,6 +49,7 @@ use self::guard::Guard;
 use self::incoming::Usage;
 use self::publication::Publication;
 use self::refer::Refer;
+use self::registrars::Registrars;
 use self::subscription::Subscription;
 use self::udp_only::UdpOnly;
 use crate::deadlines::Deadlines;
@@ -125,8 +128,13 @@ pub struct Agent {
     next: u64,
     guard: Guard,
     accounts: HashMap<AccountId, Account>,
-    /// Accounts by the user part of their Contact, and of their identity.
+    /// Accounts by the user part of their identity, oldest first.
     users: HashMap<String, Vec<AccountId>>,
+    /// Accounts by the user part of their Contact, which nobody can guess.
+    contacts: HashMap<String, AccountId>,
+    /// Where accounts without an entrance are registered, and those with one.
+    registrars: Registrars,
+    entrances: Registrars,
     calls: HashMap<CallId, Call>,
     subscriptions: HashMap<SubscriptionId, Subscription>,
     publications: HashMap<SubscriptionId, Publication>,
@@ -167,6 +175,9 @@ impl Agent {
             next: 0,
             accounts: HashMap::new(),
             users: HashMap::new(),
+            contacts: HashMap::new(),
+            registrars: Registrars::default(),
+            entrances: Registrars::default(),
             calls: HashMap::new(),
             subscriptions: HashMap::new(),
             publications: HashMap::new(),
@@ -185,6 +196,11 @@ impl Agent {
         }
     }
 
+    /// What peers can reach us at from now on.
+    pub fn set_locals(&mut self, locals: Vec<Local>) {
+        self.options.locals = locals;
+    }
+
     /// Takes one whole message that came on `flow`.
     pub fn receive(&mut self, now: Instant, flow: &Flow, bytes: &[u8]) {
         self.counters.received = self.counters.received.saturating_add(1);
@@ -200,7 +216,7 @@ impl Agent {
             Err(error) => {
                 self.counters.malformed = self.counters.malformed.saturating_add(1);
                 if let Some(response) = error.answer()
-                    && self.guard.admits(now, flow.remote.ip())
+                    && self.admits(now, flow.remote.ip())
                 {
                     self.transactions
                         .respond_stateless(Route::Flow(*flow), &response);
@@ -214,6 +230,7 @@ impl Agent {
     pub fn command(&mut self, now: Instant, command: Command) {
         match command {
             Command::SetAccount { account, profile } => self.set_account(now, account, *profile),
+            Command::Register { account } => self.register_now(now, account),
             Command::RemoveAccount { account } => self.remove_account(now, account),
             Command::Invite {
                 account,

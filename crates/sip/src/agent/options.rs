@@ -1,11 +1,40 @@
 //! What an agent is told once.
 
+use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::flow::Transport;
 use crate::message::Host;
 use crate::transaction::Timers;
+
+/// Which addresses requests of ours may be sent to. By default, all.
+#[derive(Clone)]
+pub struct Allow(Arc<dyn Fn(IpAddr) -> bool + Send + Sync>);
+
+impl Allow {
+    /// Those for which `is_allowed` says so.
+    pub fn new(is_allowed: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(is_allowed))
+    }
+
+    pub(crate) fn allows(&self, address: IpAddr) -> bool {
+        (self.0)(address)
+    }
+}
+
+impl Default for Allow {
+    fn default() -> Self {
+        Self::new(|_| true)
+    }
+}
+
+impl fmt::Debug for Allow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Allow").finish_non_exhaustive()
+    }
+}
 
 /// How an agent works.
 #[derive(Debug, Clone, Default)]
@@ -19,6 +48,11 @@ pub struct Options {
     pub timers: Timers,
     /// What bounds memory and work.
     pub limits: Limits,
+    /// Which addresses requests may be sent to. Answers go back to wherever a request came from.
+    pub allow: Allow,
+    /// The networks, with the length of their prefix, from which accounts without a registration are called by their names. None
+    /// by default: such names are nobody's, so whoever takes one is called by it.
+    pub direct: Vec<(IpAddr, u8)>,
     /// Whether INVITEs for no account are told as [`super::AgentEvent::Incoming`] without an account (trunks). If not, they are
     /// answered with 404.
     pub strangers: bool,
@@ -69,9 +103,9 @@ pub struct Limits {
     pub burst: u32,
     /// The same, each second.
     pub rate: u32,
-    /// Addresses to which that does not apply, with the length of their prefix. Registrars that took a registration of ours
-    /// are added by themselves. With [`Options::strangers`], what comes from these addresses is an account's only if it names its
-    /// Contact or its identity, or comes from its registrar with its user part.
+    /// Addresses to which that does not apply, with the length of their prefix. Where an account with an entrance is registered,
+    /// it does not apply either. With [`Options::strangers`], what comes from these addresses is an account's only if it
+    /// names its Contact.
     pub trusted: Vec<(IpAddr, u8)>,
     /// How long an incoming call may go unanswered before it is ended with 480.
     pub unanswered: Duration,

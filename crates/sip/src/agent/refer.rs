@@ -93,7 +93,7 @@ impl Agent {
                     self.refuse(new, 400, &[]);
                     return;
                 };
-                let trusted = self.guard.trusts(new.flow.remote.ip());
+                let trusted = self.is_known(new.flow.remote.ip());
                 let Ok(server) = self.transactions.accept(now, new, trusted) else {
                     self.refuse_full(new);
                     return;
@@ -142,7 +142,7 @@ impl Agent {
         let source = new.flow.remote.ip();
         match call {
             Some(call) => Asker::Call(call),
-            None if self.guard.trusts(source) => {
+            None if self.is_known(source) => {
                 Asker::Account(self.account_for(&new.request, &new.flow))
             }
             None => Asker::Source(network(source.to_canonical())),

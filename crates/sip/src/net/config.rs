@@ -1,9 +1,7 @@
 //! What an endpoint is told.
 
-use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::agent::Options;
@@ -23,39 +21,12 @@ pub struct Config {
     pub websocket_path: String,
     /// DNS servers in place of the system's.
     pub name_servers: Vec<SocketAddr>,
-    /// To which addresses requests of ours may go. Answers go back to wherever a request came from.
-    pub allow: Allow,
+    /// Whether nothing is listened on before the first command.
+    pub when_needed: bool,
     /// What bounds connections.
     pub limits: Limits,
     /// What the agent is told. To its `locals` those are added that `listen` and `public` make.
     pub agent: Options,
-}
-
-/// Which addresses may be sent to. By default, all.
-#[derive(Clone)]
-pub struct Allow(Arc<dyn Fn(IpAddr) -> bool + Send + Sync>);
-
-impl Allow {
-    /// Those for which `is_allowed` says so.
-    pub fn new(is_allowed: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Self {
-        Self(Arc::new(is_allowed))
-    }
-
-    pub(super) fn allows(&self, address: IpAddr) -> bool {
-        (self.0)(address)
-    }
-}
-
-impl Default for Allow {
-    fn default() -> Self {
-        Self::new(|_| true)
-    }
-}
-
-impl fmt::Debug for Allow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Allow").finish_non_exhaustive()
-    }
 }
 
 /// An address to listen on.

@@ -1,6 +1,6 @@
 //! The task that owns an agent, its sockets and its clock.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -47,34 +47,34 @@ pub struct Endpoint {
     shared: Arc<Shared>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Shared {
-    listening: Vec<Listen>,
-    locals: Vec<Local>,
+    open: OnceLock<Open>,
     status: Mutex<Status>,
 }
 
+/// What is there once sockets are open.
+#[derive(Debug)]
+struct Open {
+    listening: Vec<Listen>,
+    locals: Vec<Local>,
+}
+
 impl Endpoint {
-    /// Binds all sockets and starts the task. The receiver has all events; it has to be read, or the endpoint comes to a halt.
+    /// Binds all sockets, now or [when they are needed](Config::when_needed), and starts the task. The receiver has all events; it
+    /// has to be read, or the endpoint comes to a halt.
     ///
     /// # Errors
     /// A socket cannot be bound, or certificates cannot be used.
-    pub fn start(mut config: Config) -> Result<(Self, mpsc::Receiver<AgentEvent>), StartError> {
-        let sockets = Sockets::bind(&config)?;
-        let listening = sockets.listening().to_vec();
-        config
-            .agent
-            .locals
-            .extend(locals(&listening, config.public.as_ref()));
-        let locals = config.agent.locals.clone();
-        let shared = Arc::new(Shared {
-            listening,
-            locals,
-            status: Mutex::default(),
-        });
+    pub fn start(config: Config) -> Result<(Self, mpsc::Receiver<AgentEvent>), StartError> {
+        let sockets = Sockets::new(&config)?;
         let (commands, asked) = mpsc::unbounded_channel();
         let (events, told) = mpsc::channel(EVENTS);
-        let task = Task {
+        let shared = Arc::new(Shared::default());
+        let mut task = Task {
+            is_mute: false,
+            own_locals: config.agent.locals.clone(),
+            public: config.public,
             agent: Agent::new(config.agent, Instant::now().into_std()),
             reach: sockets.reach(),
             sockets,
@@ -83,6 +83,9 @@ impl Endpoint {
             events,
             shared: Arc::clone(&shared),
         };
+        if !config.when_needed {
+            task.open()?;
+        }
         tokio::spawn(task.run(asked));
         Ok((Self { commands, shared }, told))
     }
@@ -93,16 +96,19 @@ impl Endpoint {
         let _ = self.commands.send(command);
     }
 
-    /// What is listened on, with the ports that it came to be.
+    /// What is listened on, with the ports that it came to be. Empty before it is needed.
     #[must_use]
     pub fn listening(&self) -> &[Listen] {
-        &self.shared.listening
+        let open = self.shared.open.get();
+        open.map(|open| open.listening.as_slice())
+            .unwrap_or_default()
     }
 
     /// What is written into Via and Contact.
     #[must_use]
     pub fn locals(&self) -> &[Local] {
-        &self.shared.locals
+        let open = self.shared.open.get();
+        open.map(|open| open.locals.as_slice()).unwrap_or_default()
     }
 
     /// How it is doing.
@@ -117,6 +123,11 @@ impl Endpoint {
 }
 
 struct Task {
+    /// It was logged that the sockets cannot be opened.
+    is_mute: bool,
+    /// What is written into Via and Contact besides what is listened on.
+    own_locals: Vec<Local>,
+    public: Option<Host>,
     agent: Agent,
     sockets: Sockets,
     reach: Reach,
@@ -141,7 +152,10 @@ impl Task {
                 .map_or(next_status, |at| next_status.min(at.into()));
             tokio::select! {
                 command = asked.recv() => match command {
-                    Some(command) => self.agent.command(time(), command),
+                    Some(command) => {
+                        self.open_when_needed();
+                        self.agent.command(time(), command);
+                    }
                     None => return,
                 },
                 told = self.sockets.next() => match told {
@@ -158,6 +172,37 @@ impl Task {
             if self.follow().await.is_err() {
                 return;
             }
+        }
+    }
+
+    /// Binds the sockets, and tells the agent what they are.
+    fn open(&mut self) -> Result<(), StartError> {
+        self.sockets.open()?;
+        let listening = self.sockets.listening().to_vec();
+        for listen in &listening {
+            let (address, transport) = (listen.address, listen.transport.param());
+            tracing::info!("SIP at {address}/{transport}");
+        }
+        let mut all = self.own_locals.clone();
+        all.extend(locals(&listening, self.public.as_ref()));
+        self.agent.set_locals(all.clone());
+        self.reach = self.sockets.reach();
+        let open = Open {
+            listening,
+            locals: all,
+        };
+        // It is opened once.
+        let _ = self.shared.open.set(open);
+        Ok(())
+    }
+
+    fn open_when_needed(&mut self) {
+        if self.shared.open.get().is_none()
+            && let Err(error) = self.open()
+            && !std::mem::replace(&mut self.is_mute, true)
+        {
+            // Requests end with 503 until a later one finds the ports free.
+            tracing::warn!(%error, "SIP cannot be spoken");
         }
     }
 

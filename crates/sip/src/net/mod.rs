@@ -14,7 +14,7 @@ mod tls;
 mod udp;
 mod websocket;
 
-pub use config::{Allow, Config, Limits, Listen, TlsFiles};
+pub use config::{Config, Limits, Listen, TlsFiles};
 pub use endpoint::{Endpoint, Status};
 
 pub use error::StartError;

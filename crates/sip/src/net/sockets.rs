@@ -12,11 +12,12 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Duration, Instant, sleep};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
+use crate::agent::Allow;
 use crate::flow::{ConnectionId, Flow, Route, Target, Transport};
 use crate::locate::Reach;
 use crate::message::Host;
 
-use super::config::{Allow, Config, Limits, Listen};
+use super::config::{Config, Limits, Listen};
 use super::connection::{Connection, Origin};
 use super::error::StartError;
 use super::{tls, udp};
@@ -70,6 +71,8 @@ struct Entry {
 
 /// All sockets.
 pub(super) struct Sockets {
+    /// What is to be listened on.
+    listen: Vec<Listen>,
     listening: Vec<Listen>,
     datagrams: Vec<(SocketAddr, Arc<UdpSocket>)>,
     limits: Limits,
@@ -91,18 +94,19 @@ pub(super) struct Sockets {
 }
 
 impl Sockets {
-    /// Binds all that is to be listened on.
-    pub fn bind(config: &Config) -> Result<Self, StartError> {
+    /// All sockets, of which none is open yet.
+    pub fn new(config: &Config) -> Result<Self, StartError> {
         let (up, arrivals) = mpsc::channel(ARRIVALS);
         let secure = config
             .listen
             .iter()
             .any(|listen| listen.transport.is_secure());
-        let mut sockets = Self {
+        Ok(Self {
+            listen: config.listen.clone(),
             listening: Vec::new(),
             datagrams: Vec::new(),
             limits: config.limits,
-            allow: config.allow.clone(),
+            allow: config.agent.allow.clone(),
             connector: tls::connector(&config.tls)?,
             acceptor: if secure {
                 Some(tls::acceptor(&config.tls)?)
@@ -120,16 +124,29 @@ impl Sockets {
             arrivals,
             told: VecDeque::new(),
             tasks: JoinSet::new(),
-        };
-        for listen in &config.listen {
-            sockets
-                .listen(*listen)
-                .map_err(|error| StartError::Listen {
-                    listen: *listen,
-                    error,
-                })?;
-        }
+        })
+    }
+
+    /// All sockets, open.
+    #[cfg(test)]
+    pub fn bind(config: &Config) -> Result<Self, StartError> {
+        let mut sockets = Self::new(config)?;
+        sockets.open()?;
         Ok(sockets)
+    }
+
+    /// Binds all that is to be listened on. If that fails, nothing is.
+    pub fn open(&mut self) -> Result<(), StartError> {
+        for listen in self.listen.clone() {
+            if let Err(error) = self.listen(listen) {
+                // With the tasks, their sockets are closed.
+                self.tasks.abort_all();
+                self.listening.clear();
+                self.datagrams.clear();
+                return Err(StartError::Listen { listen, error });
+            }
+        }
+        Ok(())
     }
 
     /// What is listened on, with the ports that it came to be.

@@ -275,6 +275,12 @@ fn what_is_asked_for_is_traced() {
     world.pass(SECOND);
     let mut told = world.told(alice);
     told.retain(|event| event.starts_with("sent") || event.starts_with("received"));
+    // Bob's Contact has a random part.
+    for event in &mut told {
+        if let Some((before, after)) = event.split_once("sip:bob-") {
+            *event = format!("{before}sip:bob{}", &after[16..]);
+        }
+    }
     assert_eq!(
         told,
         [

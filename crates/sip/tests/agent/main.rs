@@ -6,6 +6,7 @@
     clippy::indexing_slicing
 )]
 
+mod callee;
 mod calls;
 mod held;
 mod large;
@@ -13,6 +14,7 @@ mod races;
 mod random;
 mod refused;
 mod registrar;
+mod registrars;
 mod registration;
 mod renegotiation;
 mod secrets;

@@ -29,6 +29,7 @@ pub fn profile(identity: &str) -> Profile {
         contact_params: Vec::new(),
         behind_nat: false,
         reliable: false,
+        entrance: false,
         trace: false,
     }
 }
@@ -53,6 +54,8 @@ pub fn options() -> Options {
     Options {
         locals: vec![local(Transport::Udp), local(Transport::Tcp)],
         user_agent: "test".into(),
+        // Accounts of tests are called by their names.
+        direct: vec![([0; 4].into(), 0)],
         ..Options::default()
     }
 }

@@ -62,6 +62,7 @@ pub fn short(event: &AgentEvent) -> String {
                 .trim_end()
                 .to_owned()
         }
+        AgentEvent::Forbidden { address, .. } => format!("forbidden {address}"),
         AgentEvent::Trace { sent, bytes, .. } => {
             let text = String::from_utf8_lossy(bytes);
             format!(

@@ -226,7 +226,7 @@ async fn what_the_caller_says_is_told() {
         .happen(AgentEvent::Incoming {
             call: portunus_sip::agent::CallId::new(3),
             account: Some(account),
-            from_registrar: true,
+            entrances: Vec::new(),
             flow: flow(),
             dialog: dialog("in-3"),
             replaces: None,
@@ -254,7 +254,7 @@ async fn a_description_in_one_of_several_parts_is_found() {
         .happen(AgentEvent::Incoming {
             call: portunus_sip::agent::CallId::new(3),
             account: Some(account),
-            from_registrar: true,
+            entrances: Vec::new(),
             flow: flow(),
             dialog: dialog("in-3"),
             replaces: None,

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use portunus_core::testing::TestClient;
-use portunus_sip::agent::{AgentEvent, Command};
+use portunus_sip::agent::{About, AgentEvent, Cause, Command};
 use serde_json::{Value, json};
 
 use super::world::{PACKAGE, World, ask, response};
@@ -238,4 +238,65 @@ async fn strangers_have_limits() {
         codes.push(reply["error_code"].clone());
     }
     assert_eq!(codes, [Value::Null, Value::Null, json!(444)]);
+}
+
+/// Registers; the answer of a SIP stack that may not send to the registrar. What the page is told.
+async fn sent_nowhere(world: &mut World, page: &mut TestClient) -> Value {
+    let body = json!({ "request": "register", "username": "sip:a@10.0.0.1", "secret": "s" });
+    let (reply, _) = ask(page, body, None).await;
+    assert_eq!(reply["result"]["event"], "registering");
+    let Command::SetAccount { account, .. } = world.command().await else {
+        panic!()
+    };
+    world
+        .happen(AgentEvent::Forbidden {
+            about: About::Registration(account),
+            address: [10, 0, 0, 1].into(),
+        })
+        .await;
+    world
+        .happen(AgentEvent::RegistrationFailed {
+            account,
+            code: 503,
+            reason: "Service Unavailable".to_owned(),
+            response: None,
+            retry: None,
+        })
+        .await;
+    let told = page.event().await["result"].clone();
+    assert!(matches!(
+        world.command().await,
+        Command::RemoveAccount { .. }
+    ));
+    told
+}
+
+#[tokio::test]
+async fn trusted_pages_are_told_that_sip_may_not_be_sent_there() {
+    let mut world = World::new();
+    let mut trusted = world.server.attach(PACKAGE).await;
+    let mut stranger = world.server.attach_stranger(PACKAGE).await;
+    let why = "SIP may not be sent to 10.0.0.1: it is not in server.outgoing_networks";
+    for (page, reason) in [(&mut trusted, why), (&mut stranger, "Service Unavailable")] {
+        let told = sent_nowhere(&mut world, page).await;
+        let expected = json!({ "event": "registration_failed", "code": 503, "reason": reason });
+        assert_eq!(told, expected);
+    }
+    // Calls, too; whoever has asked for one by a transfer is no client, and reads what others do.
+    let (mut page, _) = world.page("a", json!({})).await;
+    let (call, _) = world.call(&mut page, json!({})).await;
+    let (about, address) = (About::Call(call), [10, 0, 0, 1].into());
+    world.happen(AgentEvent::Forbidden { about, address }).await;
+    world
+        .end(call, Cause::Unreachable, 503, "Service Unavailable")
+        .await;
+    let hangup = page.event().await;
+    assert_eq!(hangup["result"]["reason"], why, "{hangup}");
+    // What fails for another reason later is told as that.
+    let (call, _) = world.call(&mut page, json!({})).await;
+    world
+        .end(call, Cause::Unreachable, 503, "Service Unavailable")
+        .await;
+    let hangup = page.event().await;
+    assert_eq!(hangup["result"]["reason"], "Service Unavailable");
 }

@@ -152,7 +152,7 @@ impl World {
         self.happen(AgentEvent::Incoming {
             call,
             account: Some(account),
-            from_registrar: true,
+            entrances: Vec::new(),
             flow: flow(),
             dialog: dialog(&format!("in-{number}")),
             replaces: None,

@@ -1,11 +1,13 @@
 //! Trunks: telephones in audio rooms. Each call is a task of its own, which the SIP stack's events come to.
 
+mod admin;
 mod config;
 mod incoming;
 mod keys;
 mod outgoing;
 mod pins;
 mod prompts;
+mod registration;
 mod talk;
 #[cfg(test)]
 mod tests;
@@ -38,6 +40,7 @@ use incoming::Incoming;
 use outgoing::Outgoing;
 use pins::WrongPins;
 use prompts::Prompts;
+use registration::Standing;
 use talk::Talk;
 
 /// Numbers of accounts and calls from here on are those of trunks.
@@ -92,6 +95,8 @@ struct Trunk {
     account: AccountId,
     lines: Arc<Semaphore>,
     verifier: Option<Mutex<Verifier>>,
+    /// Where its registration stands; `None` if it does not register.
+    standing: Option<Standing>,
 }
 
 impl Trunk {
@@ -165,6 +170,7 @@ impl Trunks {
                 account,
                 lines: Arc::new(Semaphore::new(trunk.max_calls)),
                 verifier,
+                standing: trunk.register.then_some(Standing::Registering),
             }
         });
         let trunks = trunks.collect();
@@ -182,28 +188,20 @@ impl Trunks {
             AgentEvent::Incoming {
                 call,
                 account,
-                from_registrar,
+                ref entrances,
                 ref request,
                 ref flow,
                 ..
-            } if self.is_ours(account, flow.remote.ip()) => {
-                let registered = account.filter(|_| from_registrar);
-                self.called(call, (flow.remote.ip(), registered), request);
+            } if self.is_ours(account, entrances, flow.remote.ip()) => {
+                self.called(call, (flow.remote.ip(), entrances), request);
                 None
             }
-            AgentEvent::RegistrationFailed {
-                account,
-                code,
-                ref reason,
-                ..
-            } if self.of(account).is_some() => {
-                let name = self.of(account).map(|trunk| trunk.config.name.as_str());
-                tracing::warn!(trunk = name, code, "a trunk is not registered: {reason}");
-                None
-            }
-            AgentEvent::Registered { account, .. } | AgentEvent::Unregistered { account, .. }
+            AgentEvent::RegistrationFailed { account, .. }
+            | AgentEvent::Registered { account, .. }
+            | AgentEvent::Unregistered { account, .. }
                 if self.of(account).is_some() =>
             {
+                self.registration_changed(account, &event);
                 None
             }
             event => {
@@ -227,29 +225,26 @@ impl Trunks {
         self.trunks.iter().find(|trunk| trunk.account == account)
     }
 
-    /// Whether a call is a trunk's: to the account of one, or to nobody we know from the address of one.
-    fn is_ours(&self, account: Option<AccountId>, from: IpAddr) -> bool {
-        match account {
-            Some(account) => self.of(account).is_some(),
-            None => self
-                .trunks
-                .iter()
-                .any(|trunk| trunk.config.calls_from(from)),
-        }
+    /// Whether a call is a trunk's: not to the account of a page, and from where one is registered, or from an address of one.
+    fn is_ours(&self, account: Option<AccountId>, entrances: &[AccountId], from: IpAddr) -> bool {
+        let is_of_page = account.is_some_and(|account| self.of(account).is_none());
+        let mut trunks = self.trunks.iter();
+        let is_there = !entrances.is_empty() || trunks.any(|trunk| trunk.config.calls_from(from));
+        !is_of_page && is_there
     }
 
-    /// A call comes in from an address; with an account if that is of the registrar that has it.
+    /// A call comes in from an address, where these trunks are registered.
     fn called(
         &mut self,
         call: CallId,
-        (from, registered): (IpAddr, Option<AccountId>),
+        (from, registered): (IpAddr, &[AccountId]),
         invite: &Arc<Request>,
     ) {
         let called = invite.uri.as_sip().and_then(|uri| uri.user_name());
         let called = called.unwrap_or_default();
         // Trunks may have their calls from the same address: they are told apart by their numbers.
         let calls =
-            |trunk: &&Trunk| registered == Some(trunk.account) || trunk.config.calls_from(from);
+            |trunk: &&Trunk| registered.contains(&trunk.account) || trunk.config.calls_from(from);
         let mut trunks = self.trunks.iter().filter(calls);
         let found = trunks.find_map(|trunk| Some((trunk, trunk.config.room_of(&called)?)));
         let Some((trunk, room)) = found else {
@@ -385,6 +380,7 @@ fn profile(trunk: &TrunkConfig, config: &SipConfig) -> Option<Profile> {
         contact_params: Vec::new(),
         behind_nat: config.behind_nat,
         reliable: false,
+        entrance: true,
         trace: false,
     })
 }

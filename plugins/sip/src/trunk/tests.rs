@@ -1,5 +1,5 @@
 //! Trunks with a SIP stack that the tests play.
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,6 +25,8 @@ use super::visit::{Farewell, Pin};
 use super::{TrunkConfig, Trunks};
 use crate::config::SipConfig;
 use crate::media::MediaContext;
+
+mod registered;
 
 const OFFER: &str = "v=0\r\no=- 1 1 IN IP4 192.0.2.7\r\ns=-\r\nc=IN IP4 192.0.2.7\r\nt=0 0\r\n\
                      m=audio 6000 RTP/AVP 8 101\r\na=rtpmap:101 telephone-event/8000\r\n";
@@ -154,13 +156,13 @@ impl World {
 
     /// Somebody calls; gives the event back if no trunk takes it.
     fn call(&mut self, from: &str, request: &Arc<Request>) -> Option<AgentEvent> {
-        self.call_account((None, false), from, request)
+        self.call_account((None, &[]), from, request)
     }
 
-    /// Somebody calls an account: from the address of its registrar?
+    /// Somebody calls an account; from where these trunks are registered.
     fn call_account(
         &mut self,
-        (account, from_registrar): (Option<AccountId>, bool),
+        (account, entrances): (Option<AccountId>, &[AccountId]),
         from: &str,
         request: &Arc<Request>,
     ) -> Option<AgentEvent> {
@@ -168,7 +170,7 @@ impl World {
         self.trunks.take(AgentEvent::Incoming {
             call: CallId::new(self.calls),
             account,
-            from_registrar,
+            entrances: entrances.to_vec(),
             flow: Flow {
                 transport: Transport::Udp,
                 local: "127.0.0.1:5060".parse().unwrap(),
@@ -252,38 +254,6 @@ async fn trunks_at_one_address_are_told_apart_by_their_numbers() {
         assert!(world.call("192.0.2.1", &invite(called)).is_none());
         assert_eq!(world.refused().await.0, code, "{called}");
     }
-}
-
-/// The account of a trunk can be found by whoever knows its user part.
-#[tokio::test]
-async fn nobody_calls_a_trunks_account_but_its_registrar_and_its_networks() {
-    let mut world = World::new(TrunkConfig {
-        room: "9".to_owned(),
-        server: "sip:203.0.113.9".to_owned(),
-        identity: "sip:+4930@provider.example".to_owned(),
-        register: true,
-        ..TrunkConfig::default()
-    });
-    let Command::SetAccount { account, .. } = world.command().await else {
-        panic!("an account");
-    };
-    let of_trunk = |from_registrar| (Some(account), from_registrar);
-    let called = invite("+4930");
-    assert!(
-        world
-            .call_account(of_trunk(false), "198.51.100.1", &called)
-            .is_none()
-    );
-    assert_eq!(world.refused().await.0, 404);
-    for (from_registrar, from) in [(true, "203.0.113.9"), (false, "192.0.2.1")] {
-        let by = of_trunk(from_registrar);
-        assert!(world.call_account(by, from, &called).is_none());
-        let taken = world.command().await;
-        assert!(matches!(taken, Command::Accept { .. }), "{taken:?}");
-    }
-    // Pages have accounts of their own.
-    let page = (Some(AccountId::new(7)), false);
-    assert!(world.call_account(page, "192.0.2.1", &called).is_some());
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use super::reliable::{Queued, Unacknowledged};
 use super::{CANCELLED, Call, Phase};
 use crate::agent::compose::{Speaker, add_headers, set_response_body};
 use crate::agent::incoming::Usage;
-use crate::agent::{Agent, AgentEvent, Body, CallId, CallTimer, Cause, ExtraHeaders};
+use crate::agent::{AccountId, Agent, AgentEvent, Body, CallId, CallTimer, Cause, ExtraHeaders};
 use crate::dialog::Dialog;
 use crate::flow::Flow;
 use crate::message::{Message, Request, Response, StatusCode};
@@ -38,12 +38,12 @@ pub(super) struct Ringing {
 }
 
 impl Agent {
-    /// Takes a new INVITE, which has passed all checks.
+    /// Takes a new INVITE, which has passed all checks, with the accounts by whose entrance it came.
     pub(in crate::agent) fn ring_in(
         &mut self,
         now: Instant,
         new: &NewRequest,
-        speaker: Speaker,
+        (speaker, entrances): (Speaker, Vec<AccountId>),
         bytes: &[u8],
     ) {
         let limits = &self.options.limits;
@@ -56,7 +56,7 @@ impl Agent {
             self.refuse(new, 400, &[]);
             return;
         };
-        let trusted = self.guard.trusts(new.flow.remote.ip());
+        let trusted = self.is_known(new.flow.remote.ip());
         let Ok(server) = self.transactions.accept(now, new, trusted) else {
             self.refuse_full(new);
             return;
@@ -118,11 +118,10 @@ impl Agent {
         self.answer(now, Some(id), &speaker, server, &trying);
         let replaces = self.replaced(&request);
         let flow = new.flow;
-        let from_registrar = account.is_some_and(|account| self.is_registrar_of(account, &flow));
         self.tell(AgentEvent::Incoming {
             call: id,
             account,
-            from_registrar,
+            entrances,
             flow,
             dialog: name,
             replaces,

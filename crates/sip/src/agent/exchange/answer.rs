@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::{Answer, Digest, ExchangeId, Owner, REFUSED, Sending, to_tag};
-use crate::agent::Agent;
+use crate::agent::{Agent, AgentEvent};
 use crate::digest::{DigestError, Kind};
 use crate::flow::{Flow, Route};
 use crate::message::{Method, Response, StatusCode};
@@ -91,6 +91,7 @@ impl Agent {
             response: Some(response),
             request: exchange.sending.request.clone(),
             route: exchange.route.clone(),
+            addresses: Vec::new(),
             digest: Digest::new(),
         };
         self.invite_accepted(now, owner, id, answer);
@@ -246,8 +247,13 @@ impl Agent {
             response,
             request,
             route: exchange.route,
+            addresses: exchange.addresses,
             digest,
         };
+        if let (Some(address), None) = (exchange.forbidden, &answer.response) {
+            let about = owner.about();
+            self.tell(AgentEvent::Forbidden { about, address });
+        }
         match owner {
             Owner::Register(account) => self.registered(now, account, id, answer),
             Owner::KeepAlive(account) => self.kept_alive(now, account, &answer),

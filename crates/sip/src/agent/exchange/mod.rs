@@ -5,12 +5,13 @@ mod answer;
 mod send;
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::command::{ExtraHeaders, Profile};
 use super::compose::{Contact, Speaker};
-use super::{AccountId, Agent, CallId, ReferId, RequestId, SubscriptionId};
+use super::{About, AccountId, Agent, CallId, ReferId, RequestId, SubscriptionId};
 use crate::digest::{Client as Digest, Credentials, Kind};
 use crate::flow::{Flow, Route, Target};
 use crate::message::{NameAddr, Request, Response, SipUri, Uri};
@@ -70,6 +71,10 @@ pub(super) struct Sending {
 pub(super) struct Exchange {
     sending: Sending,
     targets: VecDeque<Target>,
+    /// All addresses of the next hop.
+    addresses: Vec<IpAddr>,
+    /// One of them that nothing may be sent to.
+    forbidden: Option<IpAddr>,
     route: Option<Route>,
     client: Option<ClientId>,
     /// A provisional answer came.
@@ -93,6 +98,8 @@ pub(super) struct Answer {
     /// The request as it was sent last.
     pub(super) request: Request,
     pub(super) route: Option<Route>,
+    /// All addresses of the next hop.
+    pub(super) addresses: Vec<IpAddr>,
     pub(super) digest: Digest,
 }
 
@@ -127,6 +134,27 @@ pub(super) enum Cancelled {
     Unsent,
     /// Its answer is to be waited for.
     Wait,
+}
+
+impl Owner {
+    /// What its request is for.
+    fn about(self) -> About {
+        match self {
+            Owner::Register(account) => About::Registration(account),
+            Owner::Invite(call) => About::Call(call),
+            Owner::Within(_, request) | Owner::Outside(request) => About::Request(request),
+            Owner::Subscribe(subscription) | Owner::Publish(subscription) => {
+                About::Subscription(subscription)
+            }
+            Owner::KeepAlive(_)
+            | Owner::Reinvite(_)
+            | Owner::Refresh(_)
+            | Owner::Bye(_)
+            | Owner::NotifyRefer(_)
+            | Owner::Ack(_)
+            | Owner::Nobody => About::Nothing,
+        }
+    }
 }
 
 impl Exchange {

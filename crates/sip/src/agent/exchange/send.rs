@@ -37,6 +37,8 @@ impl Agent {
         let exchange = Exchange {
             sending,
             targets: VecDeque::new(),
+            addresses: Vec::new(),
+            forbidden: None,
             route: None,
             client: None,
             proceeding: false,
@@ -90,6 +92,8 @@ impl Agent {
     fn found(&mut self, now: Instant, id: ExchangeId, targets: impl IntoIterator<Item = Target>) {
         if let Some(exchange) = self.exchanges.get_mut(&id) {
             exchange.targets = targets.into_iter().take(MAX_TARGETS).collect();
+            let targets = exchange.targets.iter();
+            exchange.addresses = targets.map(|target| target.remote.ip()).collect();
             self.attempt(now, id, None);
         }
     }
@@ -107,6 +111,12 @@ impl Agent {
                 self.stillborn.push_back((id, "Service Unavailable"));
                 return;
             };
+            if let Route::Target(target) = &next
+                && !self.options.allow.allows(target.remote.ip())
+            {
+                exchange.forbidden = Some(target.remote.ip());
+                continue;
+            }
             match self.by_size(now, id, next) {
                 (tcp, Some(udp)) => {
                     if let Some(exchange) = self.exchanges.get_mut(&id) {

@@ -11,11 +11,13 @@ use std::net::{Ipv4Addr, SocketAddr};
 use tokio::time::timeout;
 
 use super::*;
-use crate::agent::{AccountId, Body, CallId, Cause, Invite, Profile, Registration, RequestId};
+use crate::agent::{
+    About, AccountId, Allow, Body, CallId, Cause, Invite, Options, Profile, Registration, RequestId,
+};
 use crate::digest::{Credentials, Kind, Rules, Verdict, Verifier};
 use crate::flow::{Route, Transport};
 use crate::message::{Message, Method, Request, Response, StatusCode, Uri};
-use crate::net::{Allow, testing};
+use crate::net::testing;
 
 const LIMIT: Duration = Duration::from_secs(30);
 const ALL: [Transport; 5] = [
@@ -33,6 +35,11 @@ fn config(transport: Transport) -> Config {
             address: (Ipv4Addr::LOCALHOST, 0).into(),
         }],
         tls: testing::certificate(),
+        agent: Options {
+            // Accounts of tests are called by their names.
+            direct: vec![([0; 4].into(), 0)],
+            ..Options::default()
+        },
         ..Config::default()
     }
 }
@@ -103,6 +110,7 @@ fn profile(identity: &str) -> Profile {
         contact_params: Vec::new(),
         behind_nat: false,
         reliable: false,
+        entrance: false,
         trace: false,
     }
 }
@@ -194,12 +202,16 @@ async fn requests_go_only_where_they_may() {
     let mut bob = Side::start(config(Transport::Udp));
     bob.account(1, profile("sip:bob@example.org"));
     let address = bob.address();
-    let mut alice = Side::start(Config {
-        allow: Allow::new(|address| !address.is_loopback()),
-        ..config(Transport::Udp)
-    });
+    let mut with = config(Transport::Udp);
+    with.agent.allow = Allow::new(|address| !address.is_loopback());
+    let mut alice = Side::start(with);
     alice.account(1, profile("sip:alice@example.org"));
     alice.call(1, &format!("sip:bob@{address}"));
+    let AgentEvent::Forbidden { about, address } = alice.event().await else {
+        panic!()
+    };
+    assert_eq!(about, About::Call(CallId::new(1)));
+    assert!(address.is_loopback());
     let AgentEvent::Ended { code: 503, .. } = alice.event().await else {
         panic!()
     };
@@ -215,6 +227,55 @@ async fn requests_go_only_where_they_may() {
         headers: Vec::new(),
     });
     let AgentEvent::Ended { code: 486, .. } = bob.event().await else {
+        panic!()
+    };
+}
+
+#[tokio::test]
+async fn nothing_is_listened_on_before_it_is_needed() {
+    let mut alice = Side::start(Config {
+        when_needed: true,
+        ..config(Transport::Udp)
+    });
+    let mut bob = Side::start(config(Transport::Udp));
+    bob.account(1, profile("sip:bob@example.org"));
+    tokio::task::yield_now().await;
+    assert!(alice.endpoint.listening().is_empty() && alice.endpoint.locals().is_empty());
+    alice.account(1, profile("sip:alice@example.org"));
+    alice.call(1, &format!("sip:bob@{}", bob.address()));
+    let AgentEvent::Incoming { call, flow, .. } = bob.event().await else {
+        panic!()
+    };
+    assert_eq!(alice.address(), flow.remote);
+    bob.endpoint.command(Command::Reject {
+        call,
+        code: 486,
+        reason: None,
+        headers: Vec::new(),
+    });
+    let AgentEvent::Ended { code: 486, .. } = alice.event().await else {
+        panic!()
+    };
+}
+
+#[tokio::test]
+async fn who_needs_a_port_that_is_taken_is_told_and_may_try_again() {
+    let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let mut with = config(Transport::Udp);
+    with.listen[0].address = taken.local_addr().unwrap();
+    with.when_needed = true;
+    let mut alice = Side::start(with);
+    let mut bob = Side::start(config(Transport::Udp));
+    bob.account(1, profile("sip:bob@example.org"));
+    alice.account(1, profile("sip:alice@example.org"));
+    let bobs = format!("sip:bob@{}", bob.address());
+    alice.call(1, &bobs);
+    let AgentEvent::Ended { code: 503, .. } = alice.event().await else {
+        panic!()
+    };
+    drop(taken);
+    alice.call(2, &bobs);
+    let AgentEvent::Incoming { .. } = bob.event().await else {
         panic!()
     };
 }

@@ -5,6 +5,7 @@ mod calling;
 mod phone;
 mod registering;
 mod talking;
+mod whose;
 
 use portunus_core::record::Recorder;
 use portunus_rtp::Pt;

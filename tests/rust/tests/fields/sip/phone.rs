@@ -31,13 +31,23 @@ pub struct Talk {
 
 impl Phone {
     pub async fn new() -> Self {
+        Self::at("127.0.0.1").await
+    }
+
+    /// One at another address of this machine.
+    pub async fn at(address: &str) -> Self {
         Phone {
-            sip: UdpSocket::bind("127.0.0.1:0").await.unwrap(),
+            sip: UdpSocket::bind((address, 0)).await.unwrap(),
             rtp: UdpSocket::bind("127.0.0.1:0").await.unwrap(),
             server: None,
             seen: Vec::new(),
             branches: 0,
         }
+    }
+
+    /// It sends to a server that has not sent to it yet.
+    pub fn reach(&mut self, server: SocketAddr) {
+        self.server = Some(server);
     }
 
     /// `sip:USER@` it.
