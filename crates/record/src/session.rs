@@ -103,6 +103,8 @@ pub(crate) enum News {
 enum Place {
     /// It has no file yet.
     None,
+    /// Its file is being made.
+    Making,
     At(PathBuf),
     /// It cannot have a file, or is not to.
     Nowhere,
@@ -158,7 +160,7 @@ impl RecordedSession {
     pub fn manifest_path(&self) -> Option<PathBuf> {
         match &self.held.state.lock().place {
             Place::At(path) => Some(path.clone()),
-            Place::None | Place::Nowhere => None,
+            Place::None | Place::Making | Place::Nowhere => None,
         }
     }
 }
@@ -174,15 +176,16 @@ impl SessionState {
         if !matches!(inner.place, Place::None) {
             return;
         }
-        inner.place = Place::Nowhere;
-        drop(inner);
         let Ok(path) = self.path() else {
+            inner.place = Place::Nowhere;
             tracing::warn!(
                 manifest = self.spec.name,
                 "there is no manifest: a wrong name"
             );
             return;
         };
+        inner.place = Place::Making;
+        drop(inner);
         let disk = self.shared.disks.near(&path);
         let (this, unfinished) = (Arc::clone(self), Unfinished::new(&self.shared));
         let sent = self.shared.disks.send(&disk, move || {
@@ -190,6 +193,7 @@ impl SessionState {
             drop(unfinished);
         });
         if !sent {
+            self.lock().place = Place::Nowhere;
             tracing::warn!(
                 manifest = self.spec.name,
                 "there is no manifest: no thread takes it"
@@ -218,6 +222,7 @@ impl SessionState {
             Ok(())
         });
         if let Err(error) = begun {
+            self.lock().place = Place::Nowhere;
             tracing::warn!(manifest = self.spec.name, "there is no manifest: {error}");
         }
     }
@@ -264,6 +269,12 @@ impl Entry {
             of: of.clone(),
             index,
         })
+    }
+
+    /// Whether it is known by now where the manifest is, or that there is none.
+    pub(crate) fn has_place(&self) -> bool {
+        let state = self.of.session.held.state.lock();
+        !matches!(state.place, Place::None | Place::Making)
     }
 
     /// Changes what is said of the file; `is_news`: so that people want to know it soon.

@@ -142,6 +142,13 @@ impl Single {
         self.progress = Progress { written, dropped };
     }
 
+    /// Whether its manifest is being made: whoever is told of the end is told where that is, too.
+    fn awaits_manifest(&mut self, now: Instant) -> bool {
+        let since = *self.ends_since.get_or_insert(now);
+        let is_made = self.entry.as_ref().is_none_or(Entry::has_place);
+        !is_made && now < since + LAST_WAIT
+    }
+
     fn end(&mut self, ended: Result<End, RecordError>) {
         let finished = match (&mut self.output, &ended) {
             (Some(output), Ok(_)) => output.finish(),
@@ -197,12 +204,10 @@ fn note(track: &mut Track, written: &Written, dropped: u64) {
 impl Job for Single {
     fn turn(&mut self, round: &mut Round) -> Turn {
         let worked = guarded(|| self.write(round));
-        let is_unknown = self.entry.is_none();
         self.count();
         match ended(worked, &self.spec.name) {
             None => Turn::GoesOn,
-            // Its manifest is made meanwhile: whoever is told of the end is told where that is, too.
-            Some(Ok(_)) if is_unknown && self.entry.is_some() => Turn::GoesOn,
+            Some(Ok(End::Stopped | End::Source)) if self.awaits_manifest(round.now) => Turn::GoesOn,
             Some(ended) => {
                 self.end(ended);
                 Turn::Ended

@@ -20,7 +20,7 @@ const LONGEST_STILL: Duration = Duration::from_secs(10);
 const LONGEST_STILL_UNTOLD: Duration = Duration::from_millis(700);
 
 /// Which encodings flow is known so long after the first packet came: slow streams have a frame of each by then.
-const SETTLING: Duration = Duration::from_millis(500);
+const SETTLING: Duration = Duration::from_millis(300);
 /// How long a keyframe of the best encoding that flows is waited for before a lower one will do.
 const LONGEST_START: Duration = Duration::from_secs(3);
 
