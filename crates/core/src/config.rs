@@ -170,7 +170,9 @@ impl CoreConfig {
             address,
             reserve: whole / TRUSTED_PART,
         };
-        Budget::new(limits, &self.shared_addresses, MEMORY_KEYS)
+        // Many clients are behind a proxy, whether it names them or not.
+        let shared = [self.shared_addresses.as_slice(), &self.trusted_proxies].concat();
+        Budget::new(limits, &shared, MEMORY_KEYS)
     }
 
     /// The budget of memory for clients of the Admin API. With it administrators get in whatever
@@ -287,6 +289,26 @@ mod tests {
             toml::from_str::<CoreConfig>("").unwrap(),
             CoreConfig::default()
         );
+    }
+
+    #[test]
+    fn a_proxy_has_no_limit_of_memory_of_its_own() {
+        let config = CoreConfig {
+            client_memory_mb: 8,
+            shared_addresses: vec!["192.0.2.1".parse().unwrap()],
+            trusted_proxies: vec!["192.0.2.2".parse().unwrap()],
+            ..CoreConfig::default()
+        };
+        let budget = config.client_memory();
+        for (address, has_limit) in [
+            ("192.0.2.1", false),
+            ("192.0.2.2", false),
+            ("192.0.2.3", true),
+        ] {
+            let address: std::net::IpAddr = address.parse().unwrap();
+            let taken = budget.purse(address.into()).take(4 << 20);
+            assert_eq!(taken.is_err(), has_limit, "{address}");
+        }
     }
 
     #[test]
