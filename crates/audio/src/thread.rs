@@ -165,7 +165,7 @@ impl DspThread {
         helped
     }
 
-    /// It is too late for so many frames of all rooms. Of those that nobody hears, nothing is missing.
+    /// It is too late for so many frames of all rooms. Only frames that somebody would hear count.
     fn skip(&mut self, frames: u64) {
         for place in self.grid.rooms() {
             if let Some(room) = self.rooms.get_mut(place) {

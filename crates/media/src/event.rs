@@ -215,7 +215,8 @@ pub enum CloseReason {
     Internal,
     /// No pair worked; the text names the pairs and the likely cause.
     IceFailed(String),
-    /// It was connected, and then consent ran out (RFC 7675), as it does when a tab is closed; the text is as that of a failure.
+    /// Consent ran out after a pair had worked (RFC 7675), mostly because a page was closed. The text
+    /// is like that of a failure.
     ConsentLost(String),
 }
 

@@ -1,6 +1,8 @@
-//! Logs: lines for people or JSON for machines, on the standard error. Administrators steer them while the server runs.
+//! Logs: lines for people or JSON for machines, on the standard error. Administrators steer them
+//! while the server runs.
 //!
-//! A line is formatted where it is logged, and written by a thread of its own: nobody waits for whoever reads the log.
+//! A line is formatted by the thread that logs it and written by another one: no thread waits for
+//! the reader of the log.
 
 mod gate;
 mod line;
@@ -26,8 +28,9 @@ use gate::{Gate, Limit};
 use line::Form;
 use queue::Queue;
 
-/// The library for SCTP complains of each packet that a peer makes up, and takes ordinary ends for errors. The data channels
-/// count and log what it means, so the library itself is heard only if a filter names it.
+/// The library for SCTP logs a warning for each malformed packet, and an error when a peer closes
+/// an association. Data channels count and log both, so the library is silent unless a filter names
+/// it.
 const SILENT: &str = "sctp_proto";
 /// How long the program's end waits for lines to be written.
 const LAST_LINES: Duration = Duration::from_secs(1);
@@ -66,8 +69,8 @@ pub(crate) fn start(config: &LogConfig) -> io::Result<Logging> {
     Ok(Logging { log })
 }
 
-/// The standard error without the lock that all of the standard library shares: whoever else writes there does not wait
-/// for the log, and the log does not for them.
+/// Opens the standard error without the lock of the standard library: a thread that calls
+/// `eprintln!` does not wait for the log, nor the log for that thread.
 fn standard_error() -> io::Result<File> {
     let error = io::stderr();
     Ok(File::from(error.as_fd().try_clone_to_owned()?))
@@ -91,7 +94,7 @@ fn report(dropped: u64, gate: &Gate) {
     }
 }
 
-/// The log of the program. Its end waits for lines to be written, but not for long.
+/// The log of the program. Dropping it waits until the lines are written, two seconds at most.
 #[derive(Debug)]
 pub(crate) struct Logging {
     log: Arc<Log>,
@@ -120,7 +123,7 @@ impl Drop for Logging {
     }
 }
 
-/// What is written of a line.
+/// Returns a formatted line as it is written.
 pub(crate) fn written_line(logged: &[u8], json: bool) -> String {
     let form = match json {
         true => Form::Json,
@@ -260,7 +263,7 @@ impl std::fmt::Debug for Log {
     }
 }
 
-/// Reads a filter: a level, and levels of modules.
+/// Reads a filter: a level, levels of modules, or both.
 fn filter(text: &str) -> Result<EnvFilter, ParseError> {
     let word = text.trim().to_ascii_lowercase();
     let levels = (0..=LogLevel::MAX.get()).filter_map(LogLevel::new);
@@ -274,7 +277,7 @@ fn filter(text: &str) -> Result<EnvFilter, ParseError> {
     }
 }
 
-/// What is logged at a level. What libraries have to say beyond [`LogLevel::INFO`] is not about this server.
+/// Returns the filter of a level. Libraries stay at [`LogLevel::INFO`] at most.
 fn filter_of(level: LogLevel) -> EnvFilter {
     let word = level.word();
     EnvFilter::new(match level > LogLevel::INFO {

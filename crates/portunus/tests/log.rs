@@ -1,4 +1,5 @@
-//! The log of a running server: nobody waits for whoever reads it, and strangers neither flood it nor write lines of their own.
+//! The log of a running server: the server does not wait for its reader, and strangers neither flood
+//! it nor forge lines.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,5 @@
-//! A limit for each place in the program that logs: what strangers can provoke fills no disk and hides no other line.
+//! A rate limit for each place in the program that logs: lines that strangers provoke neither fill
+//! the disk nor hide other lines.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -20,7 +21,7 @@ const PLACES: usize = 2_048;
 /// How many places are named when lines were left out.
 const NAMED: usize = 3;
 
-/// Limits the lines of each place. Debug and trace lines are not limited: somebody wants to see all of them.
+/// Limits the lines of each place. Debug and trace lines have no limit.
 #[derive(Debug)]
 pub(super) struct Gate {
     started: Instant,
@@ -30,13 +31,13 @@ pub(super) struct Gate {
     left_out: AtomicU64,
 }
 
-/// A place in the program that logs. It takes no lock, for media threads log too.
+/// A place in the program that logs. It has no lock, since media threads log too.
 #[derive(Debug, Default)]
 struct Place {
     /// A digest of where it is, or 0 if there is none yet.
     key: AtomicU64,
     name: OnceLock<Box<str>>,
-    /// When the place has made up for its lines, in ns after the start (the theoretical arrival time of GCRA).
+    /// The theoretical arrival time of GCRA, in ns after the start.
     due: AtomicU64,
     /// Lines that were left out since this was reported last.
     left_out: AtomicU32,
@@ -120,7 +121,7 @@ impl Gate {
     }
 }
 
-/// What the gate holds back reaches nothing else that logs.
+/// The layer that applies a gate to all other layers.
 pub(super) struct Limit(pub(super) Arc<Gate>);
 
 impl<S: Subscriber> Layer<S> for Limit {
@@ -130,7 +131,7 @@ impl<S: Subscriber> Layer<S> for Limit {
         if level > Level::INFO || gate.interval.is_none() {
             return true;
         }
-        // All lines of the crate `log` have a few callsites, and say where they come from in fields.
+        // Lines of the crate `log` share a few callsites and name their origin in fields.
         let logged = event.normalized_metadata();
         let metadata = logged.as_ref().unwrap_or(event.metadata());
         let mut key = DefaultHasher::new();

@@ -1,4 +1,4 @@
-//! What is written of a line: no secrets, nothing that could pass for another line, and not too much.
+//! Prepares a formatted line for writing: blanks secrets, escapes special characters and cuts it.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -15,7 +15,7 @@ const MAX_TEXT: usize = 1_024;
 /// How a line was formatted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// For people. `colors`: with the escape sequences of colours, which are the formatter's own: it escapes those of texts.
+    /// For people. With `colors`, the formatter adds escape sequences; it escapes those of texts.
     Text { colors: bool },
     /// For machines.
     Json,
@@ -39,7 +39,7 @@ pub(super) fn finish(raw: &[u8], form: Form, out: &mut String) {
     out.push('\n');
 }
 
-/// The beginning of a text, and how much of it is missing.
+/// Returns the first `most` bytes of a text and how many are missing.
 fn cut(text: &str, most: usize) -> String {
     let mut end = most;
     while !text.is_char_boundary(end) {
@@ -78,8 +78,8 @@ fn clean(name: &str, value: &mut Value, cuts: bool) {
     }
 }
 
-/// Appends `line` to `out` with all characters escaped that would end the line, steer a terminal, or change the order in
-/// which it is read.
+/// Appends `line` to `out`. Escapes characters that would end the line, steer a terminal or change
+/// the direction of the text.
 fn escape(line: &str, form: Form, out: &mut String) {
     let mut rest = line;
     while let Some(at) = rest.find(is_special) {
@@ -112,7 +112,8 @@ fn escape(line: &str, form: Form, out: &mut String) {
     out.push_str(rest);
 }
 
-/// Splits what follows an ESC into the rest of a sequence that only changes colours, and what comes after it.
+/// Splits the text after an ESC behind the sequence for colours that it begins with. Returns `None`
+/// if there is no such sequence.
 fn color(text: &str) -> Option<(&str, &str)> {
     let codes = text.strip_prefix('[')?;
     let len = codes.find(|c: char| !c.is_ascii_digit() && c != ';')?;
@@ -120,7 +121,8 @@ fn color(text: &str) -> Option<(&str, &str)> {
     text.split_at_checked(len + 2)
 }
 
-/// Controls (C0, DEL and C1), separators of lines and paragraphs, marks of direction, and what is not seen at all.
+/// Whether a character is a control (C0, DEL, C1), a separator of lines or paragraphs, a mark of
+/// direction, or invisible.
 fn is_special(c: char) -> bool {
     c.is_control()
         || matches!(
@@ -211,8 +213,8 @@ mod tests {
 
     #[test]
     fn a_line_of_json_stays_json_without_its_secrets() {
-        let line = r#"{"level":"INFO","pin":1234,"message":"a=ice-pwd:abc\r\nAuthorization: Basic abc=\r\nx","room":"7"}"#;
-        let blank = r#"{"level":"INFO","pin":"***","message":"a=ice-pwd:***\r\nAuthorization: ***\r\nx","room":"7"}"#;
+        let line = r#"{"pin":1234,"message":"a=ice-pwd:abc\r\nCookie: a=b\r\nx","room":"7"}"#;
+        let blank = r#"{"pin":"***","message":"a=ice-pwd:***\r\nCookie: ***\r\nx","room":"7"}"#;
         assert_eq!(finished(line, Form::Json), format!("{blank}\n"));
     }
 }

@@ -1,4 +1,5 @@
-//! Faults of the program go the way of all log lines: a thread that panics does not wait for whoever reads the log either.
+//! Panics are logged like everything else: a thread that panics does not wait for the reader of the
+//! log either.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::panic::{self, PanicHookInfo};
@@ -6,7 +7,7 @@ use std::time::Duration;
 
 use super::queue::Queue;
 
-/// How long a thread that panics waits for its lines to be written, in case the program ends by the fault.
+/// How long a thread that panics waits for its lines to be written, in case the program aborts.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// From now on, panics are logged.

@@ -1,7 +1,7 @@
-//! The queue of lines on their way out: whoever logs never waits for whoever reads the log.
+//! The queue of lines to be written: a thread that logs never waits for the reader of the log.
 //!
-//! Of `tracing-appender`, which does the same, the bound is in lines of any length, and it can neither be flushed while it
-//! runs nor ended without writing to the standard output.
+//! `tracing-appender` does the same, but bounds the number of lines and not their bytes, cannot be
+//! flushed while it runs, and may write to the standard output when it ends.
 
 use std::cell::RefCell;
 use std::io::{self, ErrorKind, Write};
@@ -62,8 +62,8 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Starts the thread that writes lines to `out`. It calls `report` every few seconds, with the number of lines that were
-    /// dropped since the last call. Lines that `report` logs are written at once.
+    /// Starts the thread that writes lines to `out`. Every few seconds it calls `report` with the
+    /// number of lines dropped since the last call. Lines that `report` logs are written at once.
     pub(super) fn start(
         out: impl Write + Send + 'static,
         report: impl FnMut(u64) + Send + 'static,
@@ -89,7 +89,7 @@ impl Queue {
             bytes: bytes.to_owned(),
             form,
         };
-        // A thread that ends has no such place any more, and is not the one that writes.
+        // Access fails on a thread that is ending, which is not the one that writes.
         let is_own = OWN.try_with(|own| {
             let mut own = own.try_borrow_mut().ok()?;
             own.as_mut().map(|own| own.push(raw()))

@@ -1,6 +1,7 @@
-//! Blanks secrets in log lines: passwords, tokens, pins, ICE credentials, whoever logs them and in whatever notation.
+//! Blanks secrets in log lines: passwords, tokens, pins and ICE credentials.
 //!
-//! It is a net for what should not have been logged to begin with: it knows secrets by their names.
+//! It knows secrets by their names, in the notations of fields, structures, JSON, SDP, headers and
+//! URLs. It is the last resort: code should not log secrets to begin with.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -38,7 +39,7 @@ const WHOLE: [&str; 11] = [
     "credentials",
     "bearer",
 ];
-/// What precedes two credentials that differ.
+/// The ends of messages that name two credentials.
 const DIFFERENCES: [&str; 2] = ["ufrag mismatch", "user mismatch"];
 
 /// Whether a field of this name is a secret.
@@ -118,7 +119,8 @@ fn password(rest: &str, ends: &[char]) -> Option<Range<usize>> {
     Some(colon + 1..user.len())
 }
 
-/// The name that ends here, in lower case, or `None` if there is none. Quotes and colours may follow it.
+/// Returns the name at the end of a text in lower case, or `None` if there is none. Quotes and
+/// colours may follow the name.
 fn name(before: &str) -> Option<String> {
     let mut before = before;
     loop {
@@ -165,7 +167,8 @@ fn is_secret(name: &str) -> bool {
     WHOLE.contains(&last) || ENDS.iter().any(|end| joined.ends_with(end))
 }
 
-/// The place of the value that `rest` begins with, after the separator of its name, or `None` if it is prose.
+/// Returns the place of the value at the beginning of `rest`, which follows the separator of its
+/// name. Returns `None` if `rest` is prose.
 fn value(rest: &str, separator: char, name: &str) -> Option<Range<usize>> {
     let mut value = rest;
     let is_spaced = rest.starts_with([' ', '\t']);

@@ -73,7 +73,8 @@ pub(super) fn begins_association(packet: &[u8]) -> bool {
     packet.get(COMMON_HEADER) == Some(&CHUNK_INIT)
 }
 
-/// Whether the chunks of a packet are as long as they say and as their types need (RFC 9260 section 3, RFC 3758, RFC 6525).
+/// Whether the chunks of a packet are as long as they say and as their types need (RFC 9260 section 3,
+/// RFC 3758, RFC 6525).
 pub(super) fn is_well_formed(packet: &[u8]) -> bool {
     let chunks = packet.get(COMMON_HEADER..);
     let Some(mut rest) = chunks.filter(|chunks| !chunks.is_empty()) else {
