@@ -211,7 +211,7 @@ test('the pages run no script but their own, and no other page shows them', FIRE
 
 test('a page that the configuration names shows the pages in a frame', async ({ page }) => {
   test.skip(isReference, 'it serves no pages of its own');
-  const server = await startServer({ workers: 1, config: '[http]\nframe_ancestors = ["http://localhost:*"]\n' });
+  const server = await startServer({ workers: 1, http: 'frame_ancestors = ["http://localhost:*"]' });
   await page.goto(`${server.base.replace('127.0.0.1', 'localhost')}/healthz`);
   await page.evaluate((src) => {
     const frame = document.createElement('iframe');

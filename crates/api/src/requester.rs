@@ -33,9 +33,9 @@ pub(crate) struct Locality {
     ports: OnceLock<OwnPorts>,
     /// Whose headers name the client.
     trusted_proxies: Vec<Network>,
-    /// It is in the log that a proxy is not trusted.
+    /// Set once the log names a proxy that is not trusted.
     told_unknown: AtomicBool,
-    /// It is in the log that a trusted proxy does not name its client.
+    /// Set once the log names a trusted proxy that does not name its client.
     told_unnamed: AtomicBool,
 }
 
@@ -104,8 +104,8 @@ impl Locality {
         }
     }
 
-    /// Tells what to do about a proxy whose clients cannot be told apart. What a stranger elsewhere sends to look like a
-    /// proxy is not told.
+    /// Logs what to do about a proxy whose clients cannot be told apart. A stranger elsewhere that looks like a proxy is not
+    /// logged.
     fn tell_once(&self, proxy: IpAddr, is_trusted: bool) {
         if is_trusted && !self.told_unnamed.swap(true, Ordering::Relaxed) {
             tracing::warn!(

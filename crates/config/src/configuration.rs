@@ -18,8 +18,8 @@ pub trait Configuration: Debug + Default + Serialize + Send + Sync + 'static {
     /// section's to remember: what is returned after one is not used.
     fn read(section: &mut Section<'_>) -> Self;
 
-    /// Looks for what the machine lacks of what the section names, such as files and addresses, and for what cannot be
-    /// meant. It blocks, and changes nothing.
+    /// Looks for faults that reading cannot find, such as files and addresses that the machine lacks. It blocks, and changes
+    /// nothing.
     fn probe(&self, _: &mut Probe) {}
 }
 

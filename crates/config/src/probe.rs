@@ -1,5 +1,5 @@
-//! Looks for what a configuration without mistakes lacks on the machine, such as files and addresses, and for what in it
-//! cannot be meant.
+//! Finds faults of a configuration that reads well: files and addresses that the machine lacks, and keys that together
+//! make no sense.
 
 use std::fmt::{self, Display};
 use std::fs::{self, File};
@@ -19,7 +19,7 @@ pub enum Severity {
     Warning,
 }
 
-/// Something that was found.
+/// A fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The key with its section, such as `tls.certificate` or `videoroom.room[1].record`.
@@ -49,7 +49,7 @@ pub struct Recorded {
     pub dir: Option<String>,
 }
 
-/// Collects what is found. Keys are those of the section that is being looked at.
+/// Collects findings. Keys are relative to the section that is being looked at.
 #[derive(Debug, Default)]
 pub struct Probe {
     /// With a dot at its end, unless it is the file itself.
@@ -87,7 +87,7 @@ impl Probe {
 
     /// The machine has to have this address.
     pub fn address(&mut self, key: &str, address: IpAddr) {
-        // Of port 0 the kernel picks one: nobody is disturbed. What else it may refuse is not about the address.
+        // With port 0 the kernel picks a free one: no server is disturbed. Other errors are not about the address.
         let Err(error) = UdpSocket::bind((address, 0)) else {
             return;
         };
@@ -110,12 +110,12 @@ impl Probe {
         }
     }
 
-    /// The folder has to be there.
+    /// The folder should be there. It may be made later.
     pub fn folder(&mut self, key: &str, path: &Path) {
         match fs::metadata(path) {
             Ok(it) if it.is_dir() => {}
-            Ok(_) => self.error(key, format!("{} is no folder", path.display())),
-            Err(error) => self.error(
+            Ok(_) => self.warning(key, format!("{} is no folder", path.display())),
+            Err(error) => self.warning(
                 key,
                 format!("there is no folder {}: {error}", path.display()),
             ),
@@ -176,7 +176,7 @@ impl Probe {
         &self.recorded
     }
 
-    /// All that was found.
+    /// Returns all findings.
     pub fn into_findings(self) -> Vec<Finding> {
         self.findings
     }
@@ -199,7 +199,7 @@ pub fn takes_files(folder: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use super::*;
 
     fn found(look: impl FnOnce(&mut Probe)) -> Vec<String> {
@@ -247,8 +247,9 @@ mod tests {
             ),
         ] {
             assert_eq!(findings.len(), 1, "{what}");
+            let finding = findings[0].trim_start_matches("warning: ");
             assert!(
-                findings[0].starts_with("part.key: ") && findings[0].contains(what),
+                finding.starts_with("part.key: ") && finding.contains(what),
                 "{findings:?}"
             );
         }

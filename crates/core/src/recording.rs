@@ -315,8 +315,8 @@ impl ClientRecording {
     }
 }
 
-/// Says why what is recorded of a room cannot be written into one of these folders, if so; the log has it then, too.
-/// Whoever makes a room that is recorded learns it before anybody has come.
+/// Returns why the recordings of a room cannot be written into one of these folders, or `None` if they can. The log has the
+/// reason, too. So the maker of a room learns it before anybody has joined.
 pub async fn recording_fault(
     recorder: &Recorder,
     room: &str,

@@ -99,7 +99,7 @@ impl PluginConfig {
         self.0.keys()
     }
 
-    /// Looks for what the machine lacks of what its section names.
+    /// Looks for faults of its section that reading cannot find.
     pub fn probe(&self, probe: &mut Probe) {
         self.0.probe(probe);
     }

@@ -1,4 +1,4 @@
-//! `--check-config`: what is wrong with a configuration that can be read, as far as it can be known without running.
+//! `--check-config`: reports the faults of a configuration that reads well.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -8,13 +8,13 @@ use portunus_core::configuration::{Finding, Lines, Severity};
 use crate::WRONG_USE;
 use crate::config::{Config, DEFAULT_FILE};
 
-/// Tells what is wrong, with lines, and that nothing is.
+/// Prints each fault with its line, and then a summary.
 pub(crate) fn run(mut config: Config, file: Option<&Path>) -> ExitCode {
     let mut findings = config.probe();
     findings.extend(unresolved(&mut config));
     let text = file.and_then(|file| std::fs::read_to_string(file).ok());
     let lines = Lines::of(text.as_deref().unwrap_or_default());
-    // What is not in the file comes first.
+    // Keys that are not in the file come first.
     findings.sort_by_key(|finding| lines.line(&finding.key));
     for finding in &findings {
         let place = file.map(|file| match lines.line(&finding.key) {
@@ -41,14 +41,14 @@ pub(crate) fn run(mut config: Config, file: Option<&Path>) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Logs the same at the start. Where the server cannot run without it, its own error follows.
+/// Logs the faults at the start. If one stops the server, the server's own error follows.
 pub(crate) fn log(config: &Config) {
     for finding in config.probe() {
         tracing::warn!("{}: {}", finding.key, finding.text);
     }
 }
 
-/// What is wrong with names of `media.announced`.
+/// Looks up the names of `media.announced`.
 fn unresolved(config: &mut Config) -> Option<Finding> {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_all().build().ok()?;

@@ -104,7 +104,7 @@ impl Configuration for RecorderConfig {
 }
 
 impl RecorderConfig {
-    /// Whether what a key asks for can be recorded.
+    /// Checks that the recordings that a key asks for can be made.
     pub fn check(&self, recorded: &Recorded) -> Result<(), Finding> {
         let finding = |severity, text| Finding {
             key: recorded.key.clone(),

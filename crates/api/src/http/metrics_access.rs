@@ -11,11 +11,11 @@ use portunus_core::{Gateway, Network};
 
 use crate::requester::Sender;
 
-/// What somebody reads who may not.
+/// The answer to a client that may not read the counters.
 const REFUSED: &str = "The counters are for programs on the server's machine. The key http.metrics_networks of its configuration lets \
      others read them, and http.metrics_bind gives them an address of their own.\n";
 
-/// Lets programs on this machine in, and those in the configured networks.
+/// Lets in programs on this machine, and clients in the configured networks.
 #[derive(Debug, Clone)]
 pub(crate) struct MetricsAccess {
     networks: Arc<[Network]>,
@@ -39,7 +39,7 @@ impl MetricsAccess {
     }
 }
 
-/// Refuses all others.
+/// Refuses the requests of all other clients.
 pub(crate) async fn guard(
     State(access): State<MetricsAccess>,
     Extension(sender): Extension<Sender>,

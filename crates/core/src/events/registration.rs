@@ -146,7 +146,7 @@ impl EventHandlerConfig {
         Ok(keys)
     }
 
-    /// Looks for what the machine lacks of what its section names.
+    /// Looks for faults of its section that reading cannot find.
     pub fn probe(&self, probe: &mut Probe) {
         self.own.probe(probe);
     }

@@ -47,6 +47,9 @@ impl Configuration for LogConfig {
 /// Reads levels by module.
 pub(crate) fn filter(text: &str) -> Result<EnvFilter, String> {
     let filter = EnvFilter::try_new(text).map_err(|error| error.to_string())?;
+    if text.trim().is_empty() {
+        return Err("expected a level such as \"info\"".to_owned());
+    }
     // A word alone that is no level is read as a module: then nothing else is logged.
     let is_word = |part: &&str| !part.contains(['=', '[', ']', '{', '}']);
     let mut words = text.split(',').map(str::trim).filter(is_word);

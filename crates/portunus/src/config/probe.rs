@@ -1,4 +1,4 @@
-//! What a configuration without mistakes lacks on this machine, and what in it cannot be meant.
+//! Faults of a configuration that reads well: of each section, and of sections together.
 
 use std::net::IpAddr;
 
@@ -90,14 +90,14 @@ impl Config {
         }
     }
 
-    /// Whether what is to be recorded can be.
+    /// Checks that the keys that ask for recordings can have them.
     fn probe_recorded(&self, probe: Probe) -> Vec<Finding> {
         let recorded = probe.recorded().to_vec();
         let mut findings = probe.into_findings();
         let of_all = |it: &Finding| it.key == "recording.dir" && it.severity == Severity::Error;
         let dir_is_wrong = findings.iter().any(of_all);
         for one in recorded {
-            // That the folder of all recordings is wrong is told once.
+            // The folder of all recordings is reported once.
             if let Err(finding) = self.recording.check(&one)
                 && !(dir_is_wrong && finding.severity == Severity::Error)
             {

@@ -117,7 +117,7 @@ fn alive(room: &RoomState) -> Result<(), Refusal> {
     }
 }
 
-/// The reply, once the change is written if it is for good; `permanent` says whether that went well. Of what is to be
+/// The reply, once the change is written if it is for good; `permanent` says whether that went well. If the room is to be
 /// recorded and cannot be, `recording_failed` says why.
 fn saving(writing: Option<Writing>, recorded: Option<RecordedRoom>, reply: Object) -> Reply {
     if writing.is_none() && recorded.is_none() {
@@ -145,7 +145,7 @@ struct RecordedRoom {
 }
 
 impl RecordedRoom {
-    /// Why it cannot be, if so.
+    /// Returns why it cannot be recorded, or `None` if it can.
     async fn fault(&self) -> Option<String> {
         recording_fault(&self.recorder, &self.room, &self.dirs).await
     }
