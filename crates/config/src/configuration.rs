@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use serde::Serialize;
 
-use crate::Section;
+use crate::{Probe, Section};
 
 /// What a part of the server can be told: the keys of its section, each with a default.
 ///
@@ -17,6 +17,10 @@ pub trait Configuration: Debug + Default + Serialize + Send + Sync + 'static {
     /// Reads the section. Most do it by [`Section::keys`], followed by what serde cannot check. Mistakes are the
     /// section's to remember: what is returned after one is not used.
     fn read(section: &mut Section<'_>) -> Self;
+
+    /// Looks for faults that reading cannot find, such as files and addresses that the machine lacks. It blocks, and changes
+    /// nothing.
+    fn probe(&self, _: &mut Probe) {}
 }
 
 /// No keys.

@@ -24,6 +24,15 @@ impl Entry<'_> {
         )))
     }
 
+    /// The name of a key of it, with those of the sections around it.
+    pub(crate) fn place(&self, within: Option<(&str, usize)>, key: &str) -> String {
+        let path = &self.path;
+        match within {
+            Some((list, index)) => format!("{path}.{list}[{index}].{key}"),
+            None => format!("{path}.{key}"),
+        }
+    }
+
     /// Where a key of it is; with `within` one of the section at that place of that list. None: it is not there.
     pub(crate) fn find(&self, within: Option<(&str, usize)>, key: &str) -> Option<Range<usize>> {
         let of_key = |table: &DeTable<'_>| table.get(key).map(Spanned::span);

@@ -66,6 +66,8 @@ pub struct Section<'t> {
     known: Vec<&'static str>,
     /// What was taken: where it is, and whether it is a mistake.
     taken: BTreeMap<&'static str, Taken>,
+    /// The same of the sections in it, by their keys with those sections.
+    inner: BTreeMap<String, Taken>,
     mistakes: Vec<Mistake>,
     /// Ports that are listened on.
     claims: Vec<Claim>,
@@ -87,6 +89,7 @@ impl<'t> Section<'t> {
             table,
             known: Vec::new(),
             taken: BTreeMap::new(),
+            inner: BTreeMap::new(),
             mistakes: Vec::new(),
             claims: Vec::new(),
             pairs: Vec::new(),
@@ -156,6 +159,12 @@ impl<'t> Section<'t> {
         let outcome = read(&mut section);
         section.refuse_unknown();
         self.mistakes.append(&mut section.mistakes);
+        let inner = std::mem::take(&mut section.inner);
+        let taken = std::mem::take(&mut section.taken);
+        let taken = taken.into_iter().map(|(key, it)| (key.to_owned(), it));
+        let keys = taken.chain(inner);
+        self.inner
+            .extend(keys.map(|(key, it)| (format!("{name}.{key}"), it)));
         self.claims.append(&mut section.claims);
         self.pairs.append(&mut section.pairs);
         outcome
@@ -214,12 +223,8 @@ impl<'t> Section<'t> {
         key: &str,
         what: impl Display,
     ) {
-        let place = match within {
-            Some((list, index)) => format!("{list}[{index}].{key}"),
-            None => key.to_owned(),
-        };
         let span = entry.find(within, key).unwrap_or(entry.span.clone());
-        self.mistake(span, format!("{}.{place}: {what}", entry.path));
+        self.mistake(span, format!("{}: {what}", entry.place(within, key)));
     }
 
     /// What serde cannot check of a value, or of several together: an error is a mistake of the first of these keys. It
@@ -247,6 +252,20 @@ impl<'t> Section<'t> {
         self.check(keys, holds.then_some(()).ok_or(what));
     }
 
+    /// The same of keys of sections in this one, once these are read: `http.https`.
+    pub fn require_within(&mut self, keys: &[&str], holds: bool, what: &str) {
+        let mistaken = |key: &&str| self.inner.get(*key).is_some_and(|it| it.mistaken);
+        let Some(first) = keys
+            .first()
+            .filter(|_| !holds && !keys.iter().any(mistaken))
+        else {
+            return;
+        };
+        let span = self.inner.get(*first).map(|it| it.span.clone());
+        let text = format!("{}{first}: {what}", self.path);
+        self.mistake(span.unwrap_or(self.span.clone()), text);
+    }
+
     /// The server listens on these ports of these addresses (none: of all), as a key says. If another key has one of them, that is a mistake, which is
     /// told once all is read. From port 0 on the kernel chooses, and nothing is told.
     pub fn listens(
@@ -265,6 +284,26 @@ impl<'t> Section<'t> {
                 protocol,
                 addresses: addresses.to_vec(),
                 ports,
+            });
+        }
+    }
+
+    /// The same of a key of an entry; with `within` it is one of the section at that place of that list in the entry.
+    pub fn entry_listens(
+        &mut self,
+        entry: &Entry<'t>,
+        within: Option<(&str, usize)>,
+        key: &str,
+        (protocol, addresses): (Protocol, &[IpAddr]),
+        port: u16,
+    ) {
+        if port > 0 {
+            self.claims.push(Claim {
+                key: entry.place(within, key),
+                span: Some(entry.find(within, key).unwrap_or(entry.span.clone())),
+                protocol,
+                addresses: addresses.to_vec(),
+                ports: port..=port,
             });
         }
     }

@@ -1,0 +1,298 @@
+//! Finds faults of a configuration that reads well: files and addresses that the machine lacks, and keys that together
+//! make no sense.
+
+use std::fmt::{self, Display};
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
+
+/// How bad a [`Finding`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    /// The server cannot start, or what is configured cannot work.
+    Error,
+    /// It works, but probably not as it is meant.
+    Warning,
+}
+
+/// A fault.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The key with its section, such as `tls.certificate` or `videoroom.room[1].record`.
+    pub key: String,
+    /// What is wrong.
+    pub text: String,
+    /// How bad it is.
+    pub severity: Severity,
+}
+
+impl Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let warning = match self.severity {
+            Severity::Error => "",
+            Severity::Warning => "warning: ",
+        };
+        write!(f, "{warning}{}: {}", self.key, self.text)
+    }
+}
+
+/// A key that asks for recordings, and the folder that it names for them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recorded {
+    /// The key with its section.
+    pub key: String,
+    /// Relative to the folder of all recordings; `None` is that folder.
+    pub dir: Option<String>,
+}
+
+/// Collects findings. Keys are relative to the section that is being looked at.
+#[derive(Debug, Default)]
+pub struct Probe {
+    /// With a dot at its end, unless it is the file itself.
+    path: String,
+    findings: Vec<Finding>,
+    recorded: Vec<Recorded>,
+}
+
+impl Probe {
+    /// Looks at a section.
+    pub fn section(&mut self, name: &str, look: impl FnOnce(&mut Probe)) {
+        let outer = self.path.clone();
+        self.path = format!("{outer}{name}.");
+        look(self);
+        self.path = outer;
+    }
+
+    /// The server cannot start with this key, or cannot do what it says.
+    pub fn error(&mut self, key: &str, text: impl Display) {
+        self.find(key, text, Severity::Error);
+    }
+
+    /// This key is probably not meant as it is.
+    pub fn warning(&mut self, key: &str, text: impl Display) {
+        self.find(key, text, Severity::Warning);
+    }
+
+    fn find(&mut self, key: &str, text: impl Display, severity: Severity) {
+        self.findings.push(Finding {
+            key: format!("{}{key}", self.path),
+            text: text.to_string(),
+            severity,
+        });
+    }
+
+    /// The machine has to have this address.
+    pub fn address(&mut self, key: &str, address: IpAddr) {
+        // With port 0 the kernel picks a free one: no server is disturbed. Other errors are not about the address.
+        let Err(error) = UdpSocket::bind((address, 0)) else {
+            return;
+        };
+        let is_lacking = error.kind() == ErrorKind::AddrNotAvailable
+            || Errno::from_io_error(&error) == Some(Errno::AFNOSUPPORT);
+        if is_lacking {
+            self.error(key, format!("this machine has no address {address}"));
+        }
+    }
+
+    /// The file has to be there and to be readable.
+    pub fn file(&mut self, key: &str, path: &Path) {
+        // A pipe would be waited for.
+        let opened = fs::metadata(path).and_then(|it| match it.is_file() {
+            true => File::open(path).map(drop),
+            false => Err(io::Error::other("it is no file")),
+        });
+        if let Err(error) = opened {
+            self.error(key, format!("cannot read {}: {error}", path.display()));
+        }
+    }
+
+    /// The folder should be there. It may be made later.
+    pub fn folder(&mut self, key: &str, path: &Path) {
+        match fs::metadata(path) {
+            Ok(it) if it.is_dir() => {}
+            Ok(_) => self.warning(key, format!("{} is no folder", path.display())),
+            Err(error) => self.warning(
+                key,
+                format!("there is no folder {}: {error}", path.display()),
+            ),
+        }
+    }
+
+    /// The folder has to be there or to be made, and to take files.
+    pub fn written_folder(&mut self, key: &str, path: &Path) {
+        if let Err(error) = takes_files(path) {
+            self.error(
+                key,
+                format!("cannot write into the folder {}: {error}", path.display()),
+            );
+        }
+    }
+
+    /// The file has to be writable; if it is not there, its folder has to take files.
+    pub fn written_file(&mut self, key: &str, path: &Path) {
+        let outcome = match fs::metadata(path) {
+            Ok(it) if it.is_dir() => Err(io::Error::from(ErrorKind::IsADirectory)),
+            Ok(_) => Ok(access(path, Access::READ_OK | Access::WRITE_OK)).and_then(|it| Ok(it?)),
+            Err(_) => match path.parent().map(|it| (it, it.is_dir())) {
+                Some((folder, true)) => takes_files(folder),
+                Some((folder, false)) if folder.as_os_str().is_empty() => takes_files(".".as_ref()),
+                _ => Err(io::Error::from(ErrorKind::NotFound)),
+            },
+        };
+        if let Err(error) = outcome {
+            self.error(key, format!("cannot write {}: {error}", path.display()));
+        }
+    }
+
+    /// The program has to be there, as a path or in one of the folders of `PATH`.
+    pub fn program(&mut self, key: &str, program: &str) {
+        let runs = |path: &Path| path.is_file() && access(path, Access::EXEC_OK).is_ok();
+        let found = match program.contains('/') {
+            true => runs(program.as_ref()),
+            false => {
+                let folders = std::env::var_os("PATH").unwrap_or_default();
+                std::env::split_paths(&folders).any(|folder| runs(&folder.join(program)))
+            }
+        };
+        if !found {
+            self.error(key, format!("there is no program {program}"));
+        }
+    }
+
+    /// This key asks for recordings, in `dir` if it says where.
+    pub fn records(&mut self, key: &str, dir: Option<&str>) {
+        self.recorded.push(Recorded {
+            key: format!("{}{key}", self.path),
+            dir: dir.map(str::to_owned),
+        });
+    }
+
+    /// The keys that ask for recordings.
+    pub fn recorded(&self) -> &[Recorded] {
+        &self.recorded
+    }
+
+    /// Returns all findings.
+    pub fn into_findings(self) -> Vec<Finding> {
+        self.findings
+    }
+}
+
+/// Whether files can be made in a folder, which is made itself if it is missing. Nothing is made here.
+pub fn takes_files(folder: &Path) -> io::Result<()> {
+    let folder = std::path::absolute(folder)?;
+    let mut there: PathBuf = folder;
+    loop {
+        match fs::metadata(&there) {
+            Ok(it) if it.is_dir() => break,
+            Ok(_) => return Err(io::Error::from(ErrorKind::NotADirectory)),
+            Err(error) if error.kind() == ErrorKind::NotFound && there.pop() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(access(&there, Access::WRITE_OK | Access::EXEC_OK)?)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    use super::*;
+
+    fn found(look: impl FnOnce(&mut Probe)) -> Vec<String> {
+        let mut probe = Probe::default();
+        probe.section("part", look);
+        let findings = probe.into_findings();
+        findings.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn addresses_that_the_machine_lacks_are_found() {
+        let address = |text: &str| found(|it| it.address("bind", text.parse().unwrap()));
+        assert!(address("127.0.0.1").is_empty());
+        assert!(address("0.0.0.0").is_empty());
+        let lacking = ["part.bind: this machine has no address 192.0.2.77"];
+        assert_eq!(address("192.0.2.77"), lacking);
+    }
+
+    #[test]
+    fn files_and_folders_that_are_missing_are_found() {
+        let place = tempfile::tempdir().unwrap();
+        let (file, missing) = (place.path().join("file"), place.path().join("missing"));
+        fs::write(&file, "x").unwrap();
+        let deeper = missing.join("deeper");
+        let below = file.join("below");
+        assert!(found(|it| it.file("key", &file)).is_empty());
+        assert!(found(|it| it.folder("key", place.path())).is_empty());
+        assert!(found(|it| it.written_folder("key", &deeper)).is_empty());
+        assert!(found(|it| it.written_file("key", &file)).is_empty());
+        assert!(found(|it| it.written_file("key", &missing)).is_empty());
+        assert!(!deeper.exists() && !missing.exists(), "nothing is made");
+        for (what, findings) in [
+            ("cannot read", found(|it| it.file("key", &missing))),
+            ("cannot read", found(|it| it.file("key", place.path()))),
+            ("there is no folder", found(|it| it.folder("key", &missing))),
+            ("is no folder", found(|it| it.folder("key", &file))),
+            (
+                "cannot write into",
+                found(|it| it.written_folder("key", &below)),
+            ),
+            ("cannot write", found(|it| it.written_file("key", &deeper))),
+            (
+                "cannot write",
+                found(|it| it.written_file("key", place.path())),
+            ),
+        ] {
+            assert_eq!(findings.len(), 1, "{what}");
+            let finding = findings[0].trim_start_matches("warning: ");
+            assert!(
+                finding.starts_with("part.key: ") && finding.contains(what),
+                "{findings:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn programs_are_looked_for_as_a_shell_does() {
+        for program in ["sh", "/bin/sh"] {
+            assert!(
+                found(|it| it.program("run", program)).is_empty(),
+                "{program}"
+            );
+        }
+        for program in [
+            "no-such-program",
+            "/bin/no-such-program",
+            "/bin",
+            "/etc/passwd",
+            "",
+        ] {
+            assert_eq!(found(|it| it.program("run", program)).len(), 1, "{program}");
+        }
+    }
+
+    #[test]
+    fn keys_are_told_with_their_sections_and_warnings_apart() {
+        let mut probe = Probe::default();
+        probe.section("rooms", |it| {
+            it.section("room[1]", |it| it.warning("pin", "is short"));
+            it.records("room[2].record", Some("x"));
+        });
+        probe.error("key", "is wrong");
+        let recorded = Recorded {
+            key: "rooms.room[2].record".to_owned(),
+            dir: Some("x".to_owned()),
+        };
+        assert_eq!(probe.recorded(), [recorded]);
+        let findings = probe.into_findings();
+        let told: Vec<_> = findings.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            told,
+            ["warning: rooms.room[1].pin: is short", "key: is wrong"]
+        );
+        assert_eq!(findings[1].severity, Severity::Error);
+    }
+}
