@@ -11,6 +11,7 @@ mod config;
 mod control;
 mod counters;
 mod error;
+mod forwarded;
 mod http;
 mod listen;
 mod pace;

@@ -28,6 +28,7 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
 /// clone of it lives, so that an upgraded connection still counts.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
+    /// Where the connection came from; of a request that a trusted proxy hands on, where its client is.
     pub(crate) address: SocketAddr,
     _place: Arc<(OwnedSemaphorePermit, Held)>,
 }
@@ -162,9 +163,14 @@ where
     } = server;
     let address = client.address;
     let service = router.map_request(move |mut request: Request<hyper::body::Incoming>| {
-        let requester = locality.requester(client.address, &request);
-        request.extensions_mut().insert(requester);
-        request.extensions_mut().insert(client.clone());
+        let sender = locality.sender(client.address, &request);
+        let client = Client {
+            address: sender.address,
+            ..client.clone()
+        };
+        request.extensions_mut().insert(sender.requester);
+        request.extensions_mut().insert(sender);
+        request.extensions_mut().insert(client);
         request.map(Body::new)
     });
     let connection = http1::Builder::new()

@@ -1,4 +1,6 @@
-//! Who sends an HTTP request: whether it is somebody on this machine, or only looks so.
+//! Who sends an HTTP request: at which address the client is, and whether it is on this machine, or only looks so.
+//!
+//! Proxies that are trusted name their clients. A request that any proxy has handed on comes from nobody on this machine.
 //!
 //! What comes from a loopback address may be a proxy's, which speaks for anybody, or a browser's, in which a page from
 //! anywhere asks. Pages cannot hide where they come from: browsers say it in `Origin` with all requests but some of
@@ -10,7 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::http::header::{FORWARDED, HOST, ORIGIN, VIA};
 use axum::http::{HeaderMap, Request, Uri, Version};
-use portunus_core::Requester;
+use portunus_core::{Network, Requester};
+
+use crate::forwarded::Forwarded;
 
 /// What proxies add to requests.
 const PROXY: [&str; 5] = [
@@ -21,12 +25,26 @@ const PROXY: [&str; 5] = [
     "x-client-ip",
 ];
 
-/// What tells requests of this machine from others.
+/// Tells requests of this machine from others, and the clients of a trusted proxy from each other.
 #[derive(Debug, Default)]
 pub(crate) struct Locality {
     ports: OnceLock<OwnPorts>,
-    /// It is in the log that there is a proxy.
-    told: AtomicBool,
+    /// Whose headers name the client.
+    trusted_proxies: Vec<Network>,
+    /// Set once the log names a proxy that is not trusted.
+    told_unknown: AtomicBool,
+    /// Set once the log names a trusted proxy that does not name its client.
+    told_unnamed: AtomicBool,
+}
+
+/// Who sends a request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sender {
+    pub(crate) requester: Requester,
+    /// The client's address; the port is 0 if a proxy does not name it.
+    pub(crate) address: SocketAddr,
+    /// A proxy has handed the request on without naming its client: the address is the proxy's.
+    pub(crate) is_hidden: bool,
 }
 
 /// Where the server's own pages are.
@@ -37,22 +55,36 @@ pub(crate) struct OwnPorts {
 }
 
 impl Locality {
+    pub(crate) fn new(trusted_proxies: &[Network]) -> Self {
+        Locality {
+            trusted_proxies: trusted_proxies.to_vec(),
+            ..Locality::default()
+        }
+    }
+
     /// Notes where the server's own pages are, once that is known.
     pub(crate) fn set_ports(&self, ports: OwnPorts) {
         // It is set once, before anything is served.
         let _ = self.ports.set(ports);
     }
 
-    /// Who sends `request` from `address`.
-    pub(crate) fn requester<B>(&self, address: SocketAddr, request: &Request<B>) -> Requester {
+    /// Who sends `request`, which came in a connection from `peer`.
+    pub(crate) fn sender<B>(&self, peer: SocketAddr, request: &Request<B>) -> Sender {
         let headers = request.headers();
-        let is_loopback = address.ip().to_canonical().is_loopback();
-        let by_proxy = is_loopback && is_by_proxy(request.version(), headers);
-        if by_proxy && !self.told.swap(true, Ordering::Relaxed) {
-            tracing::warn!(
-                "requests come by a proxy on this machine: set server.trust_loopback = false, \
-                 so that none of them is taken for one of the machine's own"
-            );
+        let is_trusted = |ip| self.trusted_proxies.iter().any(|it| it.contains(ip));
+        let is_loopback = peer.ip().to_canonical().is_loopback();
+        let forwarded = match is_trusted(peer.ip()) {
+            true => Forwarded::read(headers, is_trusted),
+            false => Forwarded::No,
+        };
+        let by_proxy = is_by_proxy(request.version(), headers);
+        let (address, is_hidden) = match forwarded {
+            Forwarded::For(client) => (client, false),
+            Forwarded::No => (peer, by_proxy),
+            Forwarded::Unreadable | Forwarded::Contradictory => (peer, true),
+        };
+        if is_hidden {
+            self.tell_once(peer.ip(), is_trusted(peer.ip()));
         }
         let is_local = is_loopback
             && !by_proxy
@@ -61,7 +93,32 @@ impl Locality {
                 let origin = origin.to_str().ok().and_then(|origin| origin.parse().ok());
                 origin.is_some_and(|origin| self.is_own_page(&origin))
             });
-        Requester::at(address.ip(), is_local)
+        Sender {
+            requester: Requester::at(address.ip(), is_local),
+            address,
+            is_hidden,
+        }
+    }
+
+    /// Logs what to do about a proxy whose clients cannot be told apart. A stranger elsewhere that looks like a proxy is not
+    /// logged.
+    fn tell_once(&self, proxy: IpAddr, is_trusted: bool) {
+        if is_trusted && !self.told_unnamed.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                %proxy,
+                "a proxy of server.trusted_proxies does not name its client, or names two: have it set X-Forwarded-For, and \
+                 remove Forwarded, or the other way round. Until then the proxy counts as the client"
+            );
+        } else if !is_trusted
+            && proxy.to_canonical().is_loopback()
+            && !self.told_unknown.swap(true, Ordering::Relaxed)
+        {
+            tracing::warn!(
+                %proxy,
+                "a proxy on this machine hands requests on: name it in server.trusted_proxies, so that each of its clients \
+                 counts by its own address. Until then all of them count as one"
+            );
+        }
     }
 
     fn is_own_page(&self, origin: &Uri) -> bool {
@@ -109,6 +166,10 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
+    fn is_local_at(locality: &Locality, from: SocketAddr, request: &Request<()>) -> bool {
+        locality.sender(from, request).requester.is_local()
+    }
+
     fn is_local(address: &str, headers: &[(&str, &str)]) -> bool {
         let locality = Locality::default();
         locality.set_ports(OwnPorts {
@@ -121,7 +182,7 @@ mod tests {
         }
         let request = request.body(()).unwrap();
         let address = SocketAddr::new(address.parse().unwrap(), 40_000);
-        locality.requester(address, &request).is_local()
+        is_local_at(&locality, address, &request)
     }
 
     #[test]
@@ -185,7 +246,7 @@ mod tests {
         let request = Request::builder().uri("http://example.org/janus");
         let request = request.body(()).unwrap();
         let from = "127.0.0.1:4000".parse().unwrap();
-        assert!(!Locality::default().requester(from, &request).is_local());
+        assert!(!is_local_at(&Locality::default(), from, &request));
     }
 
     #[test]
@@ -196,6 +257,69 @@ mod tests {
         let request = Request::builder().version(Version::HTTP_10);
         let request = request.uri("/janus").body(()).unwrap();
         let from = "127.0.0.1:4000".parse().unwrap();
-        assert!(!Locality::default().requester(from, &request).is_local());
+        assert!(!is_local_at(&Locality::default(), from, &request));
+    }
+    /// Who sends a request with these headers through a proxy, at 127.0.0.1 or in 10.0.0.0/8.
+    fn sender(peer: &str, headers: &[(&str, &str)]) -> Sender {
+        let networks = ["127.0.0.1", "10.0.0.0/8"].map(|it| it.parse().unwrap());
+        let mut request = Request::builder().uri("/janus").header("host", "localhost");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let peer = SocketAddr::new(peer.parse().unwrap(), 40_000);
+        Locality::new(&networks).sender(peer, &request.body(()).unwrap())
+    }
+
+    #[test]
+    fn clients_of_a_trusted_proxy_count_by_their_own_address() {
+        for peer in ["127.0.0.1", "::ffff:127.0.0.1", "10.0.0.3"] {
+            let sent = sender(peer, &[("x-forwarded-for", "127.0.0.1, 198.51.100.7")]);
+            assert_eq!(sent.address, "198.51.100.7:0".parse().unwrap(), "{peer}");
+            let client = Requester::at(sent.address.ip(), false);
+            assert_eq!(sent.requester, client, "{peer}");
+            assert!(!sent.is_hidden);
+        }
+        // Another address is no proxy: what it sends names nobody.
+        let sent = sender("192.0.2.1", &[("x-forwarded-for", "198.51.100.7")]);
+        assert_eq!(sent.address, "192.0.2.1:40000".parse().unwrap());
+        assert!(sent.is_hidden);
+    }
+
+    #[test]
+    fn what_a_trusted_proxy_hands_on_is_never_of_this_machine() {
+        let programs = sender("127.0.0.1", &[]);
+        assert!(programs.requester.is_local() && !programs.is_hidden);
+        for headers in [
+            &[("x-forwarded-for", "127.0.0.1")][..],
+            &[("x-forwarded-for", "::1")],
+            &[("forwarded", "for=127.0.0.1")],
+            &[("x-forwarded-for", "unknown")],
+            &[("x-forwarded-for", "")],
+            &[("x-real-ip", "127.0.0.1")],
+            &[("via", "1.1 proxy")],
+            &[
+                ("x-forwarded-for", "198.51.100.7"),
+                ("forwarded", "for=127.0.0.1"),
+            ],
+        ] {
+            let sent = sender("127.0.0.1", headers);
+            assert!(!sent.requester.is_local(), "{headers:?}");
+        }
+    }
+
+    #[test]
+    fn a_proxy_that_names_nobody_counts_as_the_client() {
+        for headers in [
+            &[("x-forwarded-for", "unknown")][..],
+            &[("via", "1.1 proxy")],
+            &[
+                ("x-forwarded-for", "198.51.100.7"),
+                ("forwarded", "for=1.1.1.1"),
+            ],
+        ] {
+            let sent = sender("10.0.0.3", headers);
+            assert_eq!(sent.address, "10.0.0.3:40000".parse().unwrap());
+            assert!(sent.is_hidden, "{headers:?}");
+        }
     }
 }

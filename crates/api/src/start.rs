@@ -170,7 +170,8 @@ impl Transports {
         told::mute(gateway.events(), &config);
         let mut bound = Bound::default();
         let mut addresses = Addresses::default();
-        let (locality, admin_locality) = (Arc::default(), Arc::default());
+        let locality = || Arc::new(Locality::new(gateway.trusted_proxies()));
+        let (locality, admin_locality) = (locality(), locality());
 
         let server = |router, max_connections, locality: &Arc<Locality>| Server {
             router,

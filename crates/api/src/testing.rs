@@ -1,12 +1,14 @@
-//! WHIP and WHEP without sockets, and certificates.
+//! WHIP and WHEP without sockets, headers of proxies, and certificates.
 #![expect(
     clippy::unwrap_used,
     reason = "a test that cannot be set up fails by a panic"
 )]
 
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
+use axum::http::HeaderMap;
 use axum::{Extension, Router};
 use openssl::asn1::Asn1Time;
 use openssl::ec::{EcGroup, EcKey};
@@ -15,9 +17,10 @@ use openssl::nid::Nid;
 use openssl::pkey::PKey;
 use openssl::x509::extension::SubjectAlternativeName;
 use openssl::x509::{X509, X509Name};
-use portunus_core::{Gateway, Requester};
+use portunus_core::{Gateway, Network, Requester};
 use tokio_rustls::rustls::pki_types::CertificateDer;
 
+use crate::forwarded::Forwarded;
 use crate::{Counters, HttpConfig, WhipConfig, whip};
 
 /// What answers the requests below `/whip` and `/whep`, as if all came from this machine.
@@ -25,6 +28,15 @@ pub fn whip_router(gateway: Gateway) -> Router {
     let (config, http) = (WhipConfig::default(), HttpConfig::default());
     let counters = Arc::new(Counters::default());
     whip::router(&config, &http, gateway, counters).layer(Extension(Requester::unix()))
+}
+
+/// The client that the headers of a request name which a proxy in one of these networks has handed on, if they name one.
+pub fn forwarded_client(headers: &HeaderMap, proxies: &[Network]) -> Option<IpAddr> {
+    let is_trusted = |ip| proxies.iter().any(|network| network.contains(ip));
+    match Forwarded::read(headers, is_trusted) {
+        Forwarded::For(address) => Some(address.ip()),
+        Forwarded::No | Forwarded::Unreadable | Forwarded::Contradictory => None,
+    }
 }
 
 /// Writes a certificate for `localhost` that is signed by itself and lasts for a day, and its key, to `cert.pem` and

@@ -6,7 +6,7 @@ use portunus_config::{Configuration, Secret, Section};
 use serde::{Deserialize, Serialize};
 
 use crate::tokens::MAX_TOKEN;
-use crate::{Networks, Right};
+use crate::{Network, Networks, Right};
 
 /// What the core can be told; every key has a default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +32,8 @@ pub struct CoreConfig {
     pub token_auth_secret: Option<Secret>,
     /// Clients on this machine have all rights; pages of other origins in a browser on it do not.
     pub trust_loopback: bool,
+    /// Proxies whose `X-Forwarded-For` or `Forwarded` names the client of an HTTP request.
+    pub trusted_proxies: Vec<Network>,
     /// Requests a second that a client without the right to administer may make; 0: no limit.
     pub request_rate: u32,
     /// How many more it may make at once.
@@ -73,6 +75,7 @@ impl Default for CoreConfig {
             tokens: Vec::new(),
             token_auth_secret: None,
             trust_loopback: true,
+            trusted_proxies: Vec::new(),
             request_rate: 1_000,
             request_burst: 5_000,
             max_text: 4_096,

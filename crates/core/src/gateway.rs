@@ -27,7 +27,7 @@ use crate::request::Request;
 use crate::session::{Attached, Session};
 use crate::tokens::{Tokens, watch_keys};
 use crate::{
-    ApiError, Client, CoreConfig, Counters, HandleId, Plugin, PluginCounter, PluginInfo,
+    ApiError, Client, CoreConfig, Counters, HandleId, Network, Plugin, PluginCounter, PluginInfo,
     PublicFile, Requester, Rights, ServerFacts, SessionId, TokenScope, TokenTotals, info,
 };
 use requests::Answer;
@@ -192,6 +192,16 @@ impl Gateway {
     /// The bus, where what happens is told.
     pub fn events(&self) -> &EventBus {
         &self.inner.context.facts.events
+    }
+
+    /// The proxies whose headers name the client of an HTTP request.
+    pub fn trusted_proxies(&self) -> &[Network] {
+        &self.inner.context.config.trusted_proxies
+    }
+
+    /// Whether a requester is trusted for being on this machine.
+    pub fn trusts(&self, requester: Requester) -> bool {
+        self.inner.context.config.trust_loopback && requester.is_local()
     }
 
     /// Tells whoever watches that the server has started.

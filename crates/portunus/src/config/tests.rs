@@ -138,6 +138,7 @@ fn what_is_printed_can_be_read() {
         api_secret = "a \"quoted\" secret"
         tokens = [{ token = "t1", plugins = ["janus.plugin.echotest"] }, { token = "t2", rights = ["record", "forward"] }]
         trust_loopback = false
+        trusted_proxies = ["127.0.0.1", "10.0.0.0/8"]
         request_rate = 0
         max_text = 100
         rid_order = "lmh"
