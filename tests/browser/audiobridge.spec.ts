@@ -5,6 +5,7 @@ import { isReference } from '../server/index.mjs';
 import type { Server } from '../server/portunus.mjs';
 import { hears, loudness, TONES } from './audio';
 import { expect, type Name, ROOMS, test as base } from './audioroom';
+import { blankPage } from './in-page';
 
 const test = base.extend<{}, { demoScript: string }>({
   demoScript: [
@@ -20,8 +21,7 @@ test.skip(isReference, 'needs rooms of its own');
 /** A tab with the demo in it, which has a tone. */
 async function open(context: BrowserContext, server: Server, script: string, name: Name, transport: 'http' | 'ws' = 'ws', stereo = false): Promise<Page> {
   const page = await context.newPage();
-  await page.goto(`${server.base}/index.html?tone=${TONES[name]}`);
-  await page.addScriptTag({ content: script });
+  await blankPage(page, server, script, `?tone=${TONES[name]}`);
   await page.evaluate(`(async () => { window.demo = await Demo.open(${JSON.stringify(server[transport])}, ${stereo}); })()`);
   return page;
 }

@@ -2,9 +2,15 @@
 import type { Page } from '@playwright/test';
 import type { Server } from '../server/portunus.mjs';
 
+/**
+ * A document of the server's origin that runs any script and connects anywhere: the server's pages have a Content Security
+ * Policy, which does not let them.
+ */
+export const BLANK = '/healthz';
+
 /** Opens a blank page of the server's and puts the client's script in it. */
-export async function blankPage(page: Page, server: Server, script: string): Promise<void> {
-  await page.goto(`${server.base}/index.html`);
+export async function blankPage(page: Page, server: Pick<Server, 'base'>, script: string, query = ''): Promise<void> {
+  await page.goto(`${server.base}${BLANK}${query}`);
   await page.addScriptTag({ content: script });
 }
 

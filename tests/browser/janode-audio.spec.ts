@@ -8,6 +8,7 @@ import AudioBridge from 'janode/plugins/audiobridge';
 import { isReference } from '../server/index.mjs';
 import { expect, test as base } from './audioroom';
 import { FIREFOX } from './fixtures';
+import { blankPage } from './in-page';
 import { PEERS, withSession } from './peers';
 
 const { EVENT } = AudioBridge;
@@ -34,8 +35,7 @@ async function told(handle: any, event: string, expected: Record<string, unknown
 test('Janode: users talk, are told of each other, hear announcements, and are thrown out', FIREFOX, async ({ page, server, session, folder }) => {
   const file = join(folder, 'janode.opus');
   execFileSync('ffmpeg', ['-v', 'error', '-y', '-f', 'lavfi', '-i', 'sine=frequency=600:sample_rate=48000:duration=1', '-c:a', 'libopus', file]);
-  await page.goto(`${server.base}/index.html`);
-  await page.addScriptTag({ content: PEERS });
+  await blankPage(page, server, PEERS);
   const manager = await session.attach(AudioBridge);
   const { room } = await manager.create({ secret: 's', talking_events: true, talking_packets_threshold: 10, talking_level_threshold: 70 });
   const about = { room, secret: 's' };

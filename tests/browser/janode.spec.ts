@@ -6,6 +6,7 @@ import Janode from 'janode';
 import Streaming from 'janode/plugins/streaming';
 import VideoRoom from 'janode/plugins/videoroom';
 import { expect, FIREFOX, test as base } from './fixtures';
+import { blankPage } from './in-page';
 import { PEERS, withSession } from './peers';
 
 const { EVENT } = VideoRoom;
@@ -42,8 +43,7 @@ async function moves(page: Page, name: string, mid: string, width: number): Prom
 }
 
 test('Janode: publish, subscribe, update, switch, pause and leave, with events', FIREFOX, async ({ page, server, clientScript, session, manager }) => {
-  await page.goto(`${server.base}/index.html`);
-  await page.addScriptTag({ content: clientScript });
+  await blankPage(page, server, clientScript);
   await page.addScriptTag({ content: PEERS });
   const { room } = await manager.create({ max_publishers: 6, talking_events: true, talking_packets_threshold: 10, talking_level_threshold: 60 });
   const ann = await publish(session, page, room, 'ann', `[await sound(), picture(320, 180)]`);
@@ -109,8 +109,7 @@ test('Janode: publish, subscribe, update, switch, pause and leave, with events',
 });
 
 test('Janode: layers of a simulcast feed', async ({ page, server, clientScript, session, manager }) => {
-  await page.goto(`${server.base}/index.html`);
-  await page.addScriptTag({ content: clientScript });
+  await blankPage(page, server, clientScript);
   await page.addScriptTag({ content: PEERS });
   const { room } = await manager.create({ max_publishers: 6, videocodec: 'vp8' });
   const encodings = `[{ rid: 'h', maxBitrate: 900000 }, { rid: 'm', scaleResolutionDownBy: 2 }, { rid: 'l', scaleResolutionDownBy: 4 }]`;
@@ -138,8 +137,7 @@ function sendPicture(port: number, width: number): ChildProcess {
 }
 
 test('Janode: a mountpoint is watched, paused, switched and stopped', FIREFOX, async ({ page, server, session }) => {
-  await page.goto(`${server.base}/index.html`);
-  await page.addScriptTag({ content: PEERS });
+  await blankPage(page, server, PEERS);
   const owner = await session.attach(Streaming);
   const create = () => owner.createRtpMountpoint({ video: { port: 0, pt: 96, rtpmap: 'VP8/90000' } });
   const [one, two] = [await create(), await create()];

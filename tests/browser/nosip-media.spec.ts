@@ -8,7 +8,7 @@ import { isReference, startServer } from '../server/index.mjs';
 import type { Server } from '../server/portunus.mjs';
 import { giveVoices, hears, TONES } from './audio';
 import { expect, test as base } from './fixtures';
-import { AUDIO, client } from './in-page';
+import { AUDIO, blankPage, client } from './in-page';
 import { grows, sum } from './stats';
 
 /** Ports of far ends that are no browsers. */
@@ -43,8 +43,7 @@ test.skip(isReference, 'needs networks that may be sent to');
 /** A tab with a client of the plugin, which talks with a tone if it has one. */
 async function open(context: BrowserContext, server: Server, script: string, tone?: number): Promise<Page> {
   const page = await context.newPage();
-  await page.goto(`${server.base}/index.html${tone ? `?tone=${tone}` : ''}`);
-  await page.addScriptTag({ content: script });
+  await blankPage(page, server, script, tone ? `?tone=${tone}` : '');
   await client(page, `window.client = await Client.open(${JSON.stringify(server.ws)}, 'janus.plugin.nosip'), null`);
   return page;
 }

@@ -178,3 +178,48 @@ test('a server that is away is reported, before and during a call', async ({ pag
   await page.getByTestId('start').click();
   await expect(page.getByTestId('notice')).toContainText('cannot be reached');
 });
+
+test('the pages run no script but their own, and no other page shows them', FIREFOX, async ({ page, server }) => {
+  test.skip(isReference, 'it serves no pages of its own');
+  for (const path of PAGES) {
+    await page.goto(`${server.base}${path}`);
+    const ran = await page.evaluate(async () => {
+      const refused = new Promise<string>((resolve) => document.addEventListener('securitypolicyviolation', (event) => resolve(event.effectiveDirective)));
+      const script = document.createElement('script');
+      script.textContent = 'window.ran = true';
+      document.body.append(script);
+      return [await refused, 'ran' in window];
+    });
+    expect(ran, path).toEqual(['script-src-elem', false]);
+  }
+  // A page of another origin; the same page in a frame of its own origin is shown.
+  const inFrame = async (host: string) => {
+    await page.goto(`${server.base.replace('127.0.0.1', host)}/healthz`);
+    await page.evaluate((src) => {
+      const frame = document.createElement('iframe');
+      frame.src = src;
+      document.body.replaceChildren(frame);
+    }, `${server.base}/echotest.html`);
+    return page.frameLocator('iframe').getByTestId('start');
+  };
+  await expect(await inFrame('127.0.0.1')).toBeVisible();
+  const foreign = await inFrame('localhost');
+  await expect.poll(() => page.frames().length).toBe(2);
+  await page.waitForLoadState('networkidle');
+  await expect(foreign).toBeHidden();
+});
+
+test('a page that the configuration names shows the pages in a frame', async ({ page }) => {
+  test.skip(isReference, 'it serves no pages of its own');
+  const server = await startServer({ workers: 1, http: 'frame_ancestors = ["http://localhost:*"]' });
+  await page.goto(`${server.base.replace('127.0.0.1', 'localhost')}/healthz`);
+  await page.evaluate((src) => {
+    const frame = document.createElement('iframe');
+    [frame.src, frame.allow] = [src, 'camera; microphone'];
+    document.body.replaceChildren(frame);
+  }, `${server.base}/echotest.html?source=synthetic&size=320x180`);
+  const frame = page.frameLocator('iframe');
+  await frame.getByTestId('start').click();
+  await expect(frame.getByTestId('status')).toContainText('Connected');
+  expect(await server.stop()).toBe(0);
+});

@@ -6,6 +6,7 @@ import { canMakeNamespaces, makeNamespace } from '../server/namespace.mjs';
 import { startPortunus } from '../server/portunus.mjs';
 import { contrasts } from './contrast';
 import { expect, FIREFOX, test } from './fixtures';
+import { blankPage } from './in-page';
 import { mediaFlows } from './stats';
 
 const PLOTS = ['bitrate-in', 'bitrate-out', 'loss-in', 'loss-out'];
@@ -88,7 +89,7 @@ test('while the page is not seen no samples are taken, which leaves a gap', FIRE
   await expect.poll(() => value(page, 'plot-bitrate-in', 'now')).toBeGreaterThan(0);
 });
 
-test('a plot keeps a minute, and says what its axis ends at', FIREFOX, async ({ page }) => {
+test('a plot keeps a minute, and says what its axis ends at', FIREFOX, async ({ page, server }) => {
   const script = buildSync({
     entryPoints: [new URL('../../web/src/plot.ts', import.meta.url).pathname],
     bundle: true,
@@ -96,8 +97,7 @@ test('a plot keeps a minute, and says what its axis ends at', FIREFOX, async ({ 
     format: 'iife',
     globalName: 'plots',
   }).outputFiles[0].text;
-  await page.goto('/');
-  await page.addScriptTag({ content: script });
+  await blankPage(page, server, script);
   await page.evaluate(`
     let now = 5000;
     performance.now = () => now;

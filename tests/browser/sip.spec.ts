@@ -4,6 +4,7 @@ import { buildSync } from 'esbuild';
 import { isReference } from '../server/index.mjs';
 import type { Server } from '../server/portunus.mjs';
 import { hears, TONES } from './audio';
+import { blankPage } from './in-page';
 import { type Kamailio, startKamailio } from './kamailio';
 import { expect, type Name, newUser, test as base } from './phone';
 import { startAnswering, startCalling } from './sipp';
@@ -28,8 +29,7 @@ const events = (page: Page, demo = 'demo') => run<Json[]>(page, `${demo}.events`
 /** A tab with the demo in it, registered as a user. */
 async function open(context: BrowserContext, server: Server, script: string, kamailio: Kamailio, user: string, tone: Name, transport: 'http' | 'ws' = 'ws', more: object = {}): Promise<Page> {
   const page = await context.newPage();
-  await page.goto(`${server.base}/index.html?tone=${TONES[tone]}`);
-  await page.addScriptTag({ content: script });
+  await blankPage(page, server, script, `?tone=${TONES[tone]}`);
   await run(page, `window.demo = await SipDemo.open(${JSON.stringify(server[transport])}), null`);
   await send(page, { request: 'register', username: kamailio.uri(user), secret: kamailio.secret(user), proxy: `sip:${kamailio.domain}`, ...more });
   await told(page, { event: 'registered', username: user, register_sent: true });
@@ -188,8 +188,7 @@ test('called over a WebSocket to the proxy, with digests of SHA-256', async ({ c
 
 test('who guesses passwords, and a server that is not there', async ({ context, server, demoScript, kamailio }) => {
   const page = await context.newPage();
-  await page.goto(`${server.base}/index.html`);
-  await page.addScriptTag({ content: demoScript });
+  await blankPage(page, server, demoScript);
   await run(page, `window.demo = await SipDemo.open(${JSON.stringify(server.ws)}), null`);
   const user = newUser('eve');
   await send(page, { request: 'register', username: kamailio.uri(user), secret: 'guess', proxy: `sip:${kamailio.domain}` });

@@ -65,8 +65,7 @@ test.skip(isReference, 'needs mountpoints of its own');
 
 /** A page with `HttpMedia`, of another origin than the endpoints: what it may read is what CORS allows. */
 async function open(page: Page, script: string, server: Server): Promise<void> {
-  await page.goto(`${server.base.replace('127.0.0.1', 'localhost')}/index.html`);
-  await page.addScriptTag({ content: script });
+  await blankPage(page, { base: server.base.replace('127.0.0.1', 'localhost') }, script);
 }
 
 function run<T>(page: Page, code: string): Promise<T> {

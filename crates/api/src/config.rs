@@ -4,7 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use portunus_config::{Configuration, Protocol, Section};
+use portunus_config::{Configuration, Probe, Protocol, Section};
+use portunus_core::Network;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{AdminApiConfig, MqttConfig, NatsConfig, RabbitConfig};
@@ -55,6 +56,10 @@ pub struct HttpConfig {
     /// The address and port where that is, by plain HTTP; none: those of HTTP and HTTPS.
     #[serde(with = "portunus_config::optional")]
     pub metrics_bind: Option<SocketAddr>,
+    /// Networks that may read the counters at the ports of HTTP and HTTPS, beside programs on this machine.
+    pub metrics_networks: Vec<Network>,
+    /// The origins whose pages may show the server's pages in a frame, beside the server's own.
+    pub frame_ancestors: Vec<String>,
     /// The value of `Access-Control-Allow-Origin`: `*`, or one origin.
     pub allow_origin: String,
     /// Whether API requests of another origin are refused with 403.
@@ -85,6 +90,8 @@ impl Default for HttpConfig {
             pages: true,
             metrics: true,
             metrics_bind: None,
+            metrics_networks: Vec::new(),
+            frame_ancestors: Vec::new(),
             allow_origin: "*".into(),
             enforce_origin: false,
             max_body: 1 << 20,
@@ -103,6 +110,8 @@ impl Configuration for HttpConfig {
         section.check(&["base_path"], base_path(&http.base_path));
         let text = "expected * or an origin such as https://example.org";
         section.require(&["allow_origin"], visible(&http.allow_origin), text);
+        let ancestors = http.frame_ancestors.iter().try_for_each(|it| ancestor(it));
+        section.check(&["frame_ancestors"], ancestors);
         for (on, key, port) in [
             (http.enabled, "port", http.port),
             (http.https, "https_port", http.https_port),
@@ -135,6 +144,23 @@ pub(crate) fn base_path(path: &str) -> Result<(), String> {
         Some(rest) if rest.split('/').all(segment) => Ok(()),
         _ => Err(format!(
             "expected a path such as \"/janus\" (no slash at its end), got {path:?}"
+        )),
+    }
+}
+
+/// Refuses what is no origin in a Content Security Policy: a `;` or a space in it would begin something else.
+fn ancestor(origin: &str) -> Result<(), String> {
+    let rest = origin
+        .strip_prefix("https://")
+        .or(origin.strip_prefix("http://"));
+    let host = |it: &str| {
+        let part = |b: u8| b.is_ascii_alphanumeric() || b"-._~*:[]".contains(&b);
+        !it.is_empty() && it.bytes().all(part)
+    };
+    match origin == "*" || rest.is_some_and(host) {
+        true => Ok(()),
+        false => Err(format!(
+            "expected \"*\" or origins such as \"https://example.org\" (no slash at the end), got {origin:?}"
         )),
     }
 }

@@ -6,15 +6,18 @@ pub(crate) mod exchange;
 mod files;
 mod janus;
 mod metrics;
+mod metrics_access;
 pub(crate) mod pages;
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::http::StatusCode;
+use axum::middleware::from_fn_with_state;
 use axum::routing::{any, get};
 use portunus_core::{Client, Gateway};
 
+use metrics_access::MetricsAccess;
 use pages::Site;
 
 use crate::start::HTTP;
@@ -64,14 +67,16 @@ pub(crate) fn router(
         .route(&format!("{base}/{{*rest}}"), any(janus::entry))
         .route("/healthz", get(healthz));
     if config.metrics && config.metrics_bind.is_none() {
-        router = router.merge(metrics(gateway.clone(), counters.clone()));
+        let access = MetricsAccess::new(&config.metrics_networks, gateway.clone());
+        let metrics = metrics(gateway.clone(), counters.clone());
+        router = router.merge(metrics.layer(from_fn_with_state(access, metrics_access::guard)));
     }
     if whip.enabled {
         let whip = whip::router(whip, config, gateway.clone(), counters.clone());
         router = router.merge(whip);
     }
     let pages = match config.pages {
-        true => pages::router(Site::calls(base)),
+        true => pages::router(Site::calls(base, &config.frame_ancestors)),
         false => Router::new().fallback(async || StatusCode::NOT_FOUND),
     };
     router = router.merge(files::before(pages, gateway.clone()));

@@ -23,11 +23,10 @@ struct Pages;
 /// Where the dashboard is in it, which is served on a port of its own.
 const DASHBOARD: &str = "admin/";
 
-/// What the dashboard may load and ask: what is of its own origin, WebSocket too. It runs no script that got into it by a
-/// name or a text of a client, and no page of another origin may put it in a frame, and have its user click on what it does
-/// not show (Content Security Policy, <https://www.w3.org/TR/CSP3/>).
-const DASHBOARD_POLICY: &str = "default-src 'self'; connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; \
-                                frame-ancestors 'none'";
+/// What a page may load and ask: what is of its own origin, WebSocket too. It runs no script that got into it by a name or a
+/// text of a client (Content Security Policy, <https://www.w3.org/TR/CSP3/>).
+const POLICY: &str = "default-src 'self'; connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; \
+                      frame-ancestors";
 
 /// The pages of one port.
 #[derive(Debug, Clone)]
@@ -35,6 +34,8 @@ pub(crate) struct Site {
     kind: SiteKind,
     /// Where their API is.
     api_path: String,
+    /// The Content Security Policy of each page.
+    policy: HeaderValue,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,19 +45,27 @@ enum SiteKind {
 }
 
 impl Site {
-    /// The pages for calls, with the path of the Janus API.
-    pub(crate) fn calls(api_path: &str) -> Self {
-        Site {
-            kind: SiteKind::Calls,
-            api_path: api_path.to_owned(),
-        }
+    /// The pages for calls, with the path of the Janus API. Pages of these origins may show them in a frame, and so may
+    /// pages of their own.
+    pub(crate) fn calls(api_path: &str, frame_ancestors: &[String]) -> Self {
+        let ancestors = frame_ancestors.iter().map(String::as_str);
+        let ancestors: Vec<_> = ["'self'"].into_iter().chain(ancestors).collect();
+        Site::new(SiteKind::Calls, api_path, &ancestors.join(" "))
     }
 
-    /// The dashboard, with the path of the Admin API.
+    /// The dashboard, with the path of the Admin API. No page may put it in a frame, and have its user click on what that
+    /// does not show.
     pub(crate) fn dashboard(api_path: &str) -> Self {
+        Site::new(SiteKind::Dashboard, api_path, "'none'")
+    }
+
+    fn new(kind: SiteKind, api_path: &str, frame_ancestors: &str) -> Self {
+        let policy = HeaderValue::from_str(&format!("{POLICY} {frame_ancestors}"));
         Site {
-            kind: SiteKind::Dashboard,
+            kind,
             api_path: api_path.to_owned(),
+            // The configuration lets nothing through that is no header.
+            policy: policy.unwrap_or(HeaderValue::from_static("default-src 'none'")),
         }
     }
 
@@ -111,9 +120,8 @@ async fn serve(
     let mut response = answer(&site, path, &headers);
     let is_page = |it: &HeaderValue| it.as_bytes().starts_with(b"text/html");
     let headers = response.headers_mut();
-    if site.kind == SiteKind::Dashboard && headers.get(CONTENT_TYPE).is_some_and(is_page) {
-        let policy = HeaderValue::from_static(DASHBOARD_POLICY);
-        headers.insert(CONTENT_SECURITY_POLICY, policy);
+    if headers.get(CONTENT_TYPE).is_some_and(is_page) {
+        headers.insert(CONTENT_SECURITY_POLICY, site.policy.clone());
     }
     response
 }
@@ -198,34 +206,46 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
+    /// The Content Security Policy of the first page.
+    async fn policy(site: Site) -> Vec<String> {
+        let site = State(Arc::new(site));
+        let response = serve(site, Method::GET, Uri::from_static("/"), HeaderMap::new()).await;
+        let policy = response.headers().get(CONTENT_SECURITY_POLICY).unwrap();
+        let parts = policy.to_str().unwrap().split("; ").map(str::to_owned);
+        parts.collect()
+    }
+
     #[tokio::test]
-    async fn the_dashboard_runs_its_own_scripts_only_and_in_no_frame() {
-        let page = async |site: Site| {
-            let site = State(Arc::new(site));
-            let response = serve(site, Method::GET, Uri::from_static("/"), HeaderMap::new()).await;
-            let policy = response.headers().get(CONTENT_SECURITY_POLICY);
-            policy.map(|policy| policy.to_str().unwrap().to_owned())
-        };
-        let policy = page(Site::dashboard("/admin")).await.unwrap();
-        for part in [
-            "default-src 'self'",
-            "object-src 'none'",
-            "base-uri 'none'",
-            "frame-ancestors 'none'",
+    async fn pages_run_their_own_scripts_only_and_in_frames_of_known_pages() {
+        let origins = ["https://app.example.org", "https://*.example.com:8443"].map(str::to_owned);
+        for (site, ancestors) in [
+            (Site::dashboard("/admin"), "frame-ancestors 'none'"),
+            (Site::calls("/janus", &[]), "frame-ancestors 'self'"),
+            (
+                Site::calls("/janus", &origins),
+                "frame-ancestors 'self' https://app.example.org https://*.example.com:8443",
+            ),
         ] {
-            assert!(policy.split("; ").any(|it| it == part), "{policy}");
+            let policy = policy(site).await;
+            for part in [
+                "default-src 'self'",
+                "object-src 'none'",
+                "base-uri 'none'",
+                ancestors,
+            ] {
+                assert!(policy.iter().any(|it| it == part), "{policy:?}");
+            }
         }
-        assert_eq!(page(Site::calls("/janus")).await, None);
     }
 
     #[test]
     fn pages_are_told_where_the_api_is() {
         let head = include_str!("../../../../web/parts/head.html");
-        assert_eq!(Site::calls("/janus").told(), None);
-        let (built, told) = Site::calls("/api/v1").told().unwrap();
+        assert_eq!(Site::calls("/janus", &[]).told(), None);
+        let (built, told) = Site::calls("/api/v1", &[]).told().unwrap();
         assert!(head.contains(&built), "{head}");
         assert_eq!(told, "<meta name=\"portunus-api\" content=\"/api/v1\"");
-        let (_, told) = Site::calls("/\"><b").told().unwrap();
+        let (_, told) = Site::calls("/\"><b", &[]).told().unwrap();
         assert!(told.contains("content=\"/&quot;><b\""));
         assert_eq!(Site::dashboard("/admin").told(), None);
     }

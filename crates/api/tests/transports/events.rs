@@ -168,7 +168,7 @@ async fn the_bus_is_counted_at_metrics() {
     let server = start().await;
     let _events = watch(&server, EventKind::Sessions.into());
     server.session().await;
-    let metrics = server.get("/metrics").await.body;
+    let metrics = server.metrics().await;
     for line in [
         "portunus_event_bus_published_total 1",
         "# TYPE portunus_event_handler_dropped_total counter",

@@ -216,7 +216,7 @@ async fn pages_health_and_counters_are_there() {
     assert_eq!(server.get("/../Cargo.toml").await.status, 404);
     assert_eq!(server.request("POST", "/", &[], b"x").await.status, 405);
     server.session().await;
-    let metrics = server.get("/metrics").await.body;
+    let metrics = server.metrics().await;
     assert!(metrics.contains("\nportunus_sessions 1\n"), "{metrics}");
     assert!(
         metrics.contains("\nportunus_http_requests_total 1\n"),

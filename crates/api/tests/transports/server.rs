@@ -82,6 +82,13 @@ impl Server {
         request(stream, method, path, headers, body).await
     }
 
+    /// The counters, as a program on this machine reads them.
+    pub async fn metrics(&self) -> String {
+        let stream = TcpStream::connect(self.http()).await.unwrap();
+        let answer = request_to("Host: localhost\r\n", stream, "GET", "/metrics", &[], b"");
+        answer.await.body
+    }
+
     /// A new session over HTTP; its path.
     pub async fn session(&self) -> String {
         let reply = self

@@ -87,6 +87,118 @@ async fn nobody_is_trusted_by_his_address_if_so_configured() {
     assert!(!by_http(&server, &["Host: localhost".to_owned()]).await);
 }
 
+/// A server behind a proxy at 127.0.0.1, of which a client may make three requests.
+async fn behind_a_proxy() -> Server {
+    let core = CoreConfig {
+        trusted_proxies: vec!["127.0.0.1".parse().unwrap()],
+        request_rate: 1,
+        request_burst: 3,
+        ..CoreConfig::default()
+    };
+    start_with(core, config()).await
+}
+
+/// The code of the error that a ping is answered with; 0 if it is answered.
+async fn pinged(server: &Server, head: &[&str]) -> u64 {
+    let ping = json!({ "janus": "ping", "transaction": "p" }).to_string();
+    let stream = TcpStream::connect(server.http()).await.unwrap();
+    let head: Vec<&str> = ["Host: localhost"].iter().chain(head).copied().collect();
+    let answer = crate::server::request_to("", stream, "POST", "/janus", &head, ping.as_bytes());
+    answer.await.json()["error"]["code"].as_u64().unwrap_or(0)
+}
+
+#[tokio::test]
+async fn each_client_of_a_trusted_proxy_has_limits_of_its_own() {
+    let server = behind_a_proxy().await;
+    let (one, other) = (
+        "X-Forwarded-For: 127.0.0.1, 198.51.100.7",
+        "Forwarded: for=\"[2001:db8::1]:4711\";proto=https",
+    );
+    for _ in 0..3 {
+        assert_eq!(pinged(&server, &[one]).await, 0);
+    }
+    assert_eq!(pinged(&server, &[one]).await, 450);
+    // Whoever says to be somebody else is counted as before.
+    let claimed = "X-Forwarded-For: 203.0.113.9, 198.51.100.7";
+    assert_eq!(pinged(&server, &[claimed]).await, 450);
+    assert_eq!(pinged(&server, &[other]).await, 0);
+    // A program on this machine is none of the proxy's clients, and has no limit.
+    for _ in 0..5 {
+        assert_eq!(pinged(&server, &[]).await, 0);
+    }
+}
+
+#[tokio::test]
+async fn whoever_names_a_client_without_being_a_trusted_proxy_counts_as_before() {
+    let core = CoreConfig {
+        trusted_proxies: vec!["192.0.2.0/24".parse().unwrap()],
+        request_rate: 1,
+        request_burst: 3,
+        ..CoreConfig::default()
+    };
+    let server = start_with(core, config()).await;
+    for n in 0..3 {
+        let head = format!("X-Forwarded-For: 198.51.100.{n}");
+        assert_eq!(pinged(&server, &[&head]).await, 0);
+    }
+    assert_eq!(
+        pinged(&server, &["X-Forwarded-For: 198.51.100.9"]).await,
+        450
+    );
+}
+
+#[tokio::test]
+async fn counters_are_for_this_machine_and_for_networks_that_are_named() {
+    let of_proxy = "X-Forwarded-For: 198.51.100.7";
+    let of_other = "X-Forwarded-For: 203.0.113.9";
+    let read = async |server: &Server, head: &str| {
+        let stream = TcpStream::connect(server.http()).await.unwrap();
+        let head = ["Host: localhost", head];
+        let answer = crate::server::request_to("", stream, "GET", "/metrics", &head, b"").await;
+        assert_eq!(
+            answer.body.contains("portunus_sessions"),
+            answer.status == 200
+        );
+        answer.status
+    };
+    // Of a proxy that is not known nobody is let in, whoever it names.
+    for (networks, proxies, expected) in [
+        (&[][..], &["127.0.0.1"][..], [403, 403]),
+        (&["198.51.100.0/24"], &["127.0.0.1"], [200, 403]),
+        (&["0.0.0.0/0"], &[], [403, 403]),
+    ] {
+        let network = |text: &&str| text.parse().unwrap();
+        let mut config = config();
+        config.http.metrics_networks = networks.iter().map(network).collect();
+        let core = CoreConfig {
+            trusted_proxies: proxies.iter().map(network).collect(),
+            ..CoreConfig::default()
+        };
+        let server = start_with(core, config).await;
+        assert_eq!(read(&server, "Accept: */*").await, 200, "this machine");
+        let statuses = [read(&server, of_proxy).await, read(&server, of_other).await];
+        assert_eq!(statuses, expected, "{networks:?} {proxies:?}");
+        assert_eq!(
+            read(&server, "Origin: https://example.org").await,
+            match networks {
+                ["0.0.0.0/0"] => 200,
+                _ => 403,
+            }
+        );
+    }
+    // Where loopback is not trusted, it has to be named as well.
+    for (networks, status) in [(&[][..], 403), (&["127.0.0.0/8"], 200)] {
+        let mut config = config();
+        config.http.metrics_networks = networks.iter().map(|it| it.parse().unwrap()).collect();
+        let core = CoreConfig {
+            trust_loopback: false,
+            ..CoreConfig::default()
+        };
+        let server = start_with(core, config).await;
+        assert_eq!(read(&server, "Accept: */*").await, status);
+    }
+}
+
 #[tokio::test]
 async fn pages_of_other_origins_are_not_trusted_by_websocket() {
     let server = start(CoreConfig::default()).await;
@@ -145,7 +257,7 @@ async fn a_stranger_who_asks_too_often_is_told_in_the_terms_of_each_api() {
     );
     let post = post.await;
     assert_eq!((post.status, post.header("retry-after")), (429, Some("1")));
-    let metrics = server.get("/metrics").await.body;
+    let metrics = server.metrics().await;
     let line = "portunus_bad_requests_total{kind=\"rate\"} 3";
     assert!(metrics.lines().any(|it| it == line), "{metrics}");
     // Somebody on this machine is not concerned.

@@ -150,6 +150,8 @@ fn what_is_printed_can_be_read() {
         [http]
         bind = ["127.0.0.1", "::1"]
         metrics_bind = "[::1]:9100"
+        metrics_networks = ["10.0.0.0/8", "2001:db8::/32"]
+        frame_ancestors = ["https://app.example.org", "http://localhost:*"]
         request_timeout = 3
         [whip]
         authorization = "plugin"
