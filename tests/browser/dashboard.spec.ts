@@ -251,6 +251,20 @@ test('the secret is asked for, and kept in the tab alone', FIREFOX, async ({ pag
   }
 });
 
+test('a server without a secret, which trusts nobody without one, is not asked to take one', async ({ page }) => {
+  const shut = await startPortunus({ workers: 1, config: '[server]\ntrust_loopback = false\n' });
+  try {
+    for (const path of ['', 'events.html']) {
+      await page.goto(dashboard(path, shut));
+      await expect(page.getByTestId('notice')).toContainText('without admin.secret');
+      await expect(page.getByTestId('secret-form')).toHaveCount(0);
+    }
+    expect(shut.log()).toContain('server.trust_loopback: nobody may use the Admin API and the dashboard: set admin.secret');
+  } finally {
+    await shut.stop();
+  }
+});
+
 test('a tab that is not seen asks for nothing', FIREFOX, async ({ page }) => {
   let asked = 0;
   page.on('request', (request) => (asked += request.method() === 'POST' ? 1 : 0));

@@ -11,6 +11,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
+use crate::admin::Reach;
 use crate::broker::{self, Broker, MQTT, Mqtt, NATS, Nats, RABBITMQ, Rabbit};
 use crate::counters::Gauge;
 use crate::listen::{self, Server};
@@ -238,7 +239,7 @@ impl Transports {
         let servers = AdminServers {
             http: server(router, http.max_connections, &admin_locality),
             websocket: server(ws_router, websocket.max_connections, &admin_locality),
-            is_open: !gateway.has_admin_secret(),
+            has_secret: gateway.has_admin_secret(),
         };
         addresses.admin = servers.bind(&config, &mut bound).await?;
         locality.set_ports(addresses.pages(Api::Janus));
@@ -359,8 +360,7 @@ fn connect<B: Broker>(
 struct AdminServers {
     http: Server,
     websocket: Server,
-    /// There is no secret: nobody from elsewhere is let in.
-    is_open: bool,
+    has_secret: bool,
 }
 
 impl AdminServers {
@@ -371,27 +371,27 @@ impl AdminServers {
         bound: &mut Bound,
     ) -> Result<AdminAddresses, StartError> {
         let admin = &config.admin;
-        let listen = async |port, key| match admin.bind.as_slice() {
-            [] if self.is_open => listen::bind_loopback(port, key).await,
-            addresses => listen::bind(addresses, port, key).await,
+        let listen = async |is_secure, port, key| match admin.reach(is_secure, self.has_secret) {
+            Reach::Loopback => listen::bind_loopback(port, key).await,
+            Reach::Bound => listen::bind(&admin.bind, port, key).await,
         };
         let mut addresses = AdminAddresses::default();
         if admin.enabled {
-            let listeners = listen(admin.port, "admin.port").await?;
+            let listeners = listen(false, admin.port, "admin.port").await?;
             addresses.http = bound.add("admin_http", listeners, None, &self.http);
         }
         if admin.https {
             let tls = Some(tls::acceptor(&config.tls, "admin.https")?);
-            let listeners = listen(admin.https_port, "admin.https_port").await?;
+            let listeners = listen(true, admin.https_port, "admin.https_port").await?;
             addresses.https = bound.add("admin_https", listeners, tls, &self.http);
         }
         if admin.ws {
-            let listeners = listen(admin.ws_port, "admin.ws_port").await?;
+            let listeners = listen(false, admin.ws_port, "admin.ws_port").await?;
             addresses.ws = bound.add("admin_ws", listeners, None, &self.websocket);
         }
         if admin.wss {
             let tls = Some(tls::acceptor(&config.tls, "admin.wss")?);
-            let listeners = listen(admin.wss_port, "admin.wss_port").await?;
+            let listeners = listen(true, admin.wss_port, "admin.wss_port").await?;
             addresses.wss = bound.add("admin_wss", listeners, tls, &self.websocket);
         }
         Ok(addresses)

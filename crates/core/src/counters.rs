@@ -73,7 +73,9 @@ impl BadRequest {
     /// The kind of fault that `error` reports; none if the client is not to blame.
     const fn of(error: &ApiError) -> Option<Self> {
         Some(match error {
-            ApiError::Unauthorized | ApiError::UnauthorizedPlugin(_) => BadRequest::Unauthorized,
+            ApiError::Unauthorized | ApiError::NoAdminSecret | ApiError::UnauthorizedPlugin(_) => {
+                BadRequest::Unauthorized
+            }
             ApiError::InvalidJson(_) | ApiError::InvalidJsonObject(_) | ApiError::Transport(_) => {
                 BadRequest::Json
             }

@@ -11,6 +11,11 @@ pub enum ApiError {
     /// The API secret or token is wrong or missing.
     #[error("Unauthorized request (wrong or missing secret/token)")]
     Unauthorized,
+    /// The Admin API has no secret, and the request comes from nobody who is trusted without one.
+    #[error(
+        "Unauthorized request (without admin.secret only programs on the server's own machine are let in)"
+    )]
+    NoAdminSecret,
     /// The token does not open this plugin.
     #[error("Provided token can't access plugin '{0}'")]
     UnauthorizedPlugin(String),
@@ -103,7 +108,7 @@ impl ApiError {
     /// The code on the wire.
     pub const fn code(&self) -> u16 {
         match self {
-            ApiError::Unauthorized => 403,
+            ApiError::Unauthorized | ApiError::NoAdminSecret => 403,
             ApiError::UnauthorizedPlugin(_) => 405,
             ApiError::Transport(_) | ApiError::TooManyRequests(_) | ApiError::TooManyGuesses => 450,
             ApiError::UnknownRequest(_) => 453,

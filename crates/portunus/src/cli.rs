@@ -47,7 +47,7 @@ pub(crate) enum Command {
 
 const AFTER_HELP: &str = "\
 Ports (all configurable): 8088/tcp web pages and Janus API over HTTP, 8188/tcp Janus API over WebSocket,
-7088/tcp dashboard and Admin API over HTTP (on loopback until admin.secret is set), 10000/udp and the following, one for
+7088/tcp dashboard and Admin API over HTTP (on loopback unless admin.bind is set), 10000/udp and the following, one for
 each worker, media.
 
 Signals: SIGTERM and SIGINT end all calls, then the server; a second one ends it at once. SIGHUP is ignored.

@@ -31,7 +31,7 @@ export async function ask<T = Json>(verb: string, members: Json = {}, ...ids: Id
       if (asked) keepSecret(shown);
       return answer as T;
     }
-    if (error.code !== CODES.unauthorized) throw new Refused(error.code, error.reason);
+    if (!asksForSecret(error)) throw new Refused(error.code, error.reason);
     // Another request may have been given it meanwhile.
     if (shown !== secret()) shown = secret();
     else {
@@ -39,6 +39,11 @@ export async function ask<T = Json>(verb: string, members: Json = {}, ...ids: Id
       shown = await askSecret(asked);
     }
   }
+}
+
+/** Whether a secret would open what was refused: a server without one lets in programs on its own machine and nobody else. */
+export function asksForSecret({ code, reason }: { code: number; reason: string }): boolean {
+  return code === CODES.unauthorized && !reason.includes('without admin.secret');
 }
 
 async function send(path: string, message: Json): Promise<Json> {

@@ -1,7 +1,7 @@
 // Events of the server, as they come.
 import { make } from '../make';
 import { element, notice, clearNotice } from '../page';
-import { adminPath, CODES, transaction, type Json } from './api';
+import { adminPath, asksForSecret, transaction, type Json } from './api';
 import { inShort, kindName, KINDS, pluginOf } from './kinds';
 import { askSecret, keepSecret, secret } from './secret';
 import { short } from './sessions';
@@ -75,7 +75,7 @@ function connect(shown: string, asked: boolean): void {
     }
     refused = true;
     socket.close();
-    if (error.code !== CODES.unauthorized) return notice('error', `The server refused that: ${error.reason} (${error.code}).`);
+    if (!asksForSecret(error)) return notice('error', `The server refused that: ${error.reason} (${error.code}).`);
     if (shown) keepSecret('');
     void askSecret(asked).then((entered) => connect(entered, true));
   });

@@ -15,7 +15,7 @@ use crate::config::base_path;
 pub struct AdminApiConfig {
     /// Whether it is served over plain HTTP, and over WebSocket at the same path.
     pub enabled: bool,
-    /// Addresses to listen on; empty means loopback, and all addresses once there is a secret.
+    /// Addresses to listen on; empty means loopback, and with TLS and a secret all.
     pub bind: Vec<IpAddr>,
     /// The port of plain HTTP; 0 lets the kernel choose.
     pub port: u16,
@@ -71,7 +71,7 @@ impl Configuration for AdminApiConfig {
 }
 
 impl AdminApiConfig {
-    /// Says which ports it listens on. With a secret, where it is for other machines too, `bind` means all addresses if it is empty.
+    /// Says which ports it listens on.
     pub fn listen(&self, has_secret: bool, section: &mut Section<'_>) {
         let loopback = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
         let addresses = match self.bind.is_empty() && !has_secret {
@@ -84,9 +84,37 @@ impl AdminApiConfig {
             (self.ws, "ws_port", self.ws_port),
             (self.wss, "wss_port", self.wss_port),
         ] {
+            let loopback = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+            let addresses = match self.reach(is_secure, has_secret) {
+                Reach::Loopback => loopback.as_slice(),
+                Reach::Bound => self.bind.as_slice(),
+            };
             if on {
                 section.listens(key, Protocol::Tcp, addresses, port..=port);
             }
         }
     }
+
+    /// Where a port listens. Without a secret nobody from elsewhere is let in, and by a port without TLS the secret could be
+    /// read on its way.
+    pub(crate) fn reach(&self, is_secure: bool, has_secret: bool) -> Reach {
+        match self.bind.is_empty() && !(is_secure && has_secret) {
+            true => Reach::Loopback,
+            false => Reach::Bound,
+        }
+    }
+
+    /// Whether it is served by TCP at all.
+    pub fn listens(&self) -> bool {
+        self.enabled || self.https || self.ws || self.wss
+    }
+}
+
+/// Which addresses a port listens on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Those of this machine alone.
+    Loopback,
+    /// Those of `bind`, or all.
+    Bound,
 }

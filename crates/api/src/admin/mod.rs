@@ -11,6 +11,7 @@ use axum::routing::any;
 use portunus_core::Gateway;
 
 pub use config::AdminApiConfig;
+pub(crate) use config::Reach;
 
 use crate::http::Shared;
 use crate::http::pages::{self, Site};

@@ -132,7 +132,11 @@ async fn where_loopback_is_not_trusted_nobody_is_let_in_without_a_secret() {
         ..CoreConfig::default()
     };
     let server = start(None, core, config()).await;
-    assert_eq!(error(&ask(&server, "/admin", list(None)).await), 403);
+    let refused = ask(&server, "/admin", list(None)).await;
+    assert_eq!(error(&refused), 403);
+    // No secret would open it.
+    let reason = refused["error"]["reason"].as_str().unwrap();
+    assert!(reason.contains("without admin.secret"), "{reason}");
 }
 
 #[tokio::test]
@@ -148,16 +152,34 @@ async fn with_a_secret_whoever_shows_it_is_let_in_and_nobody_else() {
     let answer = request_to(&server, "Host: a\r\n", "POST", "/admin", &head, &body).await;
     assert_eq!(answer.json()["janus"], "success");
     assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
+}
+
+#[tokio::test]
+async fn with_a_secret_other_machines_reach_it_by_tls_and_not_by_plain_http() {
+    let folder = tempfile::tempdir().unwrap();
+    portunus_api::testing::write_certificate(folder.path());
+    for (secret, is_open) in [(None, false), (Some("s3"), true)] {
+        let mut config = config();
+        config.tls.certificate = Some(folder.path().join("cert.pem"));
+        config.tls.key = Some(folder.path().join("key.pem"));
+        config.admin.bind = Vec::new();
+        (config.admin.https, config.admin.https_port) = (true, 0);
+        (config.admin.ws, config.admin.ws_port) = (true, 0);
+        let server = start(secret, CoreConfig::default(), config).await;
+        let admin = server.transports.admin();
+        for address in admin.http.iter().chain(&admin.ws) {
+            assert!(address.ip().is_loopback(), "{address}");
+        }
+        for address in &admin.https {
+            assert_eq!(address.ip().is_unspecified(), is_open, "{address}");
+        }
+    }
+    // Plain HTTP is where it is told to be.
     let mut config = config();
-    config.admin.bind = Vec::new();
+    config.admin.bind = vec!["0.0.0.0".parse().unwrap()];
     let server = start(Some("s3"), CoreConfig::default(), config).await;
     let admin = server.transports.admin();
-    assert!(
-        admin
-            .http
-            .iter()
-            .all(|address| address.ip().is_unspecified())
-    );
+    assert!(admin.http.iter().all(|it| it.ip().is_unspecified()));
 }
 
 #[tokio::test]

@@ -97,7 +97,7 @@ impl Access {
                 "without admin.secret only programs on this machine may use the Admin API, as far as \
                  server.trust_loopback is true: set admin.secret and show it",
             );
-            return Err(ApiError::Unauthorized);
+            return Err(ApiError::NoAdminSecret);
         };
         let Some(shown) = shown else {
             self.tell(requester, "admin_secret is missing");
@@ -278,7 +278,7 @@ mod tests {
         let access = Access::new(None);
         assert_eq!(access.admit(from(1), true, None).await, Ok(()));
         let shown = access.admit(from(1), false, Some("")).await;
-        assert_eq!(shown, Err(ApiError::Unauthorized));
+        assert_eq!(shown, Err(ApiError::NoAdminSecret));
         let access = Access::new(Some("s3".into()));
         let missing = access.admit(from(1), true, None).await;
         assert_eq!(missing, Err(ApiError::Unauthorized));

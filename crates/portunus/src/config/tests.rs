@@ -75,8 +75,8 @@ fn ports_that_can_be_had_side_by_side_are_no_mistake() {
     ] {
         assert_eq!(Config::parse(text).err(), None, "{text}");
     }
-    // Once the administrators' port is on all addresses it is not.
-    let all = "[http]\nbind = [\"192.0.2.1\"]\nport = 7088\n[admin]\nsecret = \"s\"";
+    // Where the administrators' port is on all addresses it is not.
+    let all = "[http]\nbind = [\"192.0.2.1\"]\nport = 7088\n[admin]\nbind = [\"0.0.0.0\"]";
     assert_eq!(mistakes(all).len(), 1);
 }
 
