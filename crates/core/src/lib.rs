@@ -69,7 +69,9 @@ pub use plugin::{
 };
 pub use portunus_rtp::{ExtensionKind, ExtensionMap, Mid, Pt, Ssrc};
 pub use reach::{Reach, Requests, Untrusted, recording};
-pub use recording::{ClientRecording, RecordingNews, SentMedia, Wish, tell_of_recordings};
+pub use recording::{
+    ClientRecording, RecordingNews, SentMedia, Wish, recording_fault, tell_of_recordings,
+};
 pub use registration::{ConfiguredPlugin, PluginConfig, PluginContext, PluginError, Registration};
 pub use replaced::replace_file;
 pub use requester::{ClientAddress, Requester};

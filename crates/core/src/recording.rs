@@ -315,6 +315,22 @@ impl ClientRecording {
     }
 }
 
+/// Returns why the recordings of a room cannot be written into one of these folders, or `None` if they can. The log has the
+/// reason, too. So the maker of a room learns it before anybody has joined.
+pub async fn recording_fault(
+    recorder: &Recorder,
+    room: &str,
+    dirs: &[Option<String>],
+) -> Option<String> {
+    for dir in dirs {
+        if let Err(error) = recorder.check_folder(dir.as_deref(), "room").await {
+            tracing::warn!(room, "nothing of the room can be recorded: {error}");
+            return Some(error.to_string());
+        }
+    }
+    None
+}
+
 /// Tells whoever watches the server of files of recordings that are complete, for as long as there is the recorder.
 pub async fn tell_of_recordings(recorder: Recorder, events: EventBus) {
     let mut completed = recorder.completed();

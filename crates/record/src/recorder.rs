@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use portunus_config::takes_files;
 use portunus_media::{MediaPlane, RouteOptions, SourceRef, TapOptions};
 use tokio::sync::{broadcast, watch};
 
 use crate::control::Control;
 use crate::disk::NotDone;
-use crate::file::RecordedFile;
+use crate::file::{RecordedFile, check_room};
 use crate::opening;
 use crate::output::Output;
 use crate::place::Places;
@@ -286,15 +287,23 @@ impl Recorder {
         self.places.file(dir, name, format.extension()).map(drop)
     }
 
-    /// The same, and makes the folder.
+    /// The same, and makes the folder. It has to take files, and its disk has to have room for them.
     pub async fn check_folder(&self, dir: Option<&str>, name: &str) -> Result<(), RecordError> {
         self.check(dir, name)?;
         let extension = Format::default().extension();
         let path = self.places.file(dir, name, extension)?;
         let (places, of) = (Arc::clone(&self.places), dir.unwrap_or(name).to_owned());
+        let keep = self.shared.config.keep_free_mb;
         let make = move || {
-            let made = places.make_folder(&path).map(drop);
-            made.map_err(|error| RecordError::Create { name: of, error })
+            let name = || of.clone();
+            let failed = |error| RecordError::Create {
+                name: name(),
+                error,
+            };
+            let path = places.make_folder(&path).map_err(failed)?;
+            let folder = path.parent().unwrap_or(&path);
+            takes_files(folder).map_err(failed)?;
+            check_room(rustix::fs::statvfs(folder), keep, name)
         };
         self.blocking((dir, name), make).await
     }

@@ -8,7 +8,7 @@ use portunus_resources::{AllowedTokens, Id, Maker};
 use serde_json::Value;
 use tokio::time::sleep;
 
-use super::{Asker, alive, saving, success};
+use super::{Asker, RecordedRoom, alive, saving, success};
 use crate::config::{ConfiguredRoom, RoomSetup};
 use crate::members::{Members, Type, check, texts};
 use crate::options::{EDITED, MEMBERS, RoomOptions, sampling_rate};
@@ -56,7 +56,8 @@ impl Shared {
         // Whoever has destroyed it since then has the last word.
         let saved = saved.filter(|_| !state.destroyed);
         let writing = saved.map(|saved| saved.keep_soon(written(&state)));
-        Ok(saving(writing, told("created", &room.id)))
+        let recorded = self.recorded(&room.id, &state.options);
+        Ok(saving(writing, recorded, told("created", &room.id)))
     }
 
     /// Makes a room.
@@ -127,7 +128,22 @@ impl Shared {
         if writing.is_some() {
             self.rooms.adopt(&room);
         }
-        Ok(saving(writing, told("edited", &room.id)))
+        let recorded = self.recorded(&room.id, &state.options);
+        let moved = ["new_record_dir", "new_mjrs_dir"];
+        let recorded = recorded.filter(|_| moved.iter().any(|name| fields.has(name)));
+        Ok(saving(writing, recorded, told("edited", &room.id)))
+    }
+
+    /// The room, if it is to be recorded: its mix, or its participants.
+    fn recorded(&self, room: &Id, options: &RoomOptions) -> Option<RecordedRoom> {
+        let mix = options.record.then(|| options.record_dir.clone());
+        let people = options.mjrs.then(|| options.mjrs_dir.clone());
+        let dirs: Vec<_> = mix.into_iter().chain(people).collect();
+        (!dirs.is_empty()).then(|| RecordedRoom {
+            recorder: self.recorder.clone(),
+            room: room.to_string(),
+            dirs,
+        })
     }
 
     pub(super) fn destroy(&self, fields: Fields<'_>, asker: Asker<'_>) -> Result<Reply, Refusal> {
@@ -144,7 +160,7 @@ impl Shared {
         state.destroy(None);
         state.notify(asker.handle(), || state.notice("destroyed").into());
         tracing::info!(room = %room.id, "room destroyed");
-        Ok(saving(writing, told("destroyed", &room.id)))
+        Ok(saving(writing, None, told("destroyed", &room.id)))
     }
 
     pub(super) fn exists(&self, fields: Fields<'_>) -> Result<Value, Refusal> {

@@ -192,3 +192,45 @@ async fn where_there_is_a_file_of_its_name_a_room_is_recorded_into_another() {
     assert_eq!(code(&refused), 499);
     assert_eq!(files(), 2);
 }
+
+#[tokio::test]
+async fn whoever_makes_a_room_that_cannot_be_recorded_is_told_why() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    let world = World::recording(folder.path(), json!({})).await;
+    let mut client = world.attach().await;
+    for (room, more, fails) in [
+        (7, json!({ "record": true }), false),
+        (8, json!({ "mjrs": true, "mjrs_dir": "new/folder" }), false),
+        (
+            9,
+            json!({ "mjrs_dir": "file/below", "record_dir": "file/below" }),
+            false,
+        ),
+        (
+            10,
+            json!({ "record": true, "record_dir": "file/below" }),
+            true,
+        ),
+        (
+            11,
+            json!({ "record": true, "mjrs": true, "mjrs_dir": "file/below" }),
+            true,
+        ),
+    ] {
+        let mut create = json!({ "request": "create", "room": room });
+        merge(&mut create, more);
+        let created = client.request(create).await;
+        assert_eq!(created["audiobridge"], "created", "{created}");
+        let reason = created["recording_failed"].as_str();
+        assert_eq!(
+            reason.is_some_and(|reason| !reason.is_empty()),
+            fails,
+            "{created}"
+        );
+    }
+    let moved = json!({ "request": "edit", "room": 8, "new_mjrs_dir": "file/below" });
+    let edited = client.request(moved).await;
+    assert_eq!(edited["audiobridge"], "edited", "{edited}");
+    assert!(edited["recording_failed"].is_string(), "{edited}");
+}

@@ -1,6 +1,6 @@
 //! Who may join, and recording.
 
-use portunus_core::{FieldError, Fields};
+use portunus_core::{FieldError, Fields, Later, Reply};
 use serde_json::{Value, json};
 
 use super::success;
@@ -19,12 +19,18 @@ impl Shared {
         })
     }
 
-    pub(super) fn enable_recording(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
+    pub(super) fn enable_recording(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
         self.managed(fields, |room| {
             let record = fields.boolean("record")?;
             let record = record.ok_or_else(|| FieldError::Missing("record".to_owned()))?;
             room.record_all(record, fields.record_format()?)?;
-            Ok(success().with("record", record).into())
+            let reply = success().with("record", record);
+            let Some(recorded) = self.recorded(&room.id, &room.options) else {
+                return Ok(Reply::Success(reply.into()));
+            };
+            Ok(Reply::Later(Later::new(async move {
+                Value::from(reply.with_some("recording_failed", recorded.fault().await))
+            })))
         })
     }
 }

@@ -7,7 +7,8 @@ mod remote;
 mod remotize;
 mod rooms;
 
-use portunus_core::{Fields, Handle, Later, Object, Reply, Rights, TokenScope};
+use portunus_core::record::Recorder;
+use portunus_core::{Fields, Handle, Later, Object, Reply, Rights, TokenScope, recording_fault};
 use portunus_resources::{Maker, Writing};
 use serde_json::Value;
 
@@ -40,7 +41,7 @@ impl Shared {
             "allowed" => self.allowed(fields).map(Reply::Success),
             "kick" => self.kick(fields, client).map(Reply::Success),
             "moderate" => self.moderate(fields, client).map(Reply::Success),
-            "enable_recording" => self.enable_recording(fields).map(Reply::Success),
+            "enable_recording" => self.enable_recording(fields),
             "listparticipants" => self.list_participants(fields).map(Reply::Success),
             "rtp_forward" => self.rtp_forward(fields, client),
             "stop_rtp_forward" => self.stop_rtp_forward(fields, client).map(Reply::Success),
@@ -68,15 +69,38 @@ impl Shared {
     }
 }
 
-/// The reply, once the change is written if it is for good; `permanent` says whether that went well.
-fn saving(writing: Option<Writing>, reply: Object) -> Reply {
-    let Some(writing) = writing else {
+/// The reply, once the change is written if it is for good; `permanent` says whether that went well. If the room is to be
+/// recorded and cannot be, `recording_failed` says why.
+fn saving(writing: Option<Writing>, recorded: Option<RecordedRoom>, reply: Object) -> Reply {
+    if writing.is_none() && recorded.is_none() {
         return Reply::Success(reply.with("permanent", false).into());
-    };
+    }
     Reply::Later(Later::new(async move {
-        let is_written = writing.done().await.is_ok();
-        Value::from(reply.with("permanent", is_written))
+        let is_written = match writing {
+            Some(writing) => writing.done().await.is_ok(),
+            None => false,
+        };
+        let fault = match recorded {
+            Some(recorded) => recorded.fault().await,
+            None => None,
+        };
+        let reply = reply.with("permanent", is_written);
+        Value::from(reply.with_some("recording_failed", fault))
     }))
+}
+
+/// A room that is to be recorded.
+struct RecordedRoom {
+    recorder: Recorder,
+    room: String,
+    dirs: Vec<Option<String>>,
+}
+
+impl RecordedRoom {
+    /// Returns why it cannot be recorded, or `None` if it can.
+    async fn fault(&self) -> Option<String> {
+        recording_fault(&self.recorder, &self.room, &self.dirs).await
+    }
 }
 
 /// The reply to requests that have nothing to tell.

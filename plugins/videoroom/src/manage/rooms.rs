@@ -6,7 +6,7 @@ use portunus_core::{Fields, Handle, Object, Reply, Right, Rights, TokenScope};
 use portunus_resources::{AllowedTokens, Id, Maker};
 use serde_json::Value;
 
-use super::{saving, success};
+use super::{RecordedRoom, saving, success};
 use crate::Shared;
 use crate::config::ConfiguredRoom;
 use crate::options::RoomOptions;
@@ -33,7 +33,8 @@ impl Shared {
         // Whoever has destroyed it since then has the last word.
         let saved = saved.filter(|_| !state.destroyed);
         let writing = saved.map(|saved| saved.keep_soon(written(&room, state.options.clone())));
-        Ok(saving(writing, told("created", &room.id)))
+        let recorded = self.recorded(&room.id, &state.options);
+        Ok(saving(writing, recorded, told("created", &room.id)))
     }
 
     /// Makes a room with the id `wanted`, or with a free one if none is wanted.
@@ -88,11 +89,22 @@ impl Shared {
         }
         let client = client.map(|(client, _)| client);
         state.notify(client, || state.notice("edited").into());
+        let recorded = self.recorded(&room.id, &options);
+        let recorded = recorded.filter(|_| fields.has("new_rec_dir"));
         let writing = saved.map(|saved| saved.keep_soon(written(&room, options)));
         if writing.is_some() {
             self.rooms.adopt(&room);
         }
-        Ok(saving(writing, told("edited", &room.id)))
+        Ok(saving(writing, recorded, told("edited", &room.id)))
+    }
+
+    /// The room, if it is to be recorded.
+    pub(super) fn recorded(&self, room: &Id, options: &RoomOptions) -> Option<RecordedRoom> {
+        options.record.then(|| RecordedRoom {
+            recorder: self.recorder.clone(),
+            room: room.to_string(),
+            dirs: vec![options.rec_dir.clone()],
+        })
     }
 
     pub(super) fn destroy(
@@ -114,7 +126,7 @@ impl Shared {
         state.destroy();
         state.notify(client, || state.notice("destroyed").into());
         tracing::info!(room = %room.id, "room destroyed");
-        Ok(saving(writing, told("destroyed", &room.id)))
+        Ok(saving(writing, None, told("destroyed", &room.id)))
     }
 
     pub(super) fn exists(&self, fields: Fields<'_>) -> Result<Value, Refusal> {

@@ -268,3 +268,54 @@ async fn a_room_says_what_files_are_like_and_publishers_may_too() {
     );
     assert!(!manifests.is_empty());
 }
+
+#[tokio::test]
+async fn whoever_makes_a_room_that_cannot_be_recorded_is_told_why() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    let world = World::recording(folder.path(), json!({})).await;
+    let mut client = world.attach().await;
+    let create = |room: u64, more: Value| {
+        let mut create = json!({ "request": "create", "room": room });
+        create
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        create
+    };
+    for (room, more, fails) in [
+        (7, json!({ "record": true }), false),
+        (8, json!({ "record": true, "rec_dir": "new/folder" }), false),
+        (9, json!({ "rec_dir": "file/below" }), false),
+        (10, json!({ "record": true, "rec_dir": "file/below" }), true),
+        (11, json!({ "record": true, "rec_dir": "/elsewhere" }), true),
+    ] {
+        let created = sync(&mut client, create(room, more)).await;
+        assert_eq!(created["videoroom"], "created", "{created}");
+        let reason = created["recording_failed"].as_str();
+        assert_eq!(
+            reason.is_some_and(|reason| !reason.is_empty()),
+            fails,
+            "{created}"
+        );
+    }
+    let switch = |room: u64| json!({ "request": "enable_recording", "room": room, "record": true });
+    for (room, fails) in [(7, false), (9, true)] {
+        let switched = sync(&mut client, switch(room)).await;
+        assert_eq!(switched["videoroom"], "success", "{switched}");
+        assert_eq!(
+            switched.get("recording_failed").is_some(),
+            fails,
+            "{switched}"
+        );
+    }
+    let moved = json!({ "request": "edit", "room": 7, "new_rec_dir": "file/below" });
+    let edited = sync(&mut client, moved).await;
+    assert_eq!(edited["videoroom"], "edited", "{edited}");
+    assert!(edited["recording_failed"].is_string(), "{edited}");
+    // Where nothing is recorded at all, that is the reason.
+    let world = World::new(json!({})).await;
+    let mut client = world.attach().await;
+    let created = sync(&mut client, create(7, json!({ "record": true }))).await;
+    assert!(created["recording_failed"].is_string(), "{created}");
+}
