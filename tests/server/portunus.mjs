@@ -27,7 +27,8 @@ process.on('exit', () => running.forEach((child) => child.kill('SIGKILL')));
 
 /**
  * Starts the binary named by PORTUNUS_BIN, or the one that `cargo build` made.
- * @param {{ workers?: number, unix?: 'datagram' | 'seqpacket', config?: string, basePath?: string }} [options]
+ * @param {{ workers?: number, unix?: 'datagram' | 'seqpacket', config?: string, http?: string, basePath?: string }} [options] `http`: keys
+ *   of that section, which `config` cannot have
  * @returns {Promise<Server>}
  */
 export async function startPortunus(options = {}) {
@@ -41,14 +42,14 @@ export async function startPortunus(options = {}) {
   }
 }
 
-async function start({ workers = 2, unix, config = '', basePath = '/janus' }) {
+async function start({ workers = 2, unix, config = '', http: ofHttp = '', basePath = '/janus' }) {
   const binary = process.env.PORTUNUS_BIN ?? join(process.env.CARGO_TARGET_DIR ?? join(root, 'target'), 'debug/portunus');
   const folder = mkdtempSync(join(tmpdir(), 'portunus-test-'));
   const [http, websocket, admin] = [await freeTcpPort(), await freeTcpPort(), await freeTcpPort()];
   const media = await freeUdpPorts(workers);
   const socket = unix ? join(folder, 'api.sock') : null;
   const file = join(folder, 'portunus.toml');
-  writeFileSync(file, configuration({ http, websocket, admin, media, socket, unix, basePath, extra: config }));
+  writeFileSync(file, configuration({ http, ofHttp, websocket, admin, media, socket, unix, basePath, extra: config }));
 
   const child = spawn(binary, ['--config', file, '--workers', String(workers)], { stdio: ['ignore', 'pipe', 'pipe'] });
   running.add(child);
@@ -108,12 +109,13 @@ function within(text, keys) {
   }, text);
 }
 
-function configuration({ http, websocket, admin, media, socket, unix, basePath, extra }) {
+function configuration({ http, ofHttp, websocket, admin, media, socket, unix, basePath, extra }) {
   return within(`
 [http]
 bind = ["127.0.0.1"]
 port = ${http}
 base_path = "${basePath}"
+${ofHttp}
 
 [websocket]
 bind = ["127.0.0.1"]

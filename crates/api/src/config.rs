@@ -1,14 +1,14 @@
 //! How the transports are set up. The defaults are those that an application written for Janus expects.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use portunus_config::{Configuration, Probe, Protocol, Section};
 use portunus_core::Network;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::{AdminApiConfig, MqttConfig, NatsConfig, RabbitConfig};
+use crate::{AdminApiConfig, MqttConfig, NatsConfig, RabbitConfig, tls};
 
 /// All transports.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -129,6 +129,20 @@ impl Configuration for HttpConfig {
         section.range("request_timeout", http.request_timeout.as_secs(), 1..=600);
         section.range("long_poll", http.long_poll.as_secs(), 1..=600);
         http
+    }
+
+    fn probe(&self, probe: &mut Probe) {
+        if self.enabled || self.https {
+            addresses(probe, &self.bind);
+        }
+        let Some(own) = self.metrics_bind.filter(|_| self.metrics) else {
+            return;
+        };
+        probe.address("metrics_bind", own.ip());
+        if !self.metrics_networks.is_empty() {
+            let text = "it has no effect: whoever reaches http.metrics_bind may read the counters";
+            probe.warning("metrics_networks", text);
+        }
     }
 }
 
@@ -358,6 +372,12 @@ impl Configuration for WebSocketConfig {
         section.range("max_connections", websocket.max_connections, 1..=1_000_000);
         websocket
     }
+
+    fn probe(&self, probe: &mut Probe) {
+        if self.enabled || self.wss {
+            addresses(probe, &self.bind);
+        }
+    }
 }
 
 /// The Unix socket.
@@ -399,6 +419,12 @@ impl Configuration for UnixConfig {
         section.range("max_message", unix.max_message, 1_024..=1 << 20);
         section.range("max_connections", unix.max_connections, 1..=1_000_000);
         unix
+    }
+
+    fn probe(&self, probe: &mut Probe) {
+        if let Some(path) = &self.path {
+            socket(probe, "path", path);
+        }
     }
 }
 
@@ -447,6 +473,37 @@ pub struct TlsConfig {
 
 impl Configuration for TlsConfig {
     fn read(section: &mut Section<'_>) -> Self {
-        section.keys()
+        let tls: Self = section.keys();
+        let (certificate, key) = (tls.certificate.is_some(), tls.key.is_some());
+        let keys = &["certificate", "key"];
+        section.require(keys, key || !certificate, "needs tls.key");
+        let keys = &["key", "certificate"];
+        section.require(keys, certificate || !key, "needs tls.certificate");
+        tls
+    }
+
+    fn probe(&self, probe: &mut Probe) {
+        if self.certificate.is_some()
+            && let Err(error) = tls::acceptor(self, "")
+        {
+            probe.error("certificate", error);
+        }
+    }
+}
+
+/// Looks for the addresses that the key `bind` of a section names.
+pub(crate) fn addresses(probe: &mut Probe, bind: &[IpAddr]) {
+    for address in bind {
+        probe.address("bind", *address);
+    }
+}
+
+/// Looks whether there can be a Unix socket at a path.
+pub(crate) fn socket(probe: &mut Probe, key: &str, path: &Path) {
+    let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    match folder.exists() {
+        true => probe.written_folder(key, folder),
+        false => probe.error(key, format!("there is no folder {}", folder.display())),
     }
 }

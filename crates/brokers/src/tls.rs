@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use portunus_config::Section;
+use portunus_config::{Probe, Section};
 use serde::{Deserialize, Serialize};
 use tokio_rustls::rustls::client::WebPkiServerVerifier;
 use tokio_rustls::rustls::crypto::aws_lc_rs::default_provider;
@@ -80,6 +80,26 @@ impl BrokerTls {
             "tls_client_cert and tls_client_key belong together",
         );
         tls
+    }
+
+    /// Looks whether the files can be used that its keys name.
+    pub fn probe(&self, probe: &mut Probe) {
+        let files = [&self.tls_cacert, &self.tls_client_cert];
+        if !self.tls_enable && files.iter().all(|file| file.is_none()) {
+            return;
+        }
+        // A URL may ask for TLS, too.
+        let on = BrokerTls {
+            tls_enable: true,
+            ..self.clone()
+        };
+        match on.client().err() {
+            Some(TlsError::File { key, path, reason }) => {
+                probe.error(key, format!("cannot use {}: {reason}", path.display()));
+            }
+            Some(error) => probe.error("tls_enable", error),
+            None => {}
+        }
     }
 
     /// What the library is told; none if there is no TLS. Reads the files.

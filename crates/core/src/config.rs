@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use portunus_config::{Configuration, Secret, Section};
+use portunus_config::{Configuration, Probe, Secret, Section};
 use serde::{Deserialize, Serialize};
 
 use crate::tokens::MAX_TOKEN;
@@ -110,6 +110,16 @@ impl Configuration for CoreConfig {
         section.range("max_text", core.max_text, 64..=64 << 20);
         section.range("ack_pause_ms", core.ack_pause_ms, 0..=1_000);
         core
+    }
+
+    fn probe(&self, probe: &mut Probe) {
+        let is_all = |network: &Network| network.parts().1 == 0;
+        if self.trusted_proxies.iter().any(is_all) {
+            probe.warning(
+                "trusted_proxies",
+                "everybody is a proxy, and may name any address as that of the client: name the proxies alone",
+            );
+        }
     }
 }
 

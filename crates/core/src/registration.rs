@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use portunus_audio::AudioThreads;
-use portunus_config::{Configuration, PrintError, Section, Table, keys_of};
+use portunus_config::{Configuration, PrintError, Probe, Section, Table, keys_of};
 use portunus_media::MediaPlane;
 use portunus_record::Recorder;
 
@@ -99,6 +99,11 @@ impl PluginConfig {
         self.0.keys()
     }
 
+    /// Looks for faults of its section that reading cannot find.
+    pub fn probe(&self, probe: &mut Probe) {
+        self.0.probe(probe);
+    }
+
     /// Starts the plugin.
     pub async fn start(self, context: PluginContext) -> Result<Arc<dyn Plugin>, PluginError> {
         self.0.start(context).await
@@ -121,6 +126,7 @@ type Starting = Pin<Box<dyn Future<Output = Result<Arc<dyn Plugin>, PluginError>
 /// What is the same for the configurations of all plugins.
 trait Start: fmt::Debug + Send + Sync {
     fn keys(&self) -> Result<Table, PrintError>;
+    fn probe(&self, probe: &mut Probe);
     fn start(self: Box<Self>, context: PluginContext) -> Starting;
 }
 
@@ -132,6 +138,10 @@ impl<P: ConfiguredPlugin> Start for Configured<P> {
             true => keys_of(&self.0),
             false => Ok(Table::new()),
         }
+    }
+
+    fn probe(&self, probe: &mut Probe) {
+        self.0.probe(probe);
     }
 
     fn start(self: Box<Self>, context: PluginContext) -> Starting {

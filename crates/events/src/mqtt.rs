@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use portunus_brokers::mqtt::{self, MqttServer, Outgoing, Presence, qos};
 use portunus_brokers::{BrokerTls, TlsError};
-use portunus_config::{Configuration, Section};
+use portunus_config::{Configuration, Probe, Section};
 use portunus_core::events::{
     ConfiguredEventHandler, EventHandler, EventHandlerInfo, Handling, ServerEvent, Subscription,
     TweakError,
@@ -114,6 +114,10 @@ impl Configuration for MqttEvents {
             tls,
             topics,
         }
+    }
+
+    fn probe(&self, probe: &mut Probe) {
+        self.tls.probe(probe);
     }
 }
 

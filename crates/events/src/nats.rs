@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use portunus_brokers::nats::{self, NatsServer, Outgoing};
 use portunus_brokers::{BrokerTls, Publisher, TlsError};
-use portunus_config::{Configuration, Section};
+use portunus_config::{Configuration, Probe, Section};
 use portunus_core::events::{
     ConfiguredEventHandler, EventHandler, EventHandlerInfo, Handling, Subscription, TweakError,
 };
@@ -78,6 +78,10 @@ impl Configuration for NatsEvents {
             tls,
             subjects,
         }
+    }
+
+    fn probe(&self, probe: &mut Probe) {
+        self.tls.probe(probe);
     }
 }
 

@@ -8,7 +8,7 @@ use portunus_brokers::rabbitmq::{
     self, Exchange, ExchangeType, Outgoing, Queue, RabbitServer, Topology,
 };
 use portunus_brokers::{BrokerTls, TlsError};
-use portunus_config::{Configuration, Section};
+use portunus_config::{Configuration, Probe, Section};
 use portunus_core::events::{
     ConfiguredEventHandler, EventHandler, EventHandlerInfo, Handling, Subscription, TweakError,
 };
@@ -88,6 +88,10 @@ impl Configuration for RabbitEvents {
             rabbitmq::NAME,
         );
         RabbitEvents { server, tls, route }
+    }
+
+    fn probe(&self, probe: &mut Probe) {
+        self.tls.probe(probe);
     }
 }
 

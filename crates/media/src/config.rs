@@ -3,8 +3,10 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use portunus_config::{Configuration, Protocol, Section};
+use portunus_config::{Configuration, Probe, Protocol, Section};
 use serde::{Deserialize, Serialize};
+
+use crate::start::identity;
 
 /// How the media plane is set up; every key has a default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -130,6 +132,17 @@ impl Configuration for MediaConfig {
         section.range("busy_poll_us", media.busy_poll_us, 0..=1_000_000);
         section.range("twcc_period_ms", media.twcc_period_ms, 10..=1_000);
         media
+    }
+
+    fn probe(&self, probe: &mut Probe) {
+        for address in &self.bind {
+            probe.address("bind", *address);
+        }
+        if self.certificate.is_some()
+            && let Err(error) = identity(self)
+        {
+            probe.error("certificate", error);
+        }
     }
 }
 

@@ -215,7 +215,8 @@ fn streams(config: &MediaConfig) -> StreamConfig {
     }
 }
 
-fn identity(config: &MediaConfig) -> Result<Identity, MediaError> {
+/// Reads the certificate of the configuration; without one it makes one.
+pub(crate) fn identity(config: &MediaConfig) -> Result<Identity, MediaError> {
     let failed = |error: portunus_rtc::IdentityError| MediaError::Certificate(error.to_string());
     let (certificate, key) = match (&config.certificate, &config.key) {
         (None, None) => return Identity::generate().map_err(failed),

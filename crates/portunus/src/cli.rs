@@ -24,7 +24,7 @@ pub(crate) struct Cli {
     #[arg(short, long, value_name = "FILE.toml")]
     config: Option<PathBuf>,
 
-    /// Say what is wrong with the configuration, with line numbers, and end
+    /// Say what is wrong with the configuration and what this machine lacks for it, with line numbers, and end
     #[arg(long)]
     pub(crate) check_config: bool,
 
@@ -64,17 +64,8 @@ impl Cli {
         if let Some(workers) = self.workers {
             config.media.workers = workers.into();
         }
+        config.read_environment()?;
         Ok(config)
-    }
-
-    /// What `--check-config` says of a configuration without mistakes.
-    pub(crate) fn checked(&self) -> String {
-        match self.file() {
-            Some(file) => format!("{}: no mistakes", file.display()),
-            None => {
-                format!("No configuration: {DEFAULT_FILE} does not exist; the defaults are used")
-            }
-        }
     }
 
     /// The configuration's file; none: the defaults are used.

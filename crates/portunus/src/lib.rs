@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod banner;
+mod check;
 mod cli;
 mod config;
 mod event_handlers;
@@ -38,8 +39,7 @@ pub fn main() -> ExitCode {
         }
     };
     if cli.check_config {
-        println!("{}", cli.checked());
-        return ExitCode::SUCCESS;
+        return check::run(config, cli.file().as_deref());
     }
     if cli.print_config {
         return print(&config);
@@ -75,6 +75,7 @@ pub fn print_config(text: &str) -> Result<String, Vec<String>> {
 
 fn serve(config: Config, file: Option<&Path>) -> Result<(), run::RunError> {
     let log = logging::start(&config.log);
+    check::log(&config);
     open_files::raise_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

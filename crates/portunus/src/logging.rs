@@ -10,15 +10,11 @@ use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 
 use crate::config::{LogConfig, LogFormat};
 
-/// Levels for one run, as in `log.filter`.
-const VARIABLE: &str = "PORTUNUS_LOG";
-
 type Lines = Box<dyn Layer<Registry> + Send + Sync>;
 
-/// Starts logging; the environment's PORTUNUS_LOG goes before the configuration.
+/// Starts logging.
 pub(crate) fn start(config: &LogConfig) -> Arc<dyn LogControl> {
-    let filter =
-        EnvFilter::try_from_env(VARIABLE).unwrap_or_else(|_| EnvFilter::new(&config.filter));
+    let filter = EnvFilter::new(&config.filter);
     let look = Look {
         format: config.format,
         level: level_of(&filter),

@@ -182,6 +182,27 @@ fn a_configuration_without_mistakes_is_told_so_and_printed_whole() {
 }
 
 #[test]
+fn what_is_wrong_without_stopping_the_start_is_in_the_log() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    let dir = folder.path().join("file/recordings");
+    let more = format!(
+        "[server]\ntrust_loopback = false\n[recording]\ndir = {dir:?}\n[[videoroom.room]]\nroom = 7\nrecord = true\n"
+    );
+    let server = Running::start(&more);
+    server.row("Dashboard");
+    server.signal("-TERM");
+    let (status, logs) = server.end();
+    assert_eq!(status, Some(0), "{logs}");
+    for part in [
+        "server.trust_loopback: nobody may use the Admin API",
+        "recording.dir: cannot write into the folder",
+    ] {
+        assert!(logs.contains(part), "{part} in\n{logs}");
+    }
+}
+
+#[test]
 fn a_taken_port_is_an_error_that_names_the_key() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use portunus_config::{Configuration, Section};
+use portunus_config::{Configuration, Finding, Probe, Recorded, Section, Severity, takes_files};
 use serde::{Deserialize, Serialize};
 
 use crate::Format;
+use crate::place::Places;
 
 /// How and where recordings are made; every key has a default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,5 +88,40 @@ impl Configuration for RecorderConfig {
         );
         section.range("max_waiting_mb", recording.max_waiting_mb, 1..=1_048_576);
         recording
+    }
+
+    fn probe(&self, probe: &mut Probe) {
+        if let Some(dir) = &self.dir {
+            probe.written_folder("dir", dir);
+        }
+        for folder in &self.folders {
+            probe.written_folder("folders", folder);
+        }
+        if let Some(program) = self.on_complete.first() {
+            probe.program("on_complete", program);
+        }
+    }
+}
+
+impl RecorderConfig {
+    /// Checks that the recordings that a key asks for can be made.
+    pub fn check(&self, recorded: &Recorded) -> Result<(), Finding> {
+        let finding = |severity, text| Finding {
+            key: recorded.key.clone(),
+            text,
+            severity,
+        };
+        if !self.enabled {
+            let text = "nothing is recorded: recording.enabled is false".to_owned();
+            return Err(finding(Severity::Warning, text));
+        }
+        let places = Places::new(self);
+        let file = places.file(recorded.dir.as_deref(), "name", "mjr");
+        let file = file.map_err(|error| finding(Severity::Error, error.to_string()))?;
+        let folder = file.parent().unwrap_or(&file);
+        takes_files(folder).map_err(|error| {
+            let text = format!("cannot record into {}: {error}", folder.display());
+            finding(Severity::Error, text)
+        })
     }
 }

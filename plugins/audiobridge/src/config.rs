@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use portunus_core::configuration::{Configuration, PortRange, Section};
+use portunus_core::configuration::{Configuration, PortRange, Probe, Section};
 use portunus_core::media::ingest::{IngestError, interface_address};
 use portunus_core::{Fields, Networks};
 use portunus_resources::{ConfiguredOptions, Ids, Limits, RoomProblem, read_rooms};
@@ -87,6 +87,26 @@ impl Configuration for AudioBridgeConfig {
         let mut bridge: Self = section.keys();
         bridge.rooms = read_rooms(section, bridge.string_ids);
         bridge
+    }
+
+    fn probe(&self, probe: &mut Probe) {
+        if let Some(file) = &self.save {
+            probe.written_file("save", file);
+        }
+        for folder in &self.folders {
+            probe.folder("folders", folder);
+        }
+        for (index, room) in self.rooms.iter().enumerate() {
+            let options = &room.options.options;
+            for (key, is_on, dir) in [
+                ("record", options.record, &options.record_dir),
+                ("mjrs", options.mjrs, &options.mjrs_dir),
+            ] {
+                if is_on {
+                    probe.records(&format!("room[{index}].{key}"), dir.as_deref());
+                }
+            }
+        }
     }
 }
 

@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use portunus_call::CallSettings;
 use portunus_core::Networks;
 use portunus_core::audio::AudioThreads;
-use portunus_core::configuration::{Configuration, PortRange, Section};
+use portunus_core::configuration::{Configuration, PortRange, Probe, Section};
 use portunus_core::media::MediaPlane;
-use portunus_core::media::ingest::{IngestError, interface_address};
+use portunus_core::media::ingest::{IngestError, interface_address, probe_interface};
 use serde::{Deserialize, Serialize};
 
 /// The plugin's part of the configuration.
@@ -48,6 +48,12 @@ impl Configuration for NoSipConfig {
         let text = "expected two ports at least, the first of them even";
         section.require(&["rtp_port_range"], range.first() < range.last(), text);
         nosip
+    }
+
+    fn probe(&self, probe: &mut Probe) {
+        if let Some(name) = &self.local_ip {
+            probe_interface(probe, "local_ip", name);
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use portunus_core::configuration::{Configuration, Section};
+use portunus_core::configuration::{Configuration, Probe, Section};
 use serde::{Deserialize, Serialize};
 
 /// The plugin's part of the configuration.
@@ -42,6 +42,14 @@ impl Configuration for RecordPlayConfig {
         let has_path = !recordplay.path.as_os_str().is_empty();
         section.require(&["path"], has_path, "expected a path in quotes, got \"\"");
         recordplay
+    }
+
+    fn probe(&self, probe: &mut Probe) {
+        if self.path.is_absolute() {
+            probe.written_folder("path", &self.path);
+        } else if self.path != RecordPlayConfig::default().path {
+            probe.records("path", self.path.to_str());
+        }
     }
 }
 

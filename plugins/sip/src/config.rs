@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::trunk::TrunkConfig;
 use portunus_core::Networks;
-use portunus_core::configuration::{Configuration, PortRange, Protocol, Section};
-use portunus_core::media::ingest::{IngestError, interface_address};
+use portunus_core::configuration::{Configuration, PortRange, Probe, Protocol, Section};
+use portunus_core::media::ingest::{IngestError, interface_address, probe_interface};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The plugin's part of the configuration.
@@ -175,6 +175,28 @@ impl Configuration for SipConfig {
         section.require(&["listen"], has_udp, "expected one of \"udp\" at least");
         crate::trunk::check(&sip.trunks, section);
         sip
+    }
+
+    fn probe(&self, probe: &mut Probe) {
+        if let Some(address) = self.local_ip {
+            probe.address("local_ip", address);
+        }
+        if let Some(name) = &self.local_media_ip {
+            probe_interface(probe, "local_media_ip", name);
+        }
+        let files = self.endpoint().tls;
+        let key = match files.certificate.is_some() {
+            true => "tls_certificate",
+            false => "tls_cacert",
+        };
+        if (files.certificate.is_some() || files.authorities.is_some())
+            && let Err(error) = files.check()
+        {
+            probe.error(key, error);
+        }
+        if let Some(folder) = &self.prompts {
+            probe.folder("prompts", folder);
+        }
     }
 }
 

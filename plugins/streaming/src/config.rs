@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use portunus_core::Networks;
-use portunus_core::configuration::{Configuration, Entry, PortRange, Section};
+use portunus_core::configuration::{Configuration, Entry, PortRange, Probe, Protocol, Section};
+use portunus_core::media::ingest::{interface_address, probe_interface};
 use portunus_resources::{Id, Ids, Limits};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -75,6 +76,18 @@ impl Configuration for StreamingConfig {
         }
         streaming
     }
+
+    fn probe(&self, probe: &mut Probe) {
+        if let Some(file) = &self.save {
+            probe.written_file("save", file);
+        }
+        for folder in &self.folders {
+            probe.folder("folders", folder);
+        }
+        for (index, mountpoint) in self.mountpoints.iter().enumerate() {
+            probe.section(&format!("mountpoint[{index}]"), |it| mountpoint.probe(it));
+        }
+    }
 }
 
 impl StreamingConfig {
@@ -110,7 +123,10 @@ impl StreamingConfig {
                 let text = format!("another mountpoint has this {key}");
                 section.entry_mistake(entry, None, key, text);
             }
-            None => self.mountpoints.push(mountpoint),
+            None => {
+                mountpoint.listen(section, entry);
+                self.mountpoints.push(mountpoint);
+            }
         }
     }
 }
@@ -139,6 +155,55 @@ impl ConfiguredMountpoint {
     /// Its id, if it has one of its own.
     pub fn id(&self) -> Option<&Id> {
         self.0.id.as_ref()
+    }
+
+    /// Says which ports it listens on. A group of multicast may be listened to twice.
+    fn listen<'t>(&self, section: &mut Section<'t>, entry: &Entry<'t>) {
+        let SourceSpec::Rtp(rtp) = &self.0.source else {
+            return;
+        };
+        for (index, stream) in rtp.media.iter().enumerate() {
+            let (within, prefix) = match rtp.flat {
+                true => (None, stream.kind.name()),
+                false => (Some(("media", index)), ""),
+            };
+            let interface = stream.iface.as_deref().filter(|name| !name.is_empty());
+            let addresses = match interface.map(interface_address) {
+                None => Vec::new(),
+                Some(Ok(address)) => vec![address],
+                Some(Err(_)) => continue,
+            };
+            let on = (Protocol::Udp, addresses.as_slice());
+            if stream.mcast.is_none() {
+                let ports = [stream.port].into_iter().chain(stream.more_ports.clone());
+                for (key, port) in ["port", "port2", "port3"].into_iter().zip(ports) {
+                    section.entry_listens(entry, within, &format!("{prefix}{key}"), on, port);
+                }
+            }
+            if let Some(port) = stream.rtcpport {
+                let key = format!("{prefix}rtcpport");
+                section.entry_listens(entry, within, &key, on, port);
+            }
+        }
+    }
+
+    /// Looks for its files and interfaces.
+    fn probe(&self, probe: &mut Probe) {
+        match &self.0.source {
+            SourceSpec::Live(file) | SourceSpec::OnDemand(file) => {
+                probe.file("filename", file.filename.as_ref());
+            }
+            SourceSpec::Rtp(rtp) => {
+                for (index, stream) in rtp.media.iter().enumerate() {
+                    let key = match rtp.flat {
+                        true => format!("{}iface", stream.kind.name()),
+                        false => format!("media[{index}].iface"),
+                    };
+                    probe_interface(probe, &key, stream.iface.as_deref().unwrap_or_default());
+                }
+            }
+            SourceSpec::Rtsp(_) | SourceSpec::Whip(_) => {}
+        }
     }
 
     pub(crate) fn source(&self) -> &SourceSpec {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use portunus_core::configuration::{Configuration, Section};
+use portunus_core::configuration::{Configuration, Probe, Section};
 use portunus_core::{Fields, JsonForm, Networks};
 use portunus_resources::{ConfiguredOptions, Ids, Limits, RoomProblem, check_keys, read_rooms};
 use serde::{Deserialize, Serialize};
@@ -108,6 +108,12 @@ impl Configuration for TextRoomConfig {
         section.range("post_retries", textroom.post_retries, 0..=100);
         textroom.rooms = read_rooms(section, textroom.string_ids);
         textroom
+    }
+
+    fn probe(&self, probe: &mut Probe) {
+        if let Some(file) = &self.save {
+            probe.written_file("save", file);
+        }
     }
 }
 

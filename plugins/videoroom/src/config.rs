@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use portunus_core::configuration::{Configuration, Section};
+use portunus_core::configuration::{Configuration, Probe, Section};
 use portunus_core::{Fields, Networks};
 use portunus_resources::{ConfiguredOptions, Ids, Limits, RoomProblem, check_keys, read_rooms};
 use serde::{Deserialize, Serialize};
@@ -70,6 +70,18 @@ impl Configuration for VideoRoomConfig {
         let mut videoroom: Self = section.keys();
         videoroom.rooms = read_rooms(section, videoroom.string_ids);
         videoroom
+    }
+
+    fn probe(&self, probe: &mut Probe) {
+        if let Some(file) = &self.save {
+            probe.written_file("save", file);
+        }
+        for (index, room) in self.rooms.iter().enumerate() {
+            if room.options.record {
+                let key = format!("room[{index}].record");
+                probe.records(&key, room.options.rec_dir.as_deref());
+            }
+        }
     }
 }
 

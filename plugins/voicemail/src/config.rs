@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use portunus_core::configuration::{Configuration, Section};
+use portunus_core::configuration::{Configuration, Probe, Section};
 use serde::{Deserialize, Serialize};
 
 /// The plugin's part of the configuration.
@@ -50,6 +50,14 @@ impl Configuration for VoiceMailConfig {
         let seconds = voicemail.max_duration.as_secs();
         section.range("max_duration", seconds, 1..=3_600);
         voicemail
+    }
+
+    fn probe(&self, probe: &mut Probe) {
+        if self.path.is_absolute() {
+            probe.written_folder("path", &self.path);
+        } else if self.path != VoiceMailConfig::default().path {
+            probe.records("path", self.path.to_str());
+        }
     }
 }
 

@@ -3,11 +3,11 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 
-use portunus_config::{Configuration, Protocol, Section};
+use portunus_config::{Configuration, Probe, Protocol, Section};
 use serde::{Deserialize, Serialize};
 
 use crate::FileMode;
-use crate::config::base_path;
+use crate::config::{addresses, base_path, socket};
 
 /// The transports of the Admin API. Who is let in stands in the same section: see [`portunus_core::AdminConfig`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,21 +68,25 @@ impl Configuration for AdminApiConfig {
         section.check(&["base_path"], base_path(&admin.base_path));
         admin
     }
+
+    fn probe(&self, probe: &mut Probe) {
+        if self.listens() {
+            addresses(probe, &self.bind);
+        }
+        if let Some(path) = &self.unix_path {
+            socket(probe, "unix_path", path);
+        }
+    }
 }
 
 impl AdminApiConfig {
     /// Says which ports it listens on.
     pub fn listen(&self, has_secret: bool, section: &mut Section<'_>) {
-        let loopback = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
-        let addresses = match self.bind.is_empty() && !has_secret {
-            true => loopback.as_slice(),
-            false => self.bind.as_slice(),
-        };
-        for (on, key, port) in [
-            (self.enabled, "port", self.port),
-            (self.https, "https_port", self.https_port),
-            (self.ws, "ws_port", self.ws_port),
-            (self.wss, "wss_port", self.wss_port),
+        for (on, key, port, is_secure) in [
+            (self.enabled, "port", self.port, false),
+            (self.https, "https_port", self.https_port, true),
+            (self.ws, "ws_port", self.ws_port, false),
+            (self.wss, "wss_port", self.wss_port, true),
         ] {
             let loopback = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
             let addresses = match self.reach(is_secure, has_secret) {

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use portunus_brokers::mqtt::{self, MqttServer, MqttVersion, Outgoing, Presence, Topic, qos};
 use portunus_brokers::{BrokerTls, Connection, Reply, TlsError};
-use portunus_config::{Configuration, Section};
+use portunus_config::{Configuration, Probe, Section};
 use serde::{Deserialize, Serialize};
 
 use super::{Broker, BrokerApi};
@@ -134,6 +134,12 @@ impl Configuration for MqttConfig {
             server,
             tls,
             api,
+        }
+    }
+
+    fn probe(&self, probe: &mut Probe) {
+        if self.common.is_on() {
+            self.tls.probe(probe);
         }
     }
 }

@@ -5,7 +5,7 @@ use portunus_brokers::rabbitmq::{
     self, Exchange, ExchangeType, Outgoing, Queue, RabbitServer, Topology,
 };
 use portunus_brokers::{BrokerTls, Connection, Reply, TlsError};
-use portunus_config::{Configuration, Section};
+use portunus_config::{Configuration, Probe, Section};
 use serde::{Deserialize, Serialize};
 
 use super::{Broker, BrokerApi};
@@ -138,6 +138,12 @@ impl Configuration for RabbitConfig {
             server,
             tls,
             api,
+        }
+    }
+
+    fn probe(&self, probe: &mut Probe) {
+        if self.common.is_on() {
+            self.tls.probe(probe);
         }
     }
 }

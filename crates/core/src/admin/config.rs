@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use portunus_config::{Configuration, Secret, Section};
+use portunus_config::{Configuration, Probe, Secret, Section};
 use serde::{Deserialize, Serialize};
 
 /// `[admin]`: who is let in, and what may be written where. The keys of its transports stand in the same section.
@@ -20,5 +20,14 @@ pub struct AdminConfig {
 impl Configuration for AdminConfig {
     fn read(section: &mut Section<'_>) -> Self {
         section.keys()
+    }
+
+    fn probe(&self, probe: &mut Probe) {
+        if let Some(folder) = &self.capture_folder {
+            match folder.exists() {
+                true => probe.written_folder("capture_folder", folder),
+                false => probe.folder("capture_folder", folder),
+            }
+        }
     }
 }

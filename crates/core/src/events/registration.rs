@@ -5,7 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use portunus_config::{Configuration, PrintError, Section, Table, keys_of};
+use portunus_config::{Configuration, PrintError, Probe, Section, Table, keys_of};
 use serde::{Deserialize, Serialize};
 
 use super::{EventBus, EventFilter, EventHandler, EventMask};
@@ -146,6 +146,11 @@ impl EventHandlerConfig {
         Ok(keys)
     }
 
+    /// Looks for faults of its section that reading cannot find.
+    pub fn probe(&self, probe: &mut Probe) {
+        self.own.probe(probe);
+    }
+
     /// Starts the handler on `bus`.
     pub async fn start(self, bus: &EventBus) -> Result<(), EventHandlerError> {
         let Common {
@@ -181,6 +186,7 @@ type Starting =
 /// What is the same for the configurations of all handlers.
 trait Start: fmt::Debug + Send + Sync {
     fn keys(&self) -> Result<Table, PrintError>;
+    fn probe(&self, probe: &mut Probe);
     fn start(self: Box<Self>) -> Starting;
 }
 
@@ -192,6 +198,10 @@ impl<H: ConfiguredEventHandler> Start for Configured<H> {
             true => keys_of(&self.0),
             false => Ok(Table::new()),
         }
+    }
+
+    fn probe(&self, probe: &mut Probe) {
+        self.0.probe(probe);
     }
 
     fn start(self: Box<Self>) -> Starting {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use portunus_config::{Configuration, Section};
+use portunus_config::{Configuration, Probe, Section};
 use serde::{Deserialize, Serialize};
 
 /// Where events are written.
@@ -38,5 +38,11 @@ impl Configuration for FileConfig {
         section.range("keep", file.keep, 0..=1_000);
         section.range("batch_pause_ms", file.batch_pause_ms, 0..=10_000);
         file
+    }
+
+    fn probe(&self, probe: &mut Probe) {
+        if let Some(path) = &self.path {
+            probe.written_file("path", path);
+        }
     }
 }

@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use portunus_config::{Configuration, Secret, Section};
+use portunus_config::{Configuration, Probe, Secret, Section};
 use reqwest::Url;
 use reqwest::header::HeaderValue;
 use serde::{Deserialize, Serialize};
 
 use portunus_core::JsonForm;
+
+use crate::tls;
 
 /// Attempts that may follow the first one, at most.
 pub(super) const MOST_RETRANSMISSIONS: u64 = 100;
@@ -96,6 +98,14 @@ impl Configuration for WebhookConfig {
         section.range("retransmissions_backoff", backoff, 1..=MOST_BACKOFF_MS);
         section.range("compression", webhook.compression, 1..=9);
         webhook
+    }
+
+    fn probe(&self, probe: &mut Probe) {
+        if self.ca.is_some()
+            && let Err(error) = tls::client(self.ca.as_deref())
+        {
+            probe.error("ca", error);
+        }
     }
 }
 

@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 
-use portunus_config::{Configuration, Section};
+use portunus_config::{Configuration, Probe, Section};
 use serde::{Deserialize, Serialize};
 use tokio_tungstenite::tungstenite::http::{HeaderValue, Uri};
 use url::{Host, Url};
 
 use portunus_core::JsonForm;
+
+use crate::tls;
 
 /// The largest cap of events that are kept.
 pub(super) const MOST_KEPT: u64 = 10_000_000;
@@ -58,6 +60,14 @@ impl Configuration for WebSocketConfig {
         let cap = websocket.events_cap_on_reconnect;
         section.range("events_cap_on_reconnect", cap, 0..=MOST_KEPT);
         websocket
+    }
+
+    fn probe(&self, probe: &mut Probe) {
+        if self.ca.is_some()
+            && let Err(error) = tls::client(self.ca.as_deref())
+        {
+            probe.error("ca", error);
+        }
     }
 }
 

@@ -31,7 +31,9 @@ pub(crate) use protection::Protection;
 pub(crate) use refused::Refusals;
 pub use refused::Refused;
 pub(crate) use skew::Skew;
-pub use socket::{IngestBind, IngestError, IngestSocket, SharedSocket, interface_address};
+pub use socket::{
+    IngestBind, IngestError, IngestSocket, SharedSocket, interface_address, probe_interface,
+};
 pub use status::{IngestStatus, Refusal};
 #[cfg(all(test, feature = "testing"))]
 pub(crate) use thread_feed::thread_feed;

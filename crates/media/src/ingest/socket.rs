@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
+use portunus_config::Probe;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 /// Asked of the kernel.
@@ -269,6 +270,15 @@ fn socket(address: SocketAddr) -> io::Result<Socket> {
 /// The address of an interface that is named by it or by its name, IPv4 first.
 pub fn interface_address(name: &str) -> Result<IpAddr, IngestError> {
     address_of(name, false)
+}
+
+/// Looks whether an interface is there that a key names, by its address or its name.
+pub fn probe_interface(probe: &mut Probe, key: &str, name: &str) {
+    if !name.is_empty()
+        && let Err(error) = interface_address(name)
+    {
+        probe.error(key, error);
+    }
 }
 
 /// The address of an interface that is named by it or by its name; IPv4 first, or only.

@@ -3,6 +3,7 @@
 use portunus_core::configuration::{Configuration, Section};
 use serde::{Deserialize, Serialize};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
 /// How the server logs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,7 +36,54 @@ impl Default for LogConfig {
 impl Configuration for LogConfig {
     fn read(section: &mut Section<'_>) -> Self {
         let log: Self = section.keys();
-        section.check(&["filter"], EnvFilter::try_new(&log.filter).map(drop));
+        section.check(&["filter"], filter(&log.filter).map(drop));
         log
+    }
+}
+
+/// Reads levels by module.
+pub(crate) fn filter(text: &str) -> Result<EnvFilter, String> {
+    let filter = EnvFilter::try_new(text).map_err(|error| error.to_string())?;
+    if text.trim().is_empty() {
+        return Err("expected a level such as \"info\"".to_owned());
+    }
+    // A word alone that is no level is read as a module: then nothing else is logged.
+    let is_word = |part: &&str| !part.contains(['=', '[', ']', '{', '}']);
+    let mut words = text.split(',').map(str::trim).filter(is_word);
+    match words.find(|word| word.parse::<LevelFilter>().is_err()) {
+        None => Ok(filter),
+        Some(word) => Err(format!(
+            "{word:?} is no level: expected error, warn, info, debug, trace or off, and levels of modules such as \
+             \"info,portunus_core=debug\""
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::filter;
+
+    #[test]
+    fn a_word_that_is_no_level_is_no_filter() {
+        for text in [
+            "info",
+            "INFO",
+            "off",
+            "warn,portunus_core=debug",
+            "portunus_core=debug, info",
+            "portunus_core[session{id=7}]=trace",
+        ] {
+            assert!(filter(text).is_ok(), "{text}");
+        }
+        for text in [
+            "",
+            "inof",
+            "information",
+            "info,portunus_core",
+            "portunus=inof",
+            "info debug",
+        ] {
+            assert!(filter(text).is_err(), "{text:?}");
+        }
     }
 }

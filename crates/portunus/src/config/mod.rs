@@ -4,6 +4,7 @@
 mod announced;
 mod log;
 mod plugins;
+mod probe;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -24,13 +25,16 @@ use portunus_media::MediaConfig;
 
 use announced::Announced;
 pub(crate) use announced::ResolveError;
-pub(crate) use log::{LogConfig, LogFormat};
+pub(crate) use log::{LogConfig, LogFormat, filter};
 use plugins::PluginSettings;
 
 use crate::event_handlers::EVENT_HANDLERS;
 
 /// Where the file is looked for when none is named.
 pub(crate) const DEFAULT_FILE: &str = "/etc/portunus/portunus.toml";
+
+/// Takes the place of `log.filter` for one run.
+const VARIABLE: &str = "PORTUNUS_LOG";
 
 /// Everything that can be configured.
 #[derive(Debug)]
@@ -55,6 +59,8 @@ pub(crate) struct Config {
 pub(crate) enum ConfigError {
     #[error("cannot read the configuration {}: {error}", path.display())]
     Read { path: PathBuf, error: io::Error },
+    #[error("{VARIABLE} in the environment: {0}")]
+    Filter(String),
     #[error("{}", lines(path, mistakes))]
     Mistakes {
         path: PathBuf,
@@ -86,6 +92,16 @@ impl Config {
         })
     }
 
+    /// Takes from the environment what goes before the file.
+    pub(crate) fn read_environment(&mut self) -> Result<(), ConfigError> {
+        if let Some(text) = std::env::var_os(VARIABLE).filter(|text| !text.is_empty()) {
+            let text = text.to_string_lossy().into_owned();
+            filter(&text).map_err(ConfigError::Filter)?;
+            self.log.filter = text;
+        }
+        Ok(())
+    }
+
     /// Reads a file's text.
     pub(crate) fn parse(text: &str) -> Result<Self, Vec<Mistake>> {
         configuration::read(text, Self::read)
@@ -114,6 +130,24 @@ impl Config {
             api.listen(access.secret.is_some(), section);
             (access, api)
         });
+        let (mqtt, rabbitmq, nats) = (
+            file.section("mqtt", MqttConfig::read),
+            file.section("rabbitmq", RabbitConfig::read),
+            file.section("nats", NatsConfig::read),
+        );
+        let tls = file.section("tls", TlsConfig::read);
+        for (on, key) in [
+            (http.https, "http.https"),
+            (websocket.wss, "websocket.wss"),
+            (admin_api.https, "admin.https"),
+            (admin_api.wss, "admin.wss"),
+        ] {
+            // One without the other is a mistake by itself.
+            let has_certificate = tls.certificate.is_some() || tls.key.is_some();
+            let keys = &[key, "tls.certificate", "tls.key"];
+            let text = "needs tls.certificate and tls.key";
+            file.require_within(keys, !on || has_certificate, text);
+        }
         Config {
             core,
             jwt,
@@ -125,11 +159,11 @@ impl Config {
                 whip,
                 websocket,
                 unix,
-                mqtt: file.section("mqtt", MqttConfig::read),
-                rabbitmq: file.section("rabbitmq", RabbitConfig::read),
-                nats: file.section("nats", NatsConfig::read),
+                mqtt,
+                rabbitmq,
+                nats,
                 admin: admin_api,
-                tls: file.section("tls", TlsConfig::read),
+                tls,
             },
             admin,
             log: file.section("log", LogConfig::read),

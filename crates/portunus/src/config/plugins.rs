@@ -68,6 +68,11 @@ impl PluginSettings {
         Ok(())
     }
 
+    /// Its name in the configuration.
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
     /// Whether it tells event handlers what happens in it.
     pub(crate) fn has_events(&self) -> bool {
         self.switch.events

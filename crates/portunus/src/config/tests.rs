@@ -30,7 +30,7 @@ fn a_port_that_is_given_twice_is_told_with_both_keys() {
             "line 4: sip.listen: TCP port 80 is that of http.port, too",
         ),
         (
-            "[http]\nhttps = true\nhttps_port = 8088",
+            "[http]\nhttps = true\nhttps_port = 8088\n[tls]\ncertificate = \"c\"\nkey = \"k\"",
             "line 3: http.https_port: TCP port 8088 is that of http.port, too",
         ),
         (
@@ -48,6 +48,16 @@ fn a_port_that_is_given_twice_is_told_with_both_keys() {
         (
             "[sip]\nlisten = [\"udp:5060\", \"tcp:5060\", \"ws:5060\"]",
             "line 2: sip.listen: TCP port 5060 is there twice",
+        ),
+        (
+            "[[streaming.mountpoint]]\nname = \"a\"\ntype = \"rtp\"\naudio = true\naudioport = 5002\naudiopt = 111\naudiocodec = \"opus\"\n\
+             [[streaming.mountpoint]]\nname = \"b\"\ntype = \"rtp\"\naudio = true\naudioport = 5002\naudiopt = 111\naudiocodec = \"opus\"",
+            "line 12: streaming.mountpoint.audioport: UDP port 5002 is there twice",
+        ),
+        (
+            "[[streaming.mountpoint]]\nname = \"a\"\ntype = \"rtp\"\nmedia = [{ type = \"video\", mid = \"v\", port = 10000, codec = \"vp8\" }]\n\
+             [media]\nworkers = 1",
+            "line 4: streaming.mountpoint.media[0].port: UDP port 10000 is that of media.port, too",
         ),
         (
             "[media]\nworkers = 2\nport = 20000\n[nosip]\nrtp_port_range = \"20000-20001\"",
@@ -69,6 +79,12 @@ fn ports_that_can_be_had_side_by_side_are_no_mistake() {
         "[sip]\nlisten = [\"udp:8088\"]",
         "[http]\nbind = [\"192.0.2.1\"]\nport = 80\n[websocket]\nbind = [\"192.0.2.2\"]\nport = 80",
         "[http]\nbind = [\"192.0.2.1\"]\nport = 7088",
+        // Groups are listened to side by side, and port 0 is any.
+        "[[streaming.mountpoint]]\nname = \"a\"\ntype = \"rtp\"\naudio = true\naudioport = 5002\naudiomcast = \"239.1.2.3\"\naudiopt = 111\naudiocodec = \"opus\"\n\
+         [[streaming.mountpoint]]\nname = \"b\"\ntype = \"rtp\"\naudio = true\naudioport = 5002\naudiomcast = \"239.1.2.3\"\naudiopt = 111\naudiocodec = \"opus\"",
+        "[[streaming.mountpoint]]\nname = \"a\"\ntype = \"rtp\"\naudio = true\naudioport = 0\naudiopt = 111\naudiocodec = \"opus\"\n\
+         [[streaming.mountpoint]]\nname = \"b\"\ntype = \"rtp\"\naudio = true\naudioport = 0\naudiopt = 111\naudiocodec = \"opus\"",
+        "[plugins.streaming]\nenabled = false\n[[streaming.mountpoint]]\nname = \"a\"\ntype = \"rtp\"\naudio = true\naudioport = 8088\naudiopt = 111\naudiocodec = \"opus\"",
         // Calls leave out what is taken.
         "[media]\nport = 20000\n[sip]\nrtp_port_range = \"20000-30000\"",
         "[http]\nport = 0\n[websocket]\nport = 0",
@@ -324,6 +340,54 @@ fn values_out_of_range_are_mistakes() {
         (
             "[unix]\nmode = \"999\"",
             "unix.mode: expected octal permissions",
+        ),
+        (
+            "[http]\nhttps = true",
+            "line 2: http.https: needs tls.certificate and tls.key",
+        ),
+        (
+            "[tls]\n[websocket]\nwss = true",
+            "line 3: websocket.wss: needs tls.certificate and tls.key",
+        ),
+        (
+            "[admin]\nhttps = true",
+            "admin.https: needs tls.certificate and tls.key",
+        ),
+        (
+            "[admin]\nwss = true\n[http]\nhttps = false",
+            "admin.wss: needs tls.certificate and tls.key",
+        ),
+        (
+            "[http]\nhttps = true\n[tls]\nkey = \"k.pem\"",
+            "line 4: tls.key: needs tls.certificate",
+        ),
+        (
+            "[http]\nhttps = true\n[tls]\ncertificate = \"c.pem\"",
+            "line 4: tls.certificate: needs tls.key",
+        ),
+        (
+            "[http]\nhttps = true\n[tls]\ncertificate = 1",
+            "line 4: tls.certificate: expected a path in quotes",
+        ),
+        (
+            "[log]\nfilter = \"inof\"",
+            "log.filter: \"inof\" is no level",
+        ),
+        (
+            "[server]\ntrusted_proxies = [\"nginx\"]",
+            "server.trusted_proxies: expected a network such as",
+        ),
+        (
+            "[http]\nmetrics_networks = [\"10.0.0.1/8\"]",
+            "http.metrics_networks: expected 10.0.0.0/8, got",
+        ),
+        (
+            "[http]\nframe_ancestors = [\"https://a.example.org; script-src *\"]",
+            "http.frame_ancestors: expected \"*\" or origins",
+        ),
+        (
+            "[http]\nframe_ancestors = [\"https://a.example.org/\"]",
+            "http.frame_ancestors: expected \"*\" or origins",
         ),
         (
             "[media]\nkey = \"k.pem\"",

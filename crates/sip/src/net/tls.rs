@@ -16,6 +16,17 @@ use super::error::StartError;
 /// The certificate that we show, with its key.
 type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
+impl TlsFiles {
+    /// Whether the files can be used.
+    pub fn check(&self) -> Result<(), StartError> {
+        connector(self)?;
+        if self.certificate.is_some() {
+            acceptor(self)?;
+        }
+        Ok(())
+    }
+}
+
 /// Our side of connections that we make.
 pub(super) fn connector(files: &TlsFiles) -> Result<TlsConnector, StartError> {
     let mut roots = RootCertStore::empty();

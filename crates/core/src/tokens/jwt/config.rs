@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use portunus_config::{Configuration, Secret, Section};
+use portunus_config::{Configuration, Probe, Secret, Section};
 use serde::{Deserialize, Serialize};
 
+use super::JwtVerifier;
 use super::keys::MIN_SECRET;
 
 /// Which JSON Web Tokens are accepted; without a key, none are.
@@ -60,5 +61,32 @@ impl Configuration for JwtConfig {
         section.require(&["secret"], !short, text);
         section.range("leeway", jwt.leeway.as_secs(), 0..=600);
         jwt
+    }
+
+    fn probe(&self, probe: &mut Probe) {
+        let none = JwtConfig::default;
+        let (secret_file, key_file) = (self.secret_file.clone(), self.key_file.clone());
+        let jwks_file = self.jwks_file.clone();
+        for (key, alone) in [
+            (
+                "secret_file",
+                JwtConfig {
+                    secret_file,
+                    ..none()
+                },
+            ),
+            ("key_file", JwtConfig { key_file, ..none() }),
+            (
+                "jwks_file",
+                JwtConfig {
+                    jwks_file,
+                    ..none()
+                },
+            ),
+        ] {
+            if let Err(error) = JwtVerifier::load(alone) {
+                probe.error(key, error);
+            }
+        }
     }
 }
