@@ -136,6 +136,13 @@ pub fn rows(world: &World) -> Vec<Row> {
             None,
         ),
         room(
+            "create",
+            "`record_format` is there",
+            record,
+            json!({ "record_format": "webm" }),
+            None,
+        ),
+        room(
             "edit",
             permanent,
             create,
@@ -147,6 +154,13 @@ pub fn rows(world: &World) -> Vec<Row> {
             "`new_rec_dir` is there",
             record,
             json!({ "room": 7, "new_rec_dir": "a" }),
+            None,
+        ),
+        room(
+            "edit",
+            "`record_format` is there",
+            record,
+            json!({ "room": 7, "record_format": "webm" }),
             None,
         ),
         room(
