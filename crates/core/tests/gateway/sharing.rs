@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use portunus_core::{Client, Requester};
+use portunus_core::{Client, Purse, Requester};
 use serde_json::json;
 
 use crate::world::{PROBE, World};
@@ -10,7 +10,8 @@ use crate::world::{PROBE, World};
 #[tokio::test]
 async fn each_reply_of_a_shared_client_says_which_request_it_answers_and_no_event_does() {
     let world = World::new();
-    let (client, mut outbox) = Client::pushed("test", Requester::by_broker("test"));
+    let (client, mut outbox) =
+        Client::pushed("test", Requester::by_broker("test"), Purse::default());
     let gateway = &world.gateway;
     let ask = async |number, request: serde_json::Value| {
         let asking = client.asking(number);
@@ -62,7 +63,8 @@ async fn each_reply_of_a_shared_client_says_which_request_it_answers_and_no_even
 async fn a_trusted_client_has_all_rights_wherever_it_is() {
     let world = World::new();
     for (is_trusted, rights) in [(false, 0), (true, 4)] {
-        let (client, mut outbox) = Client::pushed("test", Requester::by_broker("mqtt"));
+        let (client, mut outbox) =
+            Client::pushed("test", Requester::by_broker("mqtt"), Purse::default());
         let client = if is_trusted { client.trusted() } else { client };
         let mut ask = async |request: serde_json::Value| {
             let request = request.to_string();
