@@ -32,6 +32,8 @@ pub(super) enum Callee {
 /// Whom a request names.
 struct Called<'a> {
     uri: &'a SipUri,
+    /// The user part as it is written: that of a Contact is no number.
+    written: &'a str,
     user: &'a str,
     to: Option<&'a SipUri>,
     to_user: &'a str,
@@ -57,16 +59,18 @@ impl Agent {
         let Some(uri) = request.uri.as_sip() else {
             return Callee::Nobody;
         };
-        let user = uri.subscriber().unwrap_or_default();
+        let written = uri.user_name().unwrap_or_default();
         // Only its own registrar, and whom it has called, know the random part of a Contact.
-        if let Some(id) = self.contacts.get(&*user) {
+        if let Some(id) = self.contacts.get(&*written) {
             return Callee::Account(*id);
         }
+        let user = uri.subscriber().unwrap_or_default();
         let to = request.headers.to().ok().flatten();
         let to = to.as_ref().and_then(|to| to.uri.as_sip());
         let to_user = to.and_then(SipUri::subscriber).unwrap_or_default();
         let called = Called {
             uri,
+            written: &written,
             user: &user,
             to,
             to_user: &to_user,
@@ -77,7 +81,7 @@ impl Agent {
         }
         let found = match self.registrars.has(source) {
             true => self.registered_as(&called, source, flow),
-            false => self.called_directly(&user, source),
+            false => self.called_directly(&called, source),
         };
         found.map_or(Callee::Nobody, Callee::Account)
     }
@@ -111,7 +115,7 @@ impl Agent {
             return None;
         }
         // It was that of a page once, which is at the same exchange.
-        if is_contact(called.user) {
+        if is_contact(called.written) {
             return Some(Callee::Gone);
         }
         // Their registrars are configured, so all addresses of their names are believed.
@@ -158,7 +162,7 @@ impl Agent {
                 }
             }
             // A Contact of before: whoever had it is not called any more.
-            if is_contact(called.user) {
+            if is_contact(called.written) {
                 return None;
             }
         }
@@ -177,12 +181,14 @@ impl Agent {
     }
 
     /// The account without a registration that is called by its name, from where that may be done.
-    fn called_directly(&self, user: &str, source: IpAddr) -> Option<AccountId> {
+    fn called_directly(&self, called: &Called<'_>, source: IpAddr) -> Option<AccountId> {
         let mut networks = self.options.direct.iter();
-        if is_contact(user) || !networks.any(|&(network, bits)| covers(network, bits, source)) {
+        if is_contact(called.written)
+            || !networks.any(|&(network, bits)| covers(network, bits, source))
+        {
             return None;
         }
-        let mut ids = self.users.get(user)?.iter().copied();
+        let mut ids = self.users.get(called.user)?.iter().copied();
         ids.find(|id| {
             let account = self.accounts.get(id);
             let profile = account.map(|account| &account.speaker.profile);
