@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use crate::config::{Config, ConfigError, DEFAULT_FILE};
+use crate::import_janus::ImportJanus;
 use crate::recordings::Recordings;
 
 /// A WebRTC server that speaks the Janus API. Without arguments it runs with its defaults.
@@ -43,6 +44,8 @@ pub(crate) enum Command {
     /// List, examine, convert, compose and repair recordings
     #[command(subcommand)]
     Recordings(Recordings),
+    /// Make one configuration of the .jcfg (and .cfg) files of a Janus
+    ImportJanus(ImportJanus),
 }
 
 const AFTER_HELP: &str = "\

@@ -5,6 +5,7 @@ mod banner;
 mod cli;
 mod config;
 mod event_handlers;
+mod import_janus;
 mod logging;
 mod open_files;
 mod plugins;
@@ -27,8 +28,10 @@ const WRONG_USE: u8 = 2;
 /// The program.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    if let Some(Command::Recordings(command)) = &cli.command {
-        return command.run();
+    match &cli.command {
+        Some(Command::Recordings(command)) => return command.run(),
+        Some(Command::ImportJanus(command)) => return command.run(),
+        None => {}
     }
     let config = match cli.configuration() {
         Ok(config) => config,
@@ -71,6 +74,12 @@ pub fn print_config(text: &str) -> Result<String, Vec<String>> {
     let config = Config::parse(text)
         .map_err(|mistakes| mistakes.iter().map(ToString::to_string).collect::<Vec<_>>())?;
     config.to_toml().map_err(|error| vec![error.to_string()])
+}
+
+/// The configuration that `portunus import-janus` makes of files of Janus, each with its name and text; or why there is
+/// none.
+pub fn import_janus(files: &[(&str, &str)]) -> Result<String, String> {
+    import_janus::import_texts(files).map_err(|error| error.to_string())
 }
 
 fn serve(config: Config, file: Option<&Path>) -> Result<(), run::RunError> {
