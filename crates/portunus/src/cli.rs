@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::config::{Config, ConfigError, DEFAULT_FILE};
+use crate::import_janus::ImportJanus;
 use crate::recordings::Recordings;
 
 /// A WebRTC server that speaks the Janus API. Without arguments it runs with its defaults.
@@ -44,6 +45,8 @@ pub(crate) enum Command {
     /// List, examine, convert, compose and repair recordings
     #[command(subcommand)]
     Recordings(Recordings),
+    /// Make one configuration of the .jcfg (and .cfg) files of a Janus
+    ImportJanus(ImportJanus),
 
     /// Ask the running server whether it serves; for health checks of containers and load balancers
     Health(Health),

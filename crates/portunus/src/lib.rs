@@ -7,6 +7,7 @@ mod cli;
 mod config;
 mod event_handlers;
 mod health;
+mod import_janus;
 mod logging;
 mod manual;
 mod open_files;
@@ -37,6 +38,7 @@ pub fn main() -> ExitCode {
         Some(Command::Health(options)) => return health::run(options),
         Some(Command::Completions { shell }) => return manual::completions(*shell),
         Some(Command::Man { folder }) => return manual::pages(folder),
+        Some(Command::ImportJanus(command)) => return command.run(),
         None => {}
     }
     let config = match cli.configuration() {
@@ -91,6 +93,12 @@ pub fn print_config(text: &str) -> Result<String, Vec<String>> {
 /// What is written of a log line, for tests: `json` if it was formatted as an object.
 pub fn written_line(logged: &[u8], json: bool) -> String {
     logging::written_line(logged, json)
+}
+
+/// The configuration that `portunus import-janus` makes of files of Janus, each with its name and text; or why there is
+/// none.
+pub fn import_janus(files: &[(&str, &str)]) -> Result<String, String> {
+    import_janus::import_texts(files).map_err(|error| error.to_string())
 }
 
 fn serve(

@@ -39,9 +39,14 @@ pub fn start(folder: &Path, more: &str) -> (Process, String) {
     );
     let path = folder.join("portunus.toml");
     std::fs::write(&path, config).unwrap();
+    run(&path)
+}
+
+/// A running server with this configuration; where its API is.
+pub fn run(config: &Path) -> (Process, String) {
     let server = Command::new(env!("CARGO_BIN_EXE_portunus"))
         .arg("--config")
-        .arg(path)
+        .arg(config)
         .stdout(Stdio::piped())
         .spawn();
     let mut server = Process(server.unwrap());
@@ -59,11 +64,16 @@ pub fn start(folder: &Path, more: &str) -> (Process, String) {
 
 /// A handle of the streaming plugin.
 pub fn attach(api: &str) -> String {
+    attach_to(api, "janus.plugin.streaming")
+}
+
+/// A handle of a plugin, by its package.
+pub fn attach_to(api: &str, plugin: &str) -> String {
     let id = |reply: Value| reply["data"]["id"].as_u64().expect("an id");
     let create = json!({ "janus": "create", "transaction": "t" });
     let session = format!("{api}/{}", id(post(api, &create)));
     let attach = json!({
-        "janus": "attach", "transaction": "t", "plugin": "janus.plugin.streaming",
+        "janus": "attach", "transaction": "t", "plugin": plugin,
     });
     format!("{session}/{}", id(post(&session, &attach)))
 }
