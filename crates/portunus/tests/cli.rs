@@ -371,7 +371,7 @@ fn it_may_open_as_many_files_as_the_system_allows() {
 /// Reads one response of `/metrics` from an open connection, and returns the value of `name`.
 fn metric(stream: &mut TcpStream, name: &str) -> u64 {
     stream
-        .write_all(b"GET /metrics HTTP/1.1\r\nHost: test\r\n\r\n")
+        .write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
         .unwrap();
     let mut reader = BufReader::new(stream);
     let mut size = 0;

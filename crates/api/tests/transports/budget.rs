@@ -330,7 +330,9 @@ async fn those_who_run_the_server_get_in_when_strangers_hold_all() {
 
 #[tokio::test]
 async fn replies_that_nobody_reads_hold_no_more_than_a_share() {
-    let server = start().await;
+    let mut config = config();
+    config.http.metrics_networks = vec!["127.0.0.0/8".parse().unwrap()];
+    let server = start_with(core(), config).await;
     let memory = server.core.gateway.memory();
     let mut held = Vec::new();
     let refused = async {
