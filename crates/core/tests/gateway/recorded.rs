@@ -4,7 +4,7 @@ use portunus_core::events::{EventBus, EventFilter};
 use portunus_core::record::{
     Format, Participant, RecordedMedia, Recorder, RecorderConfig, RecordingSpec, SessionSpec, Whose,
 };
-use portunus_core::sdp::CodecName;
+use portunus_core::sdp::{CodecName, Kind};
 use portunus_core::tell_of_recordings;
 use portunus_media::{IngestFeed, IngestOptions, MediaPlane, packet_feed};
 use portunus_sdp::negotiated::Codec;
@@ -24,6 +24,12 @@ async fn whoever_watches_is_told_of_complete_files() {
     let (media, _sender, _events) = MediaPlane::detached();
     let feed = IngestFeed::Packets(packet_feed(1).1);
     let source = media.add_ingest(IngestOptions::rtp(Codec::Opus, 48_000, feed));
+    // A file that nothing comes into is none.
+    let speak = || {
+        let requested = media.requested();
+        let tap = requested.outlets.last().unwrap();
+        assert!(tap.pretend_first(Kind::Audio));
+    };
     let session = recorder.session(SessionSpec {
         plugin: "janus.plugin.videoroom",
         dir: None,
@@ -45,6 +51,7 @@ async fn whoever_watches_is_told_of_complete_files() {
             }),
         };
         let recording = recorder.start(&media, source.id, true, spec).unwrap();
+        speak();
         let outcome = recording.outcome();
         outcome.clone().opened().await.unwrap();
         drop(recording);
@@ -53,11 +60,12 @@ async fn whoever_watches_is_told_of_complete_files() {
     let event = events.recv().await.unwrap();
     let folder = folder.path().canonicalize().unwrap();
     let path = |name: &str| folder.join(name).to_string_lossy().into_owned();
+    let bytes = |name: &str| folder.join(name).metadata().unwrap().len();
     let told = json!({
         "plugin": "janus.plugin.videoroom",
         "data": {
             "event": "recorded", "file": path("ann.mjr"), "manifest": path("room.json"),
-            "room": "1234", "id": "42", "duration_ms": 0, "bytes": 8, "end": "stopped",
+            "room": "1234", "id": "42", "duration_ms": 0, "bytes": bytes("ann.mjr"), "end": "stopped",
         },
     });
     assert_eq!(event.body(), told);
@@ -74,6 +82,7 @@ async fn whoever_watches_is_told_of_complete_files() {
         of: None,
     };
     let recording = recorder.start(&media, source.id, true, spec).unwrap();
+    speak();
     let outcome = recording.outcome();
     outcome.clone().opened().await.unwrap();
     drop(recording);
@@ -81,7 +90,7 @@ async fn whoever_watches_is_told_of_complete_files() {
     let told = json!({
         "plugin": "janus.plugin.voicemail",
         "data": {
-            "event": "recorded", "file": path("mail.mjr"), "duration_ms": 0, "bytes": 8, "end": "stopped",
+            "event": "recorded", "file": path("mail.mjr"), "duration_ms": 0, "bytes": bytes("mail.mjr"), "end": "stopped",
         },
     });
     assert_eq!(events.recv().await.unwrap().body(), told);

@@ -75,7 +75,8 @@ fn what_takes_several_settings_of_janus_is_taken() {
         ),
         (
             "janus.transport.http.jcfg",
-            "general: { http = false; https = true; secure_ip = \"127.0.0.1\" }\nadmin: { admin_http = true; admin_ip = \"::1\" }",
+            "general: { http = false; https = true; secure_ip = \"127.0.0.1\" }\nadmin: { admin_http = true; admin_ip = \"::1\" }\n\
+             certificates: { cert_pem = \"/d/cert.pem\"; cert_key = \"/d/key.pem\" }",
         ),
         (
             "janus.transport.websockets.jcfg",

@@ -1,7 +1,7 @@
 //! What those see who run the server: events, handles, messages to the plugin, the configuration.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use portunus_core::configuration::{self, Configuration, Mistake, Printed, keys_of};
 use portunus_core::events::{EventFilter, EventKind};
@@ -9,7 +9,7 @@ use portunus_core::{Plugin, Reply};
 use portunus_voicemail::VoiceMailConfig;
 use serde_json::{Value, json};
 
-use crate::world::{PACKAGE, World, detached, record};
+use crate::world::{PACKAGE, World, detached, record, say};
 
 #[tokio::test]
 async fn event_handlers_are_told_of_each_message() {
@@ -22,6 +22,8 @@ async fn event_handlers_are_told_of_each_message() {
         let mut completed = world.recorder.completed();
         let mut client = world.attach().await;
         record(&mut client).await;
+        // A file that nothing comes into is none.
+        say(&world.tap(), Instant::now(), 0..1);
         client.message(json!({ "request": "stop" }), None).await;
         client.event().await;
         detached(&mut client).await;
