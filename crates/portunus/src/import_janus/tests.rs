@@ -95,6 +95,7 @@ fn what_takes_several_settings_of_janus_is_taken() {
     let expected = "[server]\ncandidates_timeout = 9\n[media]\nport = 0\n\
                     [http]\nhttps = true\nbind = [\"127.0.0.1\"]\nenabled = false\n[websocket]\nbind = [\"::1\"]\n\
                     [unix]\npath = \"/a\"\nkind = \"datagram\"\n[admin]\nbind = [\"::1\"]\nunix_path = \"/b\"\n\
+                    [tls]\ncertificate = \"/d/cert.pem\"\nkey = \"/d/key.pem\"\n\
                     [log]\nfilter = \"warn\"\n[plugins.nosip]\nenabled = false\n\
                     [sip]\ntls_certificate = \"/c/agent.pem\"\ntls_key = \"/c/agent.pem\"\ntls_cacert = \"/c/cafile.pem\"\n";
     assert_eq!((text.as_str(), remarks), (expected, vec![]));
