@@ -18,13 +18,14 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 class Server:
     """Starts the server by the same code as the other tests (tests/server), and stops it."""
 
-    def __init__(self, config: str = ""):
-        self.config = config
+    def __init__(self, config: str = "", http: str = ""):
+        """`http`: keys of the section of that name."""
+        self.config, self.of_http = config, http
 
     async def __aenter__(self):
         self.process = await asyncio.create_subprocess_exec(
             shutil.which("node"), str(ROOT / "tests/server/serve.mjs"),
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | {"SERVER_CONFIG": self.config},
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | {"SERVER_CONFIG": self.config, "SERVER_HTTP": self.of_http},
         )
         line = await self.process.stdout.readline()
         if not line:
