@@ -167,7 +167,7 @@ pub(crate) fn base_path(path: &str) -> Result<(), String> {
     }
 }
 
-/// Refuses what is no origin in a Content Security Policy: a `;` or a space in it would begin something else.
+/// Refuses a text that is no origin of a Content Security Policy: a `;` or a space would begin another directive or source.
 fn ancestor(origin: &str) -> Result<(), String> {
     let rest = origin
         .strip_prefix("https://")

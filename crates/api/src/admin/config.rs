@@ -99,8 +99,8 @@ impl AdminApiConfig {
         }
     }
 
-    /// Where a port listens. Without a secret nobody from elsewhere is let in, and by a port without TLS the secret could be
-    /// read on its way.
+    /// Returns the addresses that a port listens on. Without a secret, other machines are refused anyway; without TLS,
+    /// others could read the secret on its way.
     pub(crate) fn reach(&self, is_secure: bool, has_secret: bool) -> Reach {
         match self.bind.is_empty() && !(is_secure && has_secret) {
             true => Reach::Loopback,
@@ -117,8 +117,8 @@ impl AdminApiConfig {
 /// Which addresses a port listens on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// Those of this machine alone.
+    /// The loopback addresses.
     Loopback,
-    /// Those of `bind`, or all.
+    /// The addresses in `bind`. If `bind` is empty: all addresses.
     Bound,
 }

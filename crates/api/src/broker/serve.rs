@@ -130,7 +130,7 @@ impl<B: Broker> Link<B> {
     fn lane(&self, api: Api) -> (Lane, Outbox) {
         let requester = Requester::by_broker(B::NAME);
         let purse = api.memory(&self.shared.gateway).purse(requester.address());
-        // What is prepaid is there even if strangers hold the rest.
+        // The prepaid amount stays available even if strangers hold the rest of the budget.
         let purse = purse.open(PREPAID, PREPAID).unwrap_or(purse);
         let (client, outbox) = Client::pushed(B::PACKAGE, requester, purse);
         let client = match self.broker.common().trusted {
