@@ -59,7 +59,7 @@ pub use doors::{
 pub use error::ApiError;
 pub use fields::{FieldError, Fields};
 pub use gateway::{Credentials, Gateway};
-pub use handle::{Handle, JsepError, LocalIce, LocalJsep};
+pub use handle::{Handle, JsepError, LocalIce};
 pub use id::{HandleId, SessionId};
 pub use info::{ServerFacts, TransportInfo};
 pub use json_form::JsonForm;
@@ -68,10 +68,11 @@ pub use networks::{Network, Networks};
 pub use object::Object;
 pub use outbox::{OUTBOX, OUTBOX_OF_HANDLE, Outbox, Posted};
 pub use plugin::{
-    Count, HandleEvent, Jsep, JsepKind, Later, Message, Plugin, PluginCounter, PluginHandle,
-    PluginInfo, PublicFile, PublicFiles, Reply, Svc,
+    Count, HandleEvent, Later, Message, Plugin, PluginCounter, PluginHandle, PluginInfo,
+    PublicFile, PublicFiles, Reply,
 };
 pub use portunus_rtp::{ExtensionKind, ExtensionMap, Mid, Pt, Ssrc};
+pub use portunus_sdp::{Jsep, LocalJsep, SdpType as JsepKind, Svc};
 pub use reach::{Reach, Requests, Untrusted, recording};
 pub use recording::{
     ClientRecording, RecordingNews, SentMedia, Wish, recording_fault, tell_of_recordings,
