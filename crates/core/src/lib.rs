@@ -29,6 +29,7 @@ mod networks;
 mod object;
 mod outbox;
 mod plugin;
+mod plugin_request;
 pub mod prices;
 mod public_address;
 mod rate;
@@ -57,9 +58,9 @@ pub use doors::{
     EntranceError, Stay, Staying, Telephone,
 };
 pub use error::ApiError;
-pub use fields::{FieldError, Fields};
+pub use fields::{FieldError, Fields, with};
 pub use gateway::{Credentials, Gateway};
-pub use handle::{Handle, JsepError, LocalIce};
+pub use handle::{Handle, JsepError, LocalIce, PendingOffer};
 pub use id::{HandleId, SessionId};
 pub use info::{ServerFacts, TransportInfo};
 pub use json_form::JsonForm;
@@ -71,6 +72,7 @@ pub use plugin::{
     Count, HandleEvent, Later, Message, Plugin, PluginCounter, PluginHandle, PluginInfo,
     PublicFile, PublicFiles, Reply,
 };
+pub use plugin_request::{Answered, Asked, Needs, PluginRequest};
 pub use portunus_rtp::{ExtensionKind, ExtensionMap, Mid, Pt, Ssrc};
 pub use portunus_sdp::{Jsep, LocalJsep, SdpType as JsepKind, Svc};
 pub use reach::{Reach, Requests, Untrusted, recording};

@@ -405,14 +405,14 @@ impl PluginHandle for Attached {
         if !ASYNCHRONOUS.contains(&name.as_str()) {
             return match self.manage(&name, &message) {
                 Ok(reply) => {
-                    self.discard_offer(&message);
+                    self.offer_replaced(&message);
                     reply
                 }
                 Err(refusal) => self.refuse(&message, &refusal),
             };
         }
         if let Err(refusal) = self.request(&name, &message) {
-            self.discard_offer(&message);
+            self.offer_replaced(&message);
             self.push(&message, refusal.to_json(), None);
         }
         Reply::Ack(None)
@@ -518,17 +518,16 @@ impl PluginHandle for Attached {
 
 impl Attached {
     fn refuse(&self, message: &Message, refusal: &Refusal) -> Reply {
-        self.discard_offer(message);
+        self.offer_replaced(message);
         Reply::Success(refusal.to_json())
     }
 
-    /// An offer that came with a request that is refused leaves nothing behind.
-    fn discard_offer(&self, message: &Message) {
+    /// An offer that came with a request that is refused takes the place of ours, which nobody will answer then.
+    fn offer_replaced(&self, message: &Message) {
         let offers = |jsep: &portunus_core::Jsep| jsep.kind == JsepKind::Offer;
         if !message.jsep.as_ref().is_some_and(offers) {
             return;
         }
-        self.client.handle.discard_offer();
         if let Role::Subscriber(room) = &self.role {
             room.conference.lock().offer_replaced(self.client.key());
         }

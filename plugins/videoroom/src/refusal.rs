@@ -88,9 +88,7 @@ impl Refusal {
             Refusal::RoomExists(_) => 427,
             Refusal::Room(refusal) => code_of(refusal),
             Refusal::Field(FieldError::Missing(_)) | Refusal::Codec(_) => 429,
-            Refusal::Field(
-                FieldError::Type { .. } | FieldError::Layer(_) | FieldError::Empty(_),
-            )
+            Refusal::Field(FieldError::Type { .. } | FieldError::Value { .. })
             | Refusal::Value { .. } => 430,
             Refusal::Unauthorized(_)
             | Refusal::NotShown(_)
