@@ -159,7 +159,9 @@ pub(crate) fn base_path(path: &str) -> Result<(), String> {
     };
     match path.strip_prefix('/') {
         // These paths are the server's own.
-        Some("whip" | "whep" | "healthz" | "metrics") => Err(format!("{path:?} is taken")),
+        Some("whip" | "whep" | "healthz" | "livez" | "readyz" | "metrics") => {
+            Err(format!("{path:?} is taken"))
+        }
         Some(rest) if rest.split('/').all(segment) => Ok(()),
         _ => Err(format!(
             "expected a path such as \"/janus\" (no slash at its end), got {path:?}"

@@ -187,6 +187,15 @@ impl Budget {
         self.inner.limits
     }
 
+    /// Whether hardly anything is left for clients that are not trusted: 1 % of the whole at most.
+    pub(crate) fn is_nearly_used_up(&self) -> bool {
+        let Inner {
+            strangers, limits, ..
+        } = &*self.inner;
+        let for_strangers = limits.whole.saturating_sub(limits.reserve);
+        for_strangers.saturating_sub(strangers.used()) <= limits.whole / 100
+    }
+
     /// Returns what is held, and how often something was refused.
     pub fn totals(&self) -> BudgetTotals {
         let Inner {
@@ -408,6 +417,18 @@ mod tests {
 
     fn at(address: &str) -> ClientAddress {
         address.parse::<IpAddr>().unwrap().into()
+    }
+
+    #[test]
+    fn a_budget_is_nearly_used_up_when_strangers_have_hardly_anything_left() {
+        let budget = budget(1_000, 1_000, 100);
+        let purse = budget.purse(at("198.51.100.1"));
+        let held = purse.take(889).unwrap();
+        assert!(!budget.is_nearly_used_up());
+        let more = purse.take(1).unwrap();
+        assert!(budget.is_nearly_used_up());
+        drop((held, more));
+        assert!(!budget.is_nearly_used_up());
     }
 
     #[test]

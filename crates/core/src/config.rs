@@ -76,6 +76,9 @@ pub struct CoreConfig {
     pub opaqueid_in_api: bool,
     /// Whether `create` is answered at all; see also [`crate::Gateway::accept_new_sessions`].
     pub accept_new_sessions: bool,
+    /// How long calls may go on after SIGTERM, while nobody new is taken. Zero ends them at once.
+    #[serde(with = "portunus_config::seconds")]
+    pub drain_timeout: Duration,
     /// Sessions at a time; 0: no limit.
     pub max_sessions: usize,
     /// Sessions of one WebSocket or Unix connection at a time; 0: no limit.
@@ -112,6 +115,7 @@ impl Default for CoreConfig {
             rid_order: RidOrder::default(),
             opaqueid_in_api: false,
             accept_new_sessions: true,
+            drain_timeout: Duration::from_secs(60),
             max_sessions: 100_000,
             max_sessions_per_connection: 0,
             max_handles_per_session: 20_000,
@@ -138,6 +142,7 @@ impl Configuration for CoreConfig {
         section.range("client_memory_mb", core.client_memory_mb, 0..=MAX_MEMORY);
         let per_address = core.client_memory_per_address_mb;
         section.range("client_memory_per_address_mb", per_address, 0..=MAX_MEMORY);
+        section.range("drain_timeout", core.drain_timeout.as_secs(), 0..=86_400);
         section.range("ack_pause_ms", core.ack_pause_ms, 0..=1_000);
         core
     }

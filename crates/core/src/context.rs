@@ -8,6 +8,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::admin::{Access, Settings, SharedRanking, Transports};
+use crate::drain::Drain;
 use crate::handle::{Command, Inbox, WeakHandle};
 use crate::rate::RequestRate;
 use crate::tokens::Tokens;
@@ -32,6 +33,7 @@ pub(crate) struct Context {
     pub(crate) started: Instant,
     pub(crate) ranking: SharedRanking,
     pub(crate) tokens: Tokens,
+    pub(crate) drain: Drain,
 }
 
 /// Which handle a peer belongs to.
@@ -54,6 +56,10 @@ impl Peers {
 
     pub(crate) fn remove(&self, peer: PeerId) {
         self.owners().remove(&peer);
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.owners().len()
     }
 
     /// All peers with their handles.

@@ -1,6 +1,8 @@
 //! The core's face to the transports: requests in, replies and events out.
 
+mod drain;
 mod limits;
+mod readiness;
 mod requests;
 mod statistics;
 
@@ -13,32 +15,32 @@ use portunus_media::{MediaPlane, PeerEvent};
 use portunus_sdp::IceCredentials;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use crate::admin::{Access, Settings, SharedRanking, Transports};
 use crate::begun::Begun;
 use crate::context::{Context, Peers, deliver_events};
 use crate::counters::{add, subtract};
+use crate::drain::Drain;
 use crate::events::EventBus;
 use crate::events::lifecycle::SessionEnd;
 use crate::handle::{Command, LocalIce};
 use crate::rate::RequestRate;
 use crate::request::Request;
-use crate::session::{Attached, Session};
+use crate::session::Session;
 use crate::tokens::{Tokens, watch_keys};
 use crate::{
     ApiError, Budget, Client, CoreConfig, Counters, HandleId, LogLosses, Network, Plugin,
     PluginCounter, PluginInfo, PublicFile, Requester, Rights, ServerFacts, SessionId, Share,
     TokenScope, TokenTotals, info, prices,
 };
+pub use drain::DrainStatus;
+pub use readiness::NotReady;
 use requests::Answer;
 pub(crate) use requests::Unanswered;
 
 /// How often sessions are checked for silence.
 const WATCHDOG_PERIOD: Duration = Duration::from_secs(1);
-
-/// How long a shutdown waits for handles that do not end.
-const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);
 
 /// The server's core; cheap to clone.
 #[derive(Clone)]
@@ -91,6 +93,7 @@ impl Gateway {
             memory,
             admin_memory,
             tokens,
+            drain: Drain::default(),
         });
         tokio::spawn(deliver_events(context.clone(), events));
         tokio::spawn(watch_keys(Arc::downgrade(&context)));
@@ -101,6 +104,8 @@ impl Gateway {
             accepting,
         });
         tokio::spawn(watch_sessions(Arc::downgrade(&inner)));
+        let drains = inner.context.drain.watch();
+        tokio::spawn(drain::enforce(Arc::downgrade(&inner), drains));
         tokio::spawn(statistics::run(Arc::downgrade(&inner.context)));
         Gateway { inner }
     }
@@ -195,7 +200,8 @@ impl Gateway {
     pub fn info(&self, transaction: Option<&str>) -> Value {
         let inner = &self.inner;
         let plugins: Vec<PluginInfo> = inner.plugins.iter().map(|plugin| plugin.info()).collect();
-        let accepting = inner.accepting.load(Ordering::Relaxed);
+        let is_open = inner.accepting.load(Ordering::Relaxed);
+        let accepting = is_open && !inner.context.drain.is_on();
         info::server_info(
             &inner.context.config,
             &inner.context.facts,
@@ -362,47 +368,9 @@ impl Gateway {
         &self.inner.context.counters
     }
 
-    /// Whether new sessions are accepted: false before a shutdown, so that load goes elsewhere.
+    /// Whether new sessions are accepted. Unlike a drain, this refuses nothing to sessions that there are.
     pub fn accept_new_sessions(&self, accept: bool) {
         self.inner.accepting.store(accept, Ordering::Relaxed);
-    }
-
-    /// Ends all sessions, whose clients get `hangup` and `detached`, and waits until all handles are done, for
-    /// 5 s at most.
-    pub async fn shutdown(&self) {
-        self.accept_new_sessions(false);
-        let sessions: Vec<_> = self
-            .inner
-            .sessions()
-            .drain()
-            .map(|(_, session)| session)
-            .collect();
-        let tasks = sessions.iter().flat_map(|session| {
-            subtract(&self.inner.context.counters.sessions);
-            let handles = session.take_handles();
-            handles.into_iter().map(|Attached { inbox, task, .. }| {
-                let reason = "Server shutdown".to_owned();
-                inbox.deliver(Command::Hangup {
-                    reason,
-                    responder: None,
-                });
-                inbox.deliver(Command::Detach { responder: None });
-                task
-            })
-        });
-        let tasks: Vec<_> = tasks.collect();
-        let all = async {
-            for task in tasks {
-                // A task that panicked has ended too.
-                let _ = task.await;
-            }
-        };
-        if timeout(SHUTDOWN_LIMIT, all).await.is_err() {
-            tracing::warn!("some handles did not end within {SHUTDOWN_LIMIT:?}");
-        }
-        for session in sessions {
-            session.end(SessionEnd::Destroyed);
-        }
     }
 
     /// The state that a handle's plugin tells administrators; none if there is no such handle.

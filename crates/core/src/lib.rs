@@ -15,6 +15,7 @@ mod config;
 mod context;
 mod counters;
 mod doors;
+mod drain;
 mod error;
 pub mod events;
 mod fields;
@@ -56,9 +57,10 @@ pub use doors::{
     AudioRooms, Caller, CallerNews, DialError, DialId, DialNews, Dialled, Doors, Entrance,
     EntranceError, Stay, Staying, Telephone,
 };
+pub use drain::DRAIN_RETRY_SECONDS;
 pub use error::ApiError;
 pub use fields::{FieldError, Fields};
-pub use gateway::{Credentials, Gateway};
+pub use gateway::{Credentials, DrainStatus, Gateway, NotReady};
 pub use handle::{Handle, JsepError, LocalIce, LocalJsep};
 pub use id::{HandleId, SessionId};
 pub use info::{ServerFacts, TransportInfo};

@@ -14,6 +14,7 @@ mod open_files;
 mod plugins;
 mod recordings;
 mod run;
+mod signals;
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -14,10 +14,10 @@ use portunus_core::{
     ServerFacts, tell_of_recordings,
 };
 use portunus_media::{MediaError, MediaPlane};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::banner;
 use crate::config::{Config, ResolveError};
+use crate::signals::{EndSignal, Signals};
 
 /// How long calls and requests may take to end.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);
@@ -95,18 +95,8 @@ pub(crate) async fn run(
     };
     banner::print(file, &config, &media, &transports);
 
-    let outcome = tokio::select! {
-        signal = signals.end() => {
-            tracing::info!(signal = name(signal), "ending calls");
-            gateway.tell_end(signal.as_raw_value());
-            Ok(())
-        }
-        () = media.worker_lost() => {
-            tracing::error!("a media worker is lost: ending calls");
-            gateway.tell_end(0);
-            Err(RunError::WorkerLost)
-        }
-    };
+    let outcome = serve(&mut signals, &gateway, &media, config.core.drain_timeout).await;
+    gateway.tell_end(outcome.as_ref().map_or(0, |signal| signal.number()));
     let end = async {
         gateway.shutdown().await;
         media.shutdown();
@@ -120,9 +110,46 @@ pub(crate) async fn run(
             Ok(()) => tracing::info!("ended"),
             Err(_) => tracing::warn!("some calls did not end within {SHUTDOWN_LIMIT:?}"),
         },
-        signal = signals.end() => tracing::warn!(signal = name(signal), "ended at once"),
+        signal = signals.end() => tracing::warn!(signal = signal.name(), "ended at once"),
     }
-    outcome
+    outcome.map(drop)
+}
+
+/// Serves until all calls have to end: by a signal, after a drain of `drain_timeout` at most if that is SIGTERM, or
+/// because a media worker is lost.
+async fn serve(
+    signals: &mut Signals,
+    gateway: &Gateway,
+    media: &MediaPlane,
+    drain_timeout: Duration,
+) -> Result<EndSignal, RunError> {
+    let lost = || {
+        tracing::error!("a media worker is lost: ending calls");
+        RunError::WorkerLost
+    };
+    let signal = tokio::select! {
+        signal = signals.end() => signal,
+        () = media.worker_lost() => return Err(lost()),
+    };
+    let calls = gateway.calls();
+    if signal == EndSignal::Terminate && !drain_timeout.is_zero() && calls > 0 {
+        tracing::info!(
+            signal = signal.name(),
+            calls,
+            limit = ?drain_timeout,
+            "draining: nobody new is taken, and calls may go on; a second signal ends them"
+        );
+        tokio::select! {
+            () = gateway.drain_before_end(drain_timeout) => {}
+            signal = signals.end() => {
+                tracing::warn!(signal = signal.name(), "the drain is cut short");
+            }
+            () = media.worker_lost() => return Err(lost()),
+        }
+    }
+    let calls = gateway.calls();
+    tracing::info!(signal = signal.name(), calls, "ending calls");
+    Ok(signal)
 }
 
 async fn event_handlers(config: &mut Config, bus: &EventBus) -> Result<(), EventHandlerError> {
@@ -177,43 +204,5 @@ fn facts(config: &Config, media: &MediaPlane, recorder: Recorder, events: EventB
         admin: config.admin.clone(),
         statistics: config.events.clone(),
         ..ServerFacts::default()
-    }
-}
-
-/// The signals that the server knows.
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-    hangup: Signal,
-}
-
-impl Signals {
-    fn new() -> io::Result<Self> {
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            hangup: signal(SignalKind::hangup())?,
-        })
-    }
-
-    /// Waits for a signal that ends the server.
-    async fn end(&mut self) -> SignalKind {
-        loop {
-            tokio::select! {
-                _ = self.terminate.recv() => return SignalKind::terminate(),
-                _ = self.interrupt.recv() => return SignalKind::interrupt(),
-                _ = self.hangup.recv() => {
-                    tracing::info!("SIGHUP is ignored: the configuration is read at start only");
-                }
-            }
-        }
-    }
-}
-
-/// The name of a signal that ends the server.
-fn name(signal: SignalKind) -> &'static str {
-    match signal == SignalKind::interrupt() {
-        true => "SIGINT",
-        false => "SIGTERM",
     }
 }

@@ -153,8 +153,17 @@ impl Plugin for AudioBridge {
         }
     }
 
+    fn begins(&self, request: &str) -> bool {
+        matches!(request, "join")
+    }
+
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
         Box::new(Attached::new(handle, self.shared.clone()))
+    }
+
+    fn calls_without_peers(&self) -> usize {
+        let rooms = self.shared.rooms.all();
+        rooms.iter().map(|room| room.lock().without_peer()).sum()
     }
 
     fn broadcast(&self) -> Option<&dyn Broadcast> {

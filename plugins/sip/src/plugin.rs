@@ -197,8 +197,19 @@ impl Plugin for Sip {
         }
     }
 
+    fn begins(&self, request: &str) -> bool {
+        matches!(request, "register" | "call")
+    }
+
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
         Box::new(Attached::new(handle, self.shared.clone()))
+    }
+
+    fn set_draining(&self, is_on: bool) {
+        self.shared.phones().draining = is_on;
+        if let Some(mut trunks) = self.shared.trunks() {
+            trunks.draining = is_on;
+        }
     }
 
     fn admin(&self, request: Value) -> Option<Reply> {

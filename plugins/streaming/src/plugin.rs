@@ -153,6 +153,10 @@ impl Plugin for Streaming {
         }
     }
 
+    fn begins(&self, request: &str) -> bool {
+        matches!(request, "watch" | "publish")
+    }
+
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
         Box::new(Attached::new(handle, self.shared.clone()))
     }

@@ -124,6 +124,10 @@ impl Plugin for TextRoom {
         }
     }
 
+    fn begins(&self, request: &str) -> bool {
+        matches!(request, "setup")
+    }
+
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
         Box::new(Attached::new(handle, self.shared.clone()))
     }

@@ -148,6 +148,10 @@ impl Plugin for VideoRoom {
         }
     }
 
+    fn begins(&self, request: &str) -> bool {
+        matches!(request, "join" | "joinandconfigure" | "watch")
+    }
+
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
         Box::new(attached::Attached::new(handle, self.shared.clone()))
     }

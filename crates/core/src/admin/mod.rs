@@ -6,6 +6,7 @@ mod access;
 mod capture;
 mod config;
 mod diagnosis;
+mod drain;
 mod handle_info;
 mod handles;
 mod log;
@@ -174,6 +175,8 @@ impl Gateway {
             "set_no_media_timer" => server::set_no_media_timer(self, fields),
             "set_slowlink_threshold" => server::set_slowlink_threshold(self, fields),
             "accept_new_sessions" => server::accept_new_sessions(self, fields),
+            "drain" => drain::drain(self, fields),
+            "undrain" => drain::undrain(self),
             "message_plugin" => modules::message_plugin(self, fields).await,
             "query_transport" => modules::query_transport(self, fields),
             "query_eventhandler" => modules::query_event_handler(self, fields),

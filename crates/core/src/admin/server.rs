@@ -30,7 +30,11 @@ pub(super) fn status(gateway: &Gateway) -> Object {
         "no_media_timer": settings.no_media_ms().div_ceil(1_000),
         "slowlink_threshold": media.slow_link_threshold,
     });
-    Object::new().with("status", status)
+    let drained = super::drain::state(gateway);
+    Object::new().with(
+        "status",
+        Object::new().with_all(status).with("drain", drained),
+    )
 }
 
 pub(super) fn set_session_timeout(

@@ -124,11 +124,14 @@ impl Gateway {
         session.touch();
         let handle = match handle {
             None => None,
-            Some(handle) => Some(
-                session
-                    .handle(handle)
-                    .ok_or(ApiError::HandleNotFound(handle, id))?,
-            ),
+            Some(handle) => {
+                let inbox = session.handle(handle);
+                let inbox = inbox.ok_or(ApiError::HandleNotFound(handle, id))?;
+                if request.verb == "message" {
+                    self.check_drain_for(&session, handle, &request)?;
+                }
+                Some(inbox)
+            }
         };
         match (request.verb.as_str(), handle) {
             ("keepalive", _) => Ok(Dispatched::Done(self.reply("ack", &session, &request))),
@@ -174,6 +177,7 @@ impl Gateway {
         if !inner.accepting.load(Ordering::Relaxed) {
             return Err(ApiError::NotAcceptingSessions);
         }
+        self.check_drain()?;
         self.authorize_client(client, request)?;
         let config = &inner.context.config;
         let purse = self.purse(client, request);
@@ -215,6 +219,7 @@ impl Gateway {
         let context = &self.inner.context;
         let package = Fields(&request.members).required_string("plugin")?;
         let opaque_id = Fields(&request.members).string("opaque_id")?;
+        self.check_drain_of(session)?;
         let plugin = self
             .inner
             .plugins
