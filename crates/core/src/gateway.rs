@@ -3,14 +3,16 @@
 mod drain;
 mod limits;
 mod readiness;
+mod reload;
 mod requests;
 mod statistics;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use portunus_media::{MediaPlane, PeerEvent};
 use portunus_sdp::IceCredentials;
 use serde_json::{Value, json};
@@ -36,6 +38,7 @@ use crate::{
 };
 pub use drain::DrainStatus;
 pub use readiness::NotReady;
+pub use reload::{Reloaded, Reloader, Reloading};
 use requests::Answer;
 pub(crate) use requests::Unanswered;
 
@@ -84,7 +87,7 @@ impl Gateway {
             transports: Transports::default(),
             started: Instant::now(),
             ranking: SharedRanking::default(),
-            config,
+            config: ArcSwap::from_pointee(config),
             facts,
             media,
             counters: Arc::default(),
@@ -94,6 +97,7 @@ impl Gateway {
             admin_memory,
             tokens,
             drain: Drain::default(),
+            reloader: OnceLock::new(),
         });
         tokio::spawn(deliver_events(context.clone(), events));
         tokio::spawn(watch_keys(Arc::downgrade(&context)));
@@ -113,7 +117,7 @@ impl Gateway {
     /// Answers one request of a client that polls. With others, events could overtake the reply: see
     /// [`Gateway::submit`].
     pub async fn request(&self, client: &Client, message: &[u8]) -> Value {
-        let request = Request::parse(message, self.inner.context.config.string_ids);
+        let request = Request::parse(message, self.inner.context.config().string_ids);
         self.answer_now(client, request, Share::default()).await
     }
 
@@ -124,7 +128,7 @@ impl Gateway {
 
     /// As [`Gateway::request_value`]; `paid` is given back once nothing is kept of the message.
     pub async fn request_paid(&self, client: &Client, message: Value, paid: Share) -> Value {
-        let request = Request::from_value(message, self.inner.context.config.string_ids);
+        let request = Request::from_value(message, self.inner.context.config().string_ids);
         self.answer_now(client, request, paid).await
     }
 
@@ -146,7 +150,7 @@ impl Gateway {
                 return None;
             }
         };
-        let request = Request::parse(message, self.inner.context.config.string_ids);
+        let request = Request::parse(message, self.inner.context.config().string_ids);
         match self.answer(client, Some(client), request, paid).await {
             Answer::Now(reply) => {
                 client.push(reply);
@@ -189,7 +193,7 @@ impl Gateway {
                 continue;
             };
             let over =
-                client.is_internal() || self.inner.context.config.reclaim_session_timeout == 0;
+                client.is_internal() || self.inner.context.config().reclaim_session_timeout == 0;
             if session.orphan(client) && over {
                 self.inner.remove(&session, SessionEnd::Destroyed);
             }
@@ -203,7 +207,7 @@ impl Gateway {
         let is_open = inner.accepting.load(Ordering::Relaxed);
         let accepting = is_open && !inner.context.drain.is_on();
         info::server_info(
-            &inner.context.config,
+            &inner.context.config(),
             &inner.context.facts,
             &inner.context.media.settings(),
             inner.context.settings.session_timeout_seconds(),
@@ -219,13 +223,13 @@ impl Gateway {
     }
 
     /// The proxies whose headers name the client of an HTTP request.
-    pub fn trusted_proxies(&self) -> &[Network] {
-        &self.inner.context.config.trusted_proxies
+    pub fn trusted_proxies(&self) -> Vec<Network> {
+        self.inner.context.config().trusted_proxies.clone()
     }
 
     /// Whether a requester is trusted for being on this machine.
     pub fn trusts(&self, requester: Requester) -> bool {
-        self.inner.context.config.trust_loopback && requester.is_local()
+        self.inner.context.config().trust_loopback && requester.is_local()
     }
 
     /// Tells whoever watches that the server has started.
@@ -431,7 +435,7 @@ impl Gateway {
         transaction: Option<&str>,
     ) -> Value {
         self.inner.context.counters.refused(error);
-        let session = session.map(|id| id.to_json(self.inner.context.config.string_ids));
+        let session = session.map(|id| id.to_json(self.inner.context.config().string_ids));
         error.reply(session, transaction)
     }
 }
@@ -440,7 +444,7 @@ impl Gateway {
 impl std::fmt::Debug for Gateway {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Gateway")
-            .field("server_name", &self.inner.context.config.server_name)
+            .field("server_name", &self.inner.context.config().server_name)
             .finish_non_exhaustive()
     }
 }
@@ -482,7 +486,7 @@ async fn watch_sessions(gateway: Weak<Inner>) {
             .cloned()
             .collect();
         for session in expired {
-            let id = session.id.to_json(gateway.context.config.string_ids);
+            let id = session.id.to_json(gateway.context.config().string_ids);
             session.emit(json!({ "janus": "timeout", "session_id": id }));
             gateway.remove(&session, SessionEnd::Timeout);
             add(&gateway.context.counters.sessions_timed_out);

@@ -60,7 +60,7 @@ pub use doors::{
 pub use drain::DRAIN_RETRY_SECONDS;
 pub use error::ApiError;
 pub use fields::{FieldError, Fields};
-pub use gateway::{Credentials, DrainStatus, Gateway, NotReady};
+pub use gateway::{Credentials, DrainStatus, Gateway, NotReady, Reloaded, Reloader, Reloading};
 pub use handle::{Handle, JsepError, LocalIce, LocalJsep};
 pub use id::{HandleId, SessionId};
 pub use info::{ServerFacts, TransportInfo};
@@ -78,7 +78,10 @@ pub use reach::{Reach, Requests, Untrusted, recording};
 pub use recording::{
     ClientRecording, RecordingNews, SentMedia, Wish, recording_fault, tell_of_recordings,
 };
-pub use registration::{ConfiguredPlugin, PluginConfig, PluginContext, PluginError, Registration};
+pub use registration::{
+    ConfiguredPlugin, PluginConfig, PluginContext, PluginError, PluginReloaded, Registration,
+    StartedPlugin,
+};
 pub use replaced::replace_file;
 pub use requester::{ClientAddress, Requester};
 pub use rights::{Right, Rights};

@@ -189,7 +189,7 @@ impl Session {
         let limit = state.timeout.seconds(&context.settings);
         let limit = (limit > 0).then(|| Duration::from_secs(limit.into()));
         limit.is_some_and(|limit| may_time_out && silent >= limit)
-            || (state.orphaned && silent >= context.config.reclaim_session_timeout())
+            || (state.orphaned && silent >= context.config().reclaim_session_timeout())
     }
 
     pub(crate) fn set_timeout(&self, timeout: SessionTimeout) {

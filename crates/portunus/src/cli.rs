@@ -91,7 +91,7 @@ each worker, media.
 
 Signals: SIGTERM takes nobody new and lets calls go on until they end, for server.drain_timeout at most; then the server
 ends. SIGINT (Ctrl+C) ends calls without waiting for them. A second signal ends a drain, and the next one all that is left.
-SIGHUP is ignored.
+SIGHUP reads the configuration again.
 Exit status: 0 ended by a signal; 1 could not start; 2 wrong command line or configuration.
 Logs go to the standard error; PORTUNUS_LOG overrides log.filter of the configuration.";
 

@@ -13,7 +13,7 @@ const MAX_NO_MEDIA: u64 = 86_400;
 
 pub(super) fn status(gateway: &Gateway) -> Object {
     let context = gateway.context();
-    let (config, settings, log) = (&context.config, &context.settings, &context.facts.log);
+    let (config, settings, log) = (context.config(), &context.settings, &context.facts.log);
     let media = context.media.settings();
     let status = json!({
         "token_auth": config.token_auth,
@@ -115,6 +115,15 @@ pub(super) fn accept_new_sessions(
     let accept = fields.required_boolean("accept")?;
     gateway.accept_new_sessions(accept);
     Ok(Object::new().with("accept", accept))
+}
+
+/// Reads the configuration again.
+pub(super) async fn reload(gateway: &Gateway) -> Result<Object, ApiError> {
+    let reloaded = gateway.reload().await?;
+    Ok(Object::new()
+        .with("changed", reloaded.changed)
+        .with("restart", reloaded.restart)
+        .with("warnings", reloaded.warnings))
 }
 
 pub(super) fn custom_event(gateway: &Gateway, fields: Fields<'_>) -> Result<Object, ApiError> {

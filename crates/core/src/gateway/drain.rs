@@ -192,7 +192,7 @@ impl Inner {
             tracing::warn!("some handles did not end within {HANDLES_LIMIT:?}");
         }
         for session in sessions.iter().filter(|session| !session.is_internal()) {
-            let id = session.id.to_json(self.context.config.string_ids);
+            let id = session.id.to_json(self.context.config().string_ids);
             session.emit(json!({ "janus": "timeout", "session_id": id }));
         }
         let fetched = async {

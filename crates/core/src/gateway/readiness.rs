@@ -33,7 +33,7 @@ impl Gateway {
     /// Returns all reasons why a new client would be refused. Empty means that the server is ready.
     pub fn not_ready(&self) -> Vec<NotReady> {
         let context = self.context();
-        let most = context.config.max_sessions;
+        let most = context.config().max_sessions;
         let is_full = most > 0 && self.inner.sessions().len() >= most;
         let all = [
             (context.drain.is_on(), NotReady::Draining),

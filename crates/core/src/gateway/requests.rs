@@ -179,7 +179,7 @@ impl Gateway {
         }
         self.check_drain()?;
         self.authorize_client(client, request)?;
-        let config = &inner.context.config;
+        let config = inner.context.config();
         let purse = self.purse(client, request);
         let mut sessions = inner.sessions();
         if reached(config.max_sessions, sessions.len())
@@ -188,7 +188,7 @@ impl Gateway {
         {
             return Err(ApiError::NotAcceptingSessions);
         }
-        let id = match id::read(request.members.get("id"), inner.context.config.string_ids) {
+        let id = match id::read(request.members.get("id"), inner.context.config().string_ids) {
             0 => SessionId::random(|id| sessions.contains_key(&id)),
             wanted if sessions.contains_key(&SessionId(wanted)) => {
                 return Err(ApiError::SessionConflict);
@@ -206,7 +206,7 @@ impl Gateway {
         Ok(json!({
             "janus": "success",
             "transaction": request.transaction,
-            "data": { "id": id.to_json(inner.context.config.string_ids) },
+            "data": { "id": id.to_json(inner.context.config().string_ids) },
         }))
     }
 
@@ -232,7 +232,7 @@ impl Gateway {
             return Err(ApiError::UnauthorizedPlugin(package.to_owned()));
         }
         if reached(
-            context.config.max_handles_per_session,
+            context.config().max_handles_per_session,
             session.handle_count(),
         ) {
             return Err(ApiError::PluginAttach("too many handles"));
@@ -253,7 +253,7 @@ impl Gateway {
         };
         handle::start(id, session.clone(), &**plugin, attachment, context.clone())
             .map_err(|()| ApiError::SessionNotFound(session.id))?;
-        let data = json!({ "id": id.to_json(context.config.string_ids) });
+        let data = json!({ "id": id.to_json(context.config().string_ids) });
         let reply = Object::new().with_all(self.reply("success", session, request));
         Ok(reply.with("data", data).into())
     }
@@ -313,7 +313,7 @@ impl Gateway {
     fn reply(&self, janus: &str, session: &Session, request: &Request) -> Value {
         json!({
             "janus": janus,
-            "session_id": session.id.to_json(self.inner.context.config.string_ids),
+            "session_id": session.id.to_json(self.inner.context.config().string_ids),
             "transaction": request.transaction,
         })
     }

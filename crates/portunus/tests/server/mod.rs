@@ -55,7 +55,12 @@ pub fn run(config: &Path) -> (Process, String) {
     let api = loop {
         let line = lines.next().expect("the banner").unwrap();
         if let Some(url) = line.trim_start().strip_prefix("HTTP") {
-            break url.trim().to_owned();
+            // The address of HTTPS stands behind it.
+            break url
+                .split([' ', ','])
+                .find(|it| !it.is_empty())
+                .unwrap()
+                .to_owned();
         }
     };
     // The rest is read so that the server can go on writing.
