@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use portunus_media::{CloseReason, Event, PeerEvent, PeerStats};
+use portunus_media::{CloseReason, Event, IceState, PeerEvent, PeerStats};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
@@ -281,6 +281,15 @@ impl Actor {
         // What clients hear of a medium, those who watch do too.
         if told.is_some() || !matches!(event, Event::Media { .. }) {
             self.handle.tell_peer_event(&event);
+        }
+        match &event {
+            Event::Ice(IceState::Connected | IceState::Ready) => {
+                self.handle.connections().ice_connected();
+            }
+            Event::Media {
+                receiving: true, ..
+            } => self.handle.connections().media_came(),
+            _ => {}
         }
         let event = match event {
             Event::Connected { srtp_profile } => {

@@ -49,6 +49,10 @@ struct Connection {
     /// Credentials of ours that count once the exchange that has them is complete.
     restart: Option<IceCredentials>,
     up: bool,
+    /// When ICE was connected first.
+    ice_up: Option<Instant>,
+    /// When media could flow first. Taken when the first medium came.
+    flows: Option<Instant>,
     e2ee: bool,
     /// The media, and their encodings, that have come at some time.
     came: Vec<(Mid, Option<u8>)>,
@@ -362,7 +366,31 @@ impl Connections {
     pub(super) fn up(&mut self) {
         if let Some(connection) = self.current.as_mut().filter(|connection| !connection.up) {
             connection.up = true;
+            let now = Instant::now();
+            if let Some(ice_up) = connection.ice_up {
+                self.context.counters.times.dtls.add(now - ice_up);
+            }
+            connection.flows = Some(now);
             add(&self.context.counters.peer_connections);
+        }
+    }
+
+    /// ICE is connected.
+    pub(super) fn ice_connected(&mut self) {
+        let Some(connection) = self.current.as_mut() else {
+            return;
+        };
+        if let (Some(started), None) = (connection.started, connection.ice_up) {
+            self.context.counters.times.ice.add(started.elapsed());
+            connection.ice_up = Some(Instant::now());
+        }
+    }
+
+    /// A packet of a medium came.
+    pub(super) fn media_came(&mut self) {
+        let flows = self.current.as_mut().and_then(|it| it.flows.take());
+        if let Some(flows) = flows {
+            self.context.counters.times.first_media.add(flows.elapsed());
         }
     }
 
@@ -463,6 +491,8 @@ impl Connections {
             negotiated: None,
             restart: None,
             up: false,
+            ice_up: None,
+            flows: None,
             e2ee: false,
             came: Vec::new(),
             created: Instant::now(),
