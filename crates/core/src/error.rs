@@ -162,7 +162,7 @@ impl From<FieldError> for ApiError {
     fn from(error: FieldError) -> Self {
         match &error {
             FieldError::Missing(_) => ApiError::MissingElement(error.to_string()),
-            FieldError::Type { .. } | FieldError::Layer(_) | FieldError::Empty(_) => {
+            FieldError::Type { .. } | FieldError::Value { .. } => {
                 ApiError::InvalidElement(error.to_string())
             }
         }

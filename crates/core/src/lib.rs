@@ -32,6 +32,7 @@ mod networks;
 mod object;
 mod outbox;
 mod plugin;
+mod plugin_request;
 pub mod prices;
 mod public_address;
 mod rate;
@@ -63,12 +64,18 @@ pub use doors::{
 };
 pub use drain::DRAIN_RETRY_SECONDS;
 pub use error::ApiError;
+<<<<<<< HEAD
 pub use fields::{FieldError, Fields};
 pub use gateway::{
     BuildFacts, Credentials, DrainStatus, Gateway, NotReady, Reloaded, Reloader, Reloading,
 };
 pub use handle::{Handle, JsepError, LocalIce, LocalJsep};
 pub use histogram::{Histogram, HistogramSnapshot};
+=======
+pub use fields::{FieldError, Fields, with};
+pub use gateway::{Credentials, DrainStatus, Gateway, NotReady, Reloaded, Reloader, Reloading};
+pub use handle::{Handle, JsepError, LocalIce, LocalJsep, PendingOffer};
+>>>>>>> main
 pub use id::{HandleId, SessionId};
 pub use info::{ServerFacts, TransportInfo};
 pub use json_form::JsonForm;
@@ -80,6 +87,7 @@ pub use plugin::{
     Count, HandleEvent, Jsep, JsepKind, Later, Message, Plugin, PluginCounter, PluginHandle,
     PluginInfo, PublicFile, PublicFiles, Reply, Svc,
 };
+pub use plugin_request::{Answered, Asked, Needs, PluginRequest};
 pub use portunus_rtp::{ExtensionKind, ExtensionMap, Mid, Pt, Ssrc};
 pub use reach::{Reach, Requests, Untrusted, recording};
 pub use recording::{

@@ -11,7 +11,7 @@ use portunus_rtp::Mid;
 use portunus_sdp::{Description, Simulcast};
 use serde_json::{Map, Value, json};
 
-use crate::{Broadcast, ClientAddress, Handle, Rights, TokenScope};
+use crate::{Broadcast, ClientAddress, Handle, PendingOffer, Rights, TokenScope};
 
 /// What a plugin says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -189,6 +189,8 @@ pub struct Message {
     pub body: Map<String, Value>,
     /// The client's offer or answer.
     pub jsep: Option<Jsep>,
+    /// The same offer, which is discarded without an answer when the message is dropped: a plugin that answers later keeps this.
+    pub offer: Option<PendingOffer>,
     /// What whoever makes this request may do beyond a call. A secret of the plugin's own, in the body, can give more.
     pub rights: Rights,
     /// Which rooms and mountpoints it may name.

@@ -47,10 +47,7 @@ fn check_one(fields: Fields<'_>, name: &str, kind: Type) -> Result<(), Refusal> 
             None => {}
             Some(value) if value.is_array() => {}
             Some(_) => {
-                return Err(Refusal::Field(FieldError::Type {
-                    name: name.to_owned(),
-                    wanted: "an array",
-                }));
+                return Err(Refusal::Field(FieldError::wrong_type(name, "an array")));
             }
         },
     }

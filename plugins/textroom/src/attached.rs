@@ -59,9 +59,7 @@ impl Attached {
             ("restart", Phase::Fresh | Phase::Over) => Err(Refusal::NotSetUp),
             // An `ack`: the core has taken the answer.
             _ if answers(JsepKind::Offer) => {
-                let wanted = "an answer";
-                let name = "jsep".to_owned();
-                Err(FieldError::Type { name, wanted }.into())
+                Err(FieldError::wrong_type("jsep", "an answer").into())
             }
             _ => Ok(None),
         }

@@ -108,9 +108,7 @@ impl Refusal {
             Refusal::RoomExists(_) => 427,
             Refusal::NoSuchFeed(_) | Refusal::NoSuchUser { .. } | Refusal::NoSuchStream(_) => 428,
             Refusal::Field(FieldError::Missing(_)) | Refusal::Codec(_) => 429,
-            Refusal::Field(
-                FieldError::Type { .. } | FieldError::Layer(_) | FieldError::Empty(_),
-            )
+            Refusal::Field(FieldError::Type { .. } | FieldError::Value { .. })
             | Refusal::Value { .. }
             | Refusal::Recording(_) => 430,
             Refusal::WrongSdpType(_) => 431,

@@ -12,10 +12,10 @@ use super::connection::Connections;
 use super::inbox::Commands;
 use super::jsep::RawJsep;
 use super::outgoing::Outgoing;
-use super::{Command, Handle, Inbox, Responder, Shared, trickle};
+use super::{Command, Handle, Inbox, PendingOffer, Responder, Shared, trickle};
 use crate::context::Context;
 use crate::counters::{add, subtract};
-use crate::plugin::{HandleEvent, Message, Plugin, PluginHandle, Reply};
+use crate::plugin::{HandleEvent, JsepKind, Message, Plugin, PluginHandle, Reply};
 use crate::session::{Attached, Session};
 use crate::tokens::ShownToken;
 use crate::{
@@ -198,10 +198,18 @@ impl Actor {
             Some(raw) => Some(self.handle.connections().remote(&self.handle, &raw)?),
             None => None,
         };
+        let is_offer = jsep
+            .as_ref()
+            .is_some_and(|jsep| jsep.kind == JsepKind::Offer);
+        let offer = is_offer.then(|| {
+            let number = self.handle.connections().last_offer();
+            PendingOffer::new(self.handle.clone(), number)
+        });
         let message = Message {
             transaction: transaction.to_owned(),
             body,
             jsep,
+            offer,
             rights: self.rights(members, client),
             scope: self.scope(members, client),
             client: client.requester().address(),

@@ -38,6 +38,8 @@ pub(super) struct Connections {
     untold: Vec<Untold>,
     /// There was a connection at some time.
     had_one: bool,
+    /// The number of offers of the client so far.
+    offers: u64,
 }
 
 struct Connection {
@@ -78,6 +80,7 @@ impl Connections {
             closing: false,
             untold: Vec::new(),
             had_one: false,
+            offers: 0,
         }
     }
 
@@ -174,7 +177,11 @@ impl Connections {
             connection.paid.resize(prices::peer_connection(raw.sdp))?;
         }
         let restart = match raw.kind {
-            JsepKind::Offer => self.remote_offer(handle, raw, remote)?,
+            JsepKind::Offer => {
+                let restart = self.remote_offer(handle, raw, remote)?;
+                self.offers = self.offers.wrapping_add(1);
+                restart
+            }
             JsepKind::Answer => self.remote_answer(handle, raw, remote)?,
         };
         let mut e2ee = false;
@@ -334,8 +341,20 @@ impl Connections {
         Some(restarted)
     }
 
+    /// The number of the client's last offer.
+    pub(super) const fn last_offer(&self) -> u64 {
+        self.offers
+    }
+
+    /// Forgets the client's offer with this number, unless it has been answered or another has taken its place.
+    pub(super) fn discard_offer(&mut self, number: u64) {
+        if self.offers == number {
+            self.discard_any_offer();
+        }
+    }
+
     /// Forgets an offer of the client that will not be answered, and the peer that it was to be the first of.
-    pub(super) fn discard_offer(&mut self) {
+    pub(super) fn discard_any_offer(&mut self) {
         let Some(connection) = &mut self.current else {
             return;
         };

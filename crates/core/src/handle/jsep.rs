@@ -98,6 +98,6 @@ fn in_jsep(error: FieldError) -> ApiError {
         FieldError::Type { name, wanted } => ApiError::InvalidElement(format!(
             "JSEP error: invalid element type ({name} should be {wanted})"
         )),
-        FieldError::Layer(_) | FieldError::Empty(_) => error.into(),
+        FieldError::Value { .. } => error.into(),
     }
 }

@@ -8,6 +8,7 @@ mod inbox;
 mod jsep;
 mod local;
 mod outgoing;
+mod pending_offer;
 mod telling;
 mod trickle;
 
@@ -36,6 +37,7 @@ pub(crate) use actor::{Attachment, start};
 pub(crate) use facts::{ConnectionFacts, HandleFacts, PeerFacts};
 pub(crate) use inbox::{Command, Inbox, Responder};
 pub use local::{JsepError, LocalIce, LocalJsep};
+pub use pending_offer::PendingOffer;
 
 use closed::Untold;
 use connection::Connections;
@@ -161,7 +163,7 @@ impl Handle {
     /// Forgets the client's offer, which will not be answered: another one can come. A PeerConnection that was there
     /// before stays as it is; the client is told nothing.
     pub fn discard_offer(&self) {
-        self.connections().discard_offer();
+        self.connections().discard_any_offer();
     }
 
     /// Offers `description` to the client, with new ICE credentials if `restart`; push what comes back. The

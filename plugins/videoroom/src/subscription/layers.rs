@@ -86,10 +86,8 @@ fn priority(fields: Fields<'_>) -> Result<Option<Priority>, FieldError> {
     let Some(word) = fields.string("priority")? else {
         return Ok(None);
     };
-    let known = Priority::from_name(word).ok_or_else(|| FieldError::Type {
-        name: "priority".to_owned(),
-        wanted: "very-low, low, medium or high",
-    })?;
+    let known = Priority::from_name(word)
+        .ok_or_else(|| FieldError::wrong_type("priority", "very-low, low, medium or high"))?;
     Ok(Some(known))
 }
 

@@ -1,7 +1,15 @@
 //! Reads the members of a JSON object, with the errors that Janus clients know.
 
+mod members;
+pub mod with;
+
+use std::borrow::Cow;
+
 use portunus_record::Format;
+use serde::Deserialize;
 use serde_json::{Map, Value};
+
+use members::Members;
 
 /// The members of a request. A member that is there but of the wrong type is an error, also where it is optional.
 #[derive(Debug, Clone, Copy)]
@@ -19,20 +27,49 @@ pub enum FieldError {
         /// The member.
         name: String,
         /// What it should be, with its article.
-        wanted: &'static str,
+        wanted: Cow<'static, str>,
     },
-    /// It names a layer that there cannot be.
-    #[error("Invalid value ({0} should be 0, 1 or 2)")]
-    Layer(String),
-    /// It is a list with nothing in it.
-    #[error("Invalid value ({0}: the array is empty)")]
-    Empty(String),
+    /// It has the right type, but a value that cannot be.
+    #[error("Invalid value ({name} {reason})")]
+    Value {
+        /// The member.
+        name: String,
+        /// What it should be, as in "should be audio or video".
+        reason: String,
+    },
+}
+
+impl FieldError {
+    /// The error of a member that should be `wanted`, which has its article.
+    pub fn wrong_type(name: &str, wanted: impl Into<Cow<'static, str>>) -> Self {
+        FieldError::Type {
+            name: name.to_owned(),
+            wanted: wanted.into(),
+        }
+    }
+
+    /// The error of a member that has the right type, but a value that cannot be.
+    pub fn value(name: &str, reason: impl Into<String>) -> Self {
+        FieldError::Value {
+            name: name.to_owned(),
+            reason: reason.into(),
+        }
+    }
 }
 
 /// The longest list of objects: each costs work.
 const MAX_OBJECTS: usize = 2_000;
 
 impl<'a> Fields<'a> {
+    /// Reads the members that the struct `T` names into it, in the order of its declaration: the error is that of the first field
+    /// that is missing or wrong. Other members are ignored.
+    ///
+    /// An absent `Option` is `None`, a field with `#[serde(default)]` may be absent. serde's aliases and flattening are not
+    /// supported.
+    pub fn read<T: Deserialize<'a>>(self) -> Result<T, FieldError> {
+        T::deserialize(Members(self)).map_err(|fault| fault.of_member("body"))
+    }
+
     /// Whether the member is there.
     pub fn has(self, name: &str) -> bool {
         self.0.contains_key(name)
@@ -40,7 +77,7 @@ impl<'a> Fields<'a> {
 
     /// A string.
     pub fn string(self, name: &str) -> Result<Option<&'a str>, FieldError> {
-        self.read(name, "a string", Value::as_str)
+        self.convert(name, "a string", Value::as_str)
     }
 
     /// A string that has to be there.
@@ -58,7 +95,7 @@ impl<'a> Fields<'a> {
     /// `record_format`: what the files of recordings are to be like.
     pub fn record_format(self) -> Result<Option<Format>, FieldError> {
         let format = |value: &Value| value.as_str()?.parse().ok();
-        self.read("record_format", "mjr, webm, mkv, mp4 or opus", format)
+        self.convert("record_format", "mjr, webm, mkv, mp4 or opus", format)
     }
 
     /// A list of strings.
@@ -68,7 +105,7 @@ impl<'a> Fields<'a> {
 
     /// An object.
     pub fn object(self, name: &str) -> Result<Option<&'a Map<String, Value>>, FieldError> {
-        self.read(name, "an object", Value::as_object)
+        self.convert(name, "an object", Value::as_object)
     }
 
     /// An object that has to be there.
@@ -81,7 +118,10 @@ impl<'a> Fields<'a> {
     pub fn objects(self, name: &str) -> Result<Option<Vec<Fields<'a>>>, FieldError> {
         let list = self.0.get(name).and_then(Value::as_array);
         if list.is_some_and(|list| list.len() > MAX_OBJECTS) {
-            return Err(wrong(name, "an array of at most 2000 objects"));
+            return Err(FieldError::wrong_type(
+                name,
+                "an array of at most 2000 objects",
+            ));
         }
         let object = |value: &'a Value| value.as_object().map(Fields);
         self.list(name, "an array of objects", object)
@@ -90,14 +130,14 @@ impl<'a> Fields<'a> {
     /// The same, with at least one in it.
     pub fn some_objects(self, name: &str) -> Result<Option<Vec<Fields<'a>>>, FieldError> {
         match self.objects(name)? {
-            Some(list) if list.is_empty() => Err(FieldError::Empty(name.to_owned())),
+            Some(list) if list.is_empty() => Err(FieldError::value(name, "should not be empty")),
             list => Ok(list),
         }
     }
 
     /// A boolean.
     pub fn boolean(self, name: &str) -> Result<Option<bool>, FieldError> {
-        self.read(name, "a boolean", Value::as_bool)
+        self.convert(name, "a boolean", Value::as_bool)
     }
 
     /// A boolean that has to be there.
@@ -108,7 +148,7 @@ impl<'a> Fields<'a> {
 
     /// An integer of 0 or more.
     pub fn positive(self, name: &str) -> Result<Option<u64>, FieldError> {
-        self.read(name, "a positive integer", Value::as_u64)
+        self.convert(name, "a positive integer", Value::as_u64)
     }
 
     /// An integer of 0 or more that has to be there.
@@ -119,7 +159,7 @@ impl<'a> Fields<'a> {
 
     /// An integer.
     pub fn integer(self, name: &str) -> Result<Option<i64>, FieldError> {
-        self.read(name, "an integer", Value::as_i64)
+        self.convert(name, "an integer", Value::as_i64)
     }
 
     /// An integer that has to be there.
@@ -130,7 +170,7 @@ impl<'a> Fields<'a> {
 
     /// A number, whole or not.
     pub fn number(self, name: &str) -> Result<Option<f64>, FieldError> {
-        self.read(name, "a number", Value::as_f64)
+        self.convert(name, "a number", Value::as_f64)
     }
 
     /// A simulcast, spatial or temporal layer: 0, 1 or 2.
@@ -138,11 +178,11 @@ impl<'a> Fields<'a> {
         match self.positive(name)? {
             None => Ok(None),
             Some(layer @ 0..=2) => Ok(Some(layer as u8)),
-            Some(_) => Err(FieldError::Layer(name.to_owned())),
+            Some(_) => Err(FieldError::value(name, "should be 0, 1 or 2")),
         }
     }
 
-    fn read<T>(
+    fn convert<T>(
         self,
         name: &str,
         wanted: &'static str,
@@ -151,7 +191,9 @@ impl<'a> Fields<'a> {
         let Some(value) = self.0.get(name) else {
             return Ok(None);
         };
-        convert(value).map(Some).ok_or_else(|| wrong(name, wanted))
+        convert(value)
+            .map(Some)
+            .ok_or_else(|| FieldError::wrong_type(name, wanted))
     }
 
     /// A list of what `convert` makes of its entries.
@@ -161,18 +203,12 @@ impl<'a> Fields<'a> {
         wanted: &'static str,
         convert: impl Fn(&'a Value) -> Option<T>,
     ) -> Result<Option<Vec<T>>, FieldError> {
-        let Some(list) = self.read(name, "an array", Value::as_array)? else {
+        let Some(list) = self.convert(name, "an array", Value::as_array)? else {
             return Ok(None);
         };
         let list: Option<Vec<T>> = list.iter().map(convert).collect();
-        list.map(Some).ok_or_else(|| wrong(name, wanted))
-    }
-}
-
-fn wrong(name: &str, wanted: &'static str) -> FieldError {
-    FieldError::Type {
-        name: name.to_owned(),
-        wanted,
+        list.map(Some)
+            .ok_or_else(|| FieldError::wrong_type(name, wanted))
     }
 }
 
@@ -238,7 +274,7 @@ mod tests {
         let text = |error: FieldError| error.to_string();
         assert_eq!(
             text(fields.some_objects("empty").unwrap_err()),
-            "Invalid value (empty: the array is empty)"
+            "Invalid value (empty should not be empty)"
         );
         assert_eq!(
             text(fields.strings("mixed").unwrap_err()),
