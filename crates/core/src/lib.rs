@@ -64,18 +64,12 @@ pub use doors::{
 };
 pub use drain::DRAIN_RETRY_SECONDS;
 pub use error::ApiError;
-<<<<<<< HEAD
-pub use fields::{FieldError, Fields};
+pub use fields::{FieldError, Fields, with};
 pub use gateway::{
     BuildFacts, Credentials, DrainStatus, Gateway, NotReady, Reloaded, Reloader, Reloading,
 };
-pub use handle::{Handle, JsepError, LocalIce, LocalJsep};
-pub use histogram::{Histogram, HistogramSnapshot};
-=======
-pub use fields::{FieldError, Fields, with};
-pub use gateway::{Credentials, DrainStatus, Gateway, NotReady, Reloaded, Reloader, Reloading};
 pub use handle::{Handle, JsepError, LocalIce, LocalJsep, PendingOffer};
->>>>>>> main
+pub use histogram::{Histogram, HistogramSnapshot};
 pub use id::{HandleId, SessionId};
 pub use info::{ServerFacts, TransportInfo};
 pub use json_form::JsonForm;
