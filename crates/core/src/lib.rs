@@ -68,7 +68,7 @@ pub use fields::{FieldError, Fields, with};
 pub use gateway::{
     BuildFacts, Credentials, DrainStatus, Gateway, NotReady, Reloaded, Reloader, Reloading,
 };
-pub use handle::{Handle, JsepError, LocalIce, LocalJsep, PendingOffer};
+pub use handle::{Handle, JsepError, LocalIce, PendingOffer};
 pub use histogram::{Histogram, HistogramSnapshot};
 pub use id::{HandleId, SessionId};
 pub use info::{ServerFacts, TransportInfo};
@@ -78,11 +78,12 @@ pub use networks::{Network, Networks};
 pub use object::Object;
 pub use outbox::{OUTBOX, OUTBOX_OF_HANDLE, Outbox, Posted};
 pub use plugin::{
-    Count, HandleEvent, Jsep, JsepKind, Later, Message, Plugin, PluginCounter, PluginHandle,
-    PluginInfo, PublicFile, PublicFiles, Reply, Svc,
+    Count, HandleEvent, Later, Message, Plugin, PluginCounter, PluginHandle, PluginInfo,
+    PublicFile, PublicFiles, Reply,
 };
 pub use plugin_request::{Answered, Asked, Needs, PluginRequest};
 pub use portunus_rtp::{ExtensionKind, ExtensionMap, Mid, Pt, Ssrc};
+pub use portunus_sdp::{Jsep, LocalJsep, SdpType as JsepKind, Svc};
 pub use reach::{Reach, Requests, Untrusted, recording};
 pub use recording::{
     ClientRecording, RecordingNews, SentMedia, Wish, recording_fault, tell_of_recordings,

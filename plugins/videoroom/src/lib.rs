@@ -1,22 +1,20 @@
-//! The Video Room plugin, `janus.plugin.videoroom`: rooms in which many publish and many watch. It only programs
-//! routes of the media graph; packets never pass through it.
+//! The Video Room plugin, `janus.plugin.videoroom`: rooms in which many publish and many watch.
+//!
+//! It is the door of the Janus API to the conferences of `portunus_room`: it parses what clients ask for (`read`), lets them
+//! in by secrets and tokens (`room`), and writes what they are told (`show`).
 #![forbid(unsafe_code)]
 
 mod attached;
 mod broadcast;
+mod client;
 mod config;
-mod delay;
-mod dummy;
 mod manage;
-mod news;
 mod options;
-mod publication;
+mod read;
 mod refusal;
 mod requests;
 mod room;
-mod roster;
-mod speakers;
-mod subscription;
+mod show;
 
 use std::sync::Arc;
 

@@ -15,11 +15,11 @@ use super::outgoing::Outgoing;
 use super::{Command, Handle, Inbox, PendingOffer, Responder, Shared, trickle};
 use crate::context::Context;
 use crate::counters::{add, subtract};
-use crate::plugin::{HandleEvent, JsepKind, Message, Plugin, PluginHandle, Reply};
+use crate::plugin::{HandleEvent, Message, Plugin, PluginHandle, Reply};
 use crate::session::{Attached, Session};
 use crate::tokens::ShownToken;
 use crate::{
-    ApiError, Client, Credentials, Fields, HandleId, Object, Rights, Share, TokenScope,
+    ApiError, Client, Credentials, Fields, HandleId, JsepKind, Object, Rights, Share, TokenScope,
     client_event,
 };
 
