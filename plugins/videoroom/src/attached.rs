@@ -55,10 +55,7 @@ impl Attached {
     }
 
     fn take(&mut self, request: Request, message: &Message, rights: Rights) -> Result<(), Refusal> {
-        let joins = matches!(
-            request,
-            Request::Join | Request::JoinAndConfigure | Request::Watch
-        );
+        let joins = request.joins();
         match &self.role {
             Role::Fresh if joins => self.join(request, message, rights),
             Role::Fresh => Err(Refusal::JoinFirst),

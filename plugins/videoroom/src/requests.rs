@@ -43,6 +43,16 @@ requests! {
     }
 }
 
+impl Request {
+    /// Whether somebody joins a room by it.
+    pub(crate) const fn joins(self) -> bool {
+        matches!(
+            self,
+            Request::Join | Request::JoinAndConfigure | Request::Watch
+        )
+    }
+}
+
 /// The rights to create a room: it may be permanent, and recorded. The plugin ignores names and folders of recordings if the client
 /// may not record.
 fn creation(fields: Fields<'_>) -> Rights {

@@ -50,6 +50,10 @@ struct Connection {
     /// Credentials of ours that count once the exchange that has them is complete.
     restart: Option<IceCredentials>,
     up: bool,
+    /// When ICE was connected first.
+    ice_up: Option<Instant>,
+    /// When media could flow first. Taken when the first medium came.
+    flows: Option<Instant>,
     e2ee: bool,
     /// The media, and their encodings, that have come at some time.
     came: Vec<(Mid, Option<u8>)>,
@@ -154,7 +158,7 @@ impl Connections {
         if raw.kind == JsepKind::Offer && self.current.as_ref().is_some_and(stale) {
             self.drop_connection();
         }
-        let rid_order = raw.rid_order.unwrap_or(self.context.config.rid_order);
+        let rid_order = raw.rid_order.unwrap_or(self.context.config().rid_order);
         remote.rid_order = rid_order.into();
 
         let update = self.negotiated().is_some();
@@ -377,7 +381,31 @@ impl Connections {
     pub(super) fn up(&mut self) {
         if let Some(connection) = self.current.as_mut().filter(|connection| !connection.up) {
             connection.up = true;
+            let now = Instant::now();
+            if let Some(ice_up) = connection.ice_up {
+                self.context.counters.times.dtls.add(now - ice_up);
+            }
+            connection.flows = Some(now);
             add(&self.context.counters.peer_connections);
+        }
+    }
+
+    /// ICE is connected.
+    pub(super) fn ice_connected(&mut self) {
+        let Some(connection) = self.current.as_mut() else {
+            return;
+        };
+        if let (Some(started), None) = (connection.started, connection.ice_up) {
+            self.context.counters.times.ice.add(started.elapsed());
+            connection.ice_up = Some(Instant::now());
+        }
+    }
+
+    /// A packet of a medium came.
+    pub(super) fn media_came(&mut self) {
+        let flows = self.current.as_mut().and_then(|it| it.flows.take());
+        if let Some(flows) = flows {
+            self.context.counters.times.first_media.add(flows.elapsed());
         }
     }
 
@@ -459,11 +487,11 @@ impl Connections {
             controlling,
             worker: None,
         };
-        let peer = media.create_peer(options);
+        let (peer, fingerprint) = media.create_peer_with_fingerprint(options);
         peers.insert(peer, handle.shared.inbox.clone(), handle.downgrade());
         let local = LocalTransport {
             ice,
-            fingerprint: media.fingerprint().clone(),
+            fingerprint,
             candidates: media.candidates(peer).to_vec(),
             full_trickle: self.full_trickle,
             ice_lite: facts.ice_lite,
@@ -478,12 +506,14 @@ impl Connections {
             negotiated: None,
             restart: None,
             up: false,
+            ice_up: None,
+            flows: None,
             e2ee: false,
             came: Vec::new(),
             created: Instant::now(),
             started: None,
             all_trickled: false,
-            rid_order: self.context.config.rid_order,
+            rid_order: self.context.config().rid_order,
             local: None,
             remote: None,
         })
@@ -502,7 +532,7 @@ impl Connections {
             .negotiate(connection.peer, negotiated.clone());
         connection.negotiated = Some(negotiated);
         connection.started.get_or_insert_with(Instant::now);
-        let early = self.early.take(self.context.config.candidates_timeout());
+        let early = self.early.take(self.context.config().candidates_timeout());
         self.add_candidates(handle, early);
     }
 

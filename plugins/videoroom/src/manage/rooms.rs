@@ -83,8 +83,7 @@ impl Shared {
             let client = (&client.0.handle, client.1);
             options.door.check_signed_token(&room.id, client, fields)?;
         }
-        state.door.options = options.door.clone();
-        state.edit(options.settings.clone());
+        state.set_options(options.clone());
         let client = client.map(|(client, _)| client);
         state.notify(client, |show| show.event_of("edited").into());
         let recorded = self.recorded(&room.id, &options.settings);
