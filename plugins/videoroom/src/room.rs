@@ -110,26 +110,6 @@ impl Resource for Room {
         room.notify(None, |show| show.event_of("edited").into());
     }
 
-    const EDITABLE: &'static [&'static str] = &[
-        "description",
-        "is_private",
-        "secret",
-        "pin",
-        "require_pvtid",
-        "publishers",
-        "bitrate",
-        "fir_freq",
-        "rec_dir",
-        "record_format",
-        "lock_record",
-    ];
-
-    fn apply(&self, written: &ConfiguredRoom) {
-        let mut room = self.lock();
-        room.set_options(written.options.clone());
-        room.notify(None, |show| show.event_of("edited").into());
-    }
-
     fn id(&self) -> &Id {
         &self.id
     }
@@ -202,16 +182,6 @@ impl Locked<'_> {
         }
         self.door.options = options.door;
         self.state.edit(options.settings);
-    }
-
-    /// Changes what can be edited.
-    pub(crate) fn set_options(&mut self, options: RoomOptions) {
-        let RoomOptions { door, mut settings } = options;
-        if settings.description.is_empty() {
-            settings.description = format!("Room {}", self.room.id);
-        }
-        self.door.options = door;
-        self.state.edit(settings);
     }
 
     /// Writes what is in it as JSON.
