@@ -38,7 +38,7 @@ pub const PLUGINS: [(&str, fn() -> Table, bool); 10] = [
     ("voicemail", || listed(portunus_voicemail::REQUESTS), false),
     ("recordplay", || listed(portunus_recordplay::REQUESTS), true),
     ("nosip", table::<portunus_nosip::Request>, false),
-    ("sip", || listed(portunus_sip_plugin::REQUESTS), false),
+    ("sip", table::<portunus_sip_plugin::Request>, false),
 ];
 
 fn table<R: PluginRequest>() -> Table {
