@@ -284,7 +284,7 @@ impl<'de> Deserializer<'de> for Member<'de> {
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         let read = self.value.deserialize_any(visitor);
-        read.map_err(|error| Fault::custom(error))
+        read.map_err(Fault::custom)
     }
 
     forward_to_deserialize_any! {

@@ -33,12 +33,12 @@ pub const PLUGINS: [(&str, fn() -> Table, bool); 10] = [
         true,
     ),
     ("textroom", || listed(portunus_textroom::REQUESTS), true),
-    ("videocall", || listed(portunus_videocall::REQUESTS), false),
+    ("videocall", table::<portunus_videocall::Request>, false),
     ("echotest", table::<portunus_echotest::Request>, false),
     ("voicemail", || listed(portunus_voicemail::REQUESTS), false),
     ("recordplay", || listed(portunus_recordplay::REQUESTS), true),
-    ("nosip", || listed(portunus_nosip::REQUESTS), false),
-    ("sip", || listed(portunus_sip_plugin::REQUESTS), false),
+    ("nosip", table::<portunus_nosip::Request>, false),
+    ("sip", table::<portunus_sip_plugin::Request>, false),
 ];
 
 fn table<R: PluginRequest>() -> Table {
