@@ -27,11 +27,7 @@ pub type Table = Vec<(&'static str, Needs)>;
 pub const PLUGINS: [(&str, fn() -> Table, bool); 10] = [
     ("streaming", || listed(portunus_streaming::REQUESTS), true),
     ("videoroom", || listed(portunus_videoroom::REQUESTS), true),
-    (
-        "audiobridge",
-        || listed(portunus_audiobridge::REQUESTS),
-        true,
-    ),
+    ("audiobridge", audiobridge, true),
     ("textroom", textroom, true),
     ("videocall", || listed(portunus_videocall::REQUESTS), false),
     ("echotest", table::<portunus_echotest::Request>, false),
@@ -40,6 +36,11 @@ pub const PLUGINS: [(&str, fn() -> Table, bool); 10] = [
     ("nosip", || listed(portunus_nosip::REQUESTS), false),
     ("sip", || listed(portunus_sip_plugin::REQUESTS), false),
 ];
+
+fn audiobridge() -> Table {
+    use portunus_audiobridge::{Management, Participation};
+    [table::<Management>(), table::<Participation>()].concat()
+}
 
 fn textroom() -> Table {
     use portunus_textroom::{Management, Membership, Negotiation};
