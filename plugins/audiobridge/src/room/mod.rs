@@ -31,7 +31,7 @@ use portunus_resources::{Access, AllowedTokens, Id, RoomContent};
 
 use crate::config::RoomSetup;
 use crate::forward::StaticForwarder;
-use crate::options::RoomOptions;
+use crate::options::{OPTIONS, RoomOptions};
 
 pub(crate) use callers::{PhoneEntrance, PhoneRooms};
 pub(crate) use dialled::{MAX_DIALLED, ended_with_room, tell_of_call};
@@ -118,6 +118,14 @@ impl RoomContent for RoomState {
         }
     }
 
+    fn is_editable(key: &str) -> bool {
+        OPTIONS.is_editable(key)
+    }
+
+    fn apply(&mut self, setup: RoomSetup) {
+        self.options = setup.options.described(&self.id);
+    }
+
     /// Whether somebody is in it, or hears it.
     fn is_used(&self) -> bool {
         self.roster.len() > 0 || !self.listeners.is_empty() || self.phones.len() > 0
@@ -139,8 +147,8 @@ impl RoomContent for RoomState {
 impl RoomState {
     pub(crate) fn new(id: Id, setup: RoomSetup, allowed: AllowedTokens, means: Means) -> Self {
         RoomState {
+            options: setup.options.described(&id),
             id,
-            options: setup.options,
             allowed,
             destroyed: false,
             configured: setup.forwarder,
