@@ -21,6 +21,7 @@ use crate::config::{Config, ResolveError};
 use crate::logging::Logging;
 use crate::reload::{NamedPlugin, Read, Reload};
 use crate::signals::{EndSignal, Signals};
+use crate::{reload, supervisor, watchdog};
 
 /// How long calls and requests may take to end.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);
@@ -32,6 +33,8 @@ pub(crate) enum RunError {
     Runtime(io::Error),
     #[error("cannot handle signals: {0}")]
     Signals(io::Error),
+    #[error("cannot start the watchdog: {0}")]
+    Watchdog(io::Error),
     #[error(transparent)]
     Configuration(#[from] PrintError),
     #[error(transparent)]
@@ -101,6 +104,7 @@ pub(crate) async fn run(
         }
     };
     banner::print(file, &config, &media, &transports);
+    reload::note_certificates(&gateway, &config);
 
     let reload = Arc::new(Reload::new(
         read,
@@ -111,7 +115,12 @@ pub(crate) async fn run(
     ));
     gateway.set_reloader(&reload);
     signals.reload_by(reload);
+    let watchdog = watchdog::start(media.clone(), gateway.clone()).map_err(RunError::Watchdog)?;
+    supervisor::ready();
     let outcome = serve(&mut signals, &gateway, &media).await;
+    supervisor::stopping();
+    // Workers that have ended are not stuck.
+    drop(watchdog);
     gateway.tell_end(outcome.as_ref().map_or(0, |signal| signal.number()));
     let end = async {
         gateway.shutdown().await;
@@ -129,6 +138,16 @@ pub(crate) async fn run(
         signal = signals.end() => tracing::warn!(signal = signal.name(), "ended at once"),
     }
     outcome.map(drop)
+}
+
+/// Tells systemd again and again how far the drain is. It never returns.
+async fn tell_of_drain(gateway: &Gateway) {
+    loop {
+        if let Some(status) = gateway.draining() {
+            supervisor::draining(status.calls, status.left.unwrap_or_default());
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
 }
 
 /// Serves until all calls have to end: by a signal, after a drain if that is SIGTERM, or
@@ -156,6 +175,7 @@ async fn serve(
         );
         tokio::select! {
             () = gateway.drain_before_end(drain_timeout) => {}
+            () = tell_of_drain(gateway) => {}
             signal = signals.end() => {
                 tracing::warn!(signal = signal.name(), "the drain is cut short");
             }
