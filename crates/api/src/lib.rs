@@ -37,3 +37,4 @@ pub use config::{
 pub use counters::{Counter, Counters};
 pub use error::StartError;
 pub use start::{AdminAddresses, Transports, brokers, transport_infos};
+pub use tls::turn_acceptor;

@@ -1,4 +1,4 @@
-//! The certificate of HTTPS and secure WebSocket.
+//! The certificate of HTTPS, secure WebSocket and TURN by TLS.
 
 use std::sync::Arc;
 
@@ -9,8 +9,26 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::{StartError, TlsConfig};
 
-/// Reads the PEM files; `user` is the configuration key that needs them.
+/// Protocols of HTTP (ALPN, RFC 7301).
+const HTTP: &[u8] = b"http/1.1";
+/// Protocols of TURN (RFC 7443).
+const TURN: &[u8] = b"stun.turn";
+
+/// Reads the PEM files for HTTPS; `user` is the configuration key that needs them.
 pub(crate) fn acceptor(config: &TlsConfig, user: &'static str) -> Result<TlsAcceptor, StartError> {
+    acceptor_for(HTTP, config, user)
+}
+
+/// Reads the PEM files for TURN.
+pub fn turn_acceptor(config: &TlsConfig) -> Result<TlsAcceptor, StartError> {
+    acceptor_for(TURN, config, "turn.tls")
+}
+
+fn acceptor_for(
+    protocol: &[u8],
+    config: &TlsConfig,
+    user: &'static str,
+) -> Result<TlsAcceptor, StartError> {
     let (Some(certificate), Some(key)) = (&config.certificate, &config.key) else {
         return Err(StartError::NoCertificate(user));
     };
@@ -31,6 +49,6 @@ pub(crate) fn acceptor(config: &TlsConfig, user: &'static str) -> Result<TlsAcce
         .with_no_client_auth()
         .with_single_cert(chain, private)
         .map_err(|error| failed(error.to_string()))?;
-    tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+    tls.alpn_protocols = vec![protocol.to_vec()];
     Ok(TlsAcceptor::from(Arc::new(tls)))
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use portunus_api::{StartError, Transports, transport_infos};
+use portunus_api::{StartError, Transports, transport_infos, turn_acceptor};
 use portunus_core::audio::AudioThreads;
 use portunus_core::events::{EventBus, EventHandlerError};
 use portunus_core::record::Recorder;
@@ -14,6 +14,7 @@ use portunus_core::{
     ServerFacts, tell_of_recordings,
 };
 use portunus_media::{MediaError, MediaPlane};
+use portunus_turn::{MediaAddress, MediaAddresses, Turn};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::banner;
@@ -37,6 +38,8 @@ pub(crate) enum RunError {
     Media(#[from] MediaError),
     #[error(transparent)]
     Transport(#[from] StartError),
+    #[error(transparent)]
+    Turn(#[from] portunus_turn::StartError),
     #[error(transparent)]
     Plugin(#[from] PluginError),
     #[error(transparent)]
@@ -62,11 +65,13 @@ pub(crate) async fn run(
     let bus = EventBus::new(&config.core.server_name, config.core.string_ids);
     tokio::spawn(tell_of_recordings(recorder.clone(), bus.clone()));
     let started = async {
+        let turn = turn(&config, &media)?;
         event_handlers(&mut config, &bus).await?;
-        Ok::<_, RunError>(plugins(&mut config, (&media, &audio, &recorder), &bus).await?)
+        let plugins = plugins(&mut config, (&media, &audio, &recorder), &bus).await?;
+        Ok::<_, RunError>((turn, plugins))
     };
-    let plugins = match started.await {
-        Ok(plugins) => plugins,
+    let (turn, plugins) = match started.await {
+        Ok(started) => started,
         Err(error) => {
             media.shutdown();
             return Err(error);
@@ -81,6 +86,7 @@ pub(crate) async fn run(
             log,
             jwt,
             audio: Some(audio),
+            turn: turn.clone(),
             ..facts(&config, &media, recorder.clone(), bus.clone())
         },
     );
@@ -93,7 +99,7 @@ pub(crate) async fn run(
             return Err(error.into());
         }
     };
-    banner::print(file, &config, &media, &transports);
+    banner::print(file, &config, &media, &transports, turn.as_ref());
 
     let outcome = tokio::select! {
         signal = signals.end() => {
@@ -109,6 +115,9 @@ pub(crate) async fn run(
     };
     let end = async {
         gateway.shutdown().await;
+        if let Some(turn) = &turn {
+            turn.stop();
+        }
         media.shutdown();
         media.ended().await;
         recorder.finished().await;
@@ -123,6 +132,20 @@ pub(crate) async fn run(
         signal = signals.end() => tracing::warn!(signal = name(signal), "ended at once"),
     }
     outcome
+}
+
+/// Starts the TURN server, if it is on.
+fn turn(config: &Config, media: &MediaPlane) -> Result<Option<Turn>, RunError> {
+    if !config.turn.enabled {
+        return Ok(None);
+    }
+    let tls = match config.turn.tls {
+        true => Some(turn_acceptor(&config.api.tls)?),
+        false => None,
+    };
+    let address = |(announced, bound)| MediaAddress { announced, bound };
+    let addresses = MediaAddresses::new(media.addresses().map(address));
+    Ok(Some(Turn::start(&config.turn, tls, addresses)?))
 }
 
 async fn event_handlers(config: &mut Config, bus: &EventBus) -> Result<(), EventHandlerError> {
