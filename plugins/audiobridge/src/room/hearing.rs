@@ -6,7 +6,7 @@ use std::sync::Weak;
 use portunus_audio::AudioEvent;
 use portunus_core::HandleId;
 use portunus_dsp::ParticipantId;
-use portunus_resources::Id;
+use portunus_resources::{Id, RoomContent};
 use tokio::sync::mpsc;
 
 use super::recording::{BegunRecording, record_mix, recorded_notice};
