@@ -8,7 +8,7 @@ use portunus_core::sdp::plain::{
     FarSession, LocalEnd, PlainError, PlainMedia, PlainSession, Ports, SrtpPolicy, SrtpUse,
 };
 use portunus_core::sdp::{Description, Direction, Kind};
-use portunus_core::{Handle, LocalJsep, Mid};
+use portunus_core::{Handle, LocalJsep, Mid, PendingOffer};
 use portunus_leg::{Leg, LegEvent, LegGates, LegNews, LegOptions, LegTones, Medium};
 use rand::RngCore;
 use tokio::sync::mpsc;
@@ -59,6 +59,8 @@ pub struct CallMedia {
     pub(crate) recordings: Recordings,
     pub(crate) forwarders: Forwarders,
     tell: Tell,
+    /// The client's offer, until the far end answers it.
+    client_offer: Option<PendingOffer>,
 }
 
 impl CallMedia {
@@ -81,6 +83,7 @@ impl CallMedia {
             recordings: Recordings::default(),
             forwarders: Forwarders::default(),
             tell: Arc::new(tell),
+            client_offer: None,
         }
     }
 
@@ -115,6 +118,11 @@ impl CallMedia {
         Ok(self.session.offer(client, &local, srtp, &mut fill)?)
     }
 
+    /// Keeps the client's offer until the far end answers it, or until [`CallMedia::discard`].
+    pub fn keep_offer(&mut self, offer: Option<PendingOffer>) {
+        self.client_offer = offer;
+    }
+
     /// Takes the far end's answer to the client's offer.
     pub fn accept_answer(
         &mut self,
@@ -125,6 +133,7 @@ impl CallMedia {
         let mut session = self.session.clone();
         let accepted = session.accept_answer(sdp, srtp)?;
         let jsep = self.handle.answer(accepted.description)?;
+        self.client_offer = None;
         self.session = session;
         self.apply();
         Ok(Negotiated {
@@ -239,6 +248,7 @@ impl CallMedia {
     /// Forgets an offer that is not answered, of either side.
     pub fn discard(&mut self) {
         self.answer_address = None;
+        self.client_offer = None;
         self.session.discard();
     }
 

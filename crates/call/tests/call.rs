@@ -19,7 +19,7 @@ use portunus_core::record::{Recorder, RecorderConfig};
 use portunus_core::sdp::{Description, Direction, Kind};
 use portunus_core::testing::{Line, TestClient, TestServer, everywhere, jsep};
 use portunus_core::{
-    CoreConfig, Handle, Message, Networks, Plugin, PluginHandle, PluginInfo, Reply,
+    CoreConfig, Handle, Message, Networks, PendingOffer, Plugin, PluginHandle, PluginInfo, Reply,
 };
 use serde_json::{Value, json};
 
@@ -33,6 +33,7 @@ struct Idle(Arc<Mutex<Seen>>);
 struct Seen {
     handles: Vec<Handle>,
     descriptions: Vec<Description>,
+    offers: Vec<PendingOffer>,
 }
 
 struct Attached(Idle);
@@ -59,6 +60,8 @@ impl PluginHandle for Attached {
         let jsep = message.jsep.unwrap();
         let mut seen = self.0.0.lock().unwrap();
         seen.descriptions.push(jsep.description);
+        // The test answers it later.
+        seen.offers.extend(message.offer);
         Reply::Ack(None)
     }
 }

@@ -118,9 +118,7 @@ impl From<FieldError> for RoomProblem {
             FieldError::Type { name, wanted } => {
                 RoomProblem::new(name, format!("expected {wanted}"))
             }
-            FieldError::Layer(_) | FieldError::Empty(_) => {
-                RoomProblem::new("room", error.to_string())
-            }
+            FieldError::Value { .. } => RoomProblem::new("room", error.to_string()),
         }
     }
 }

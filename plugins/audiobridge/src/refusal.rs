@@ -117,9 +117,7 @@ impl Refusal {
             Refusal::NotAnObject => 481,
             Refusal::UnknownRequest(_) => 482,
             Refusal::Field(FieldError::Missing(_)) => 483,
-            Refusal::Field(
-                FieldError::Type { .. } | FieldError::Layer(_) | FieldError::Empty(_),
-            )
+            Refusal::Field(FieldError::Type { .. } | FieldError::Value { .. })
             | Refusal::Value { .. }
             | Refusal::NotAString(_)
             | Refusal::Action(_)

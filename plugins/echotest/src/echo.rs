@@ -4,12 +4,12 @@ use portunus_core::media::{DataMessage, DataPayload, Layer, LayerReason, RouteId
 use portunus_core::record::{RecordedMedia, stamped};
 use portunus_core::sdp::{AnswerOptions, CodecName, Description, Direction, Kind, Media};
 use portunus_core::{
-    ClientRecording, ExtensionKind, Handle, HandleEvent, Jsep, JsepKind, LocalJsep, Message, Mid,
-    Object, PluginHandle, Reply, SentMedia, Wish,
+    ClientRecording, ExtensionKind, Handle, HandleEvent, Jsep, LocalJsep, Message, Mid, Object,
+    PluginHandle, Reply, SentMedia, Wish,
 };
 use serde_json::{Value, json};
 
-use crate::request::{Refusal, Request};
+use crate::request::{Configure, Refusal};
 use crate::settings::Settings;
 
 /// A client with its settings, and the routes from its m-lines back to them.
@@ -69,7 +69,7 @@ impl Echo {
     }
 
     fn request(&mut self, message: &Message) -> Result<Option<LocalJsep>, Refusal> {
-        let request = Request::read(message)?;
+        let request = Configure::read(message)?;
         if request.record == Some(true) {
             let name = request.filename.as_deref().unwrap_or("echotest");
             self.handle.check_recording(None, name)?;
@@ -91,7 +91,7 @@ impl Echo {
     }
 
     /// Starts and stops recording, and closes the gates of what is not echoed.
-    fn record(&mut self, request: &Request) {
+    fn record(&mut self, request: &Configure) {
         let Settings { audio, video, .. } = self.settings;
         let open = |kind| match kind {
             Kind::Audio => audio,
@@ -120,7 +120,7 @@ impl Echo {
     }
 
     /// A client that asks for the layer that it has gets no event from the route: it is told at once.
-    fn tell_of_layers_in_place(&self, request: &Request) {
+    fn tell_of_layers_in_place(&self, request: &Configure) {
         let (simulcast, svc) = match self.layers {
             Layers::None => return,
             Layers::Simulcast => (self.current, Layer::default()),
@@ -138,7 +138,7 @@ impl Echo {
         }
     }
 
-    fn answer(&mut self, jsep: &Jsep, request: &Request) -> Result<LocalJsep, Refusal> {
+    fn answer(&mut self, jsep: &Jsep, request: &Configure) -> Result<LocalJsep, Refusal> {
         let mut options = AnswerOptions {
             extensions: ExtensionKind::ALL.to_vec(),
             ..Default::default()
@@ -150,7 +150,7 @@ impl Echo {
         if let Some(name) = &request.videocodec {
             options.video.codecs = only(name);
         }
-        options.audio.red = request.opusred;
+        options.audio.red = request.opusred.unwrap_or(false);
         options.audio.fmtp = jsep.description.opus_flags().fmtp();
         options.video.profile = request.videoprofile.clone();
         options.video.profile_required = true;
@@ -359,11 +359,6 @@ impl PluginHandle for Echo {
                 self.handle.notify(|| self.configured());
             }
             Err(refusal) => {
-                // An offer that is not answered leaves nothing behind.
-                let offers = |jsep: &Jsep| jsep.kind == JsepKind::Offer;
-                if message.jsep.as_ref().is_some_and(offers) {
-                    self.handle.discard_offer();
-                }
                 let error = json!({ "error_code": refusal.code(), "error": refusal.to_string() });
                 self.push(transaction, error, None);
             }

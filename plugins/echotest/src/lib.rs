@@ -12,7 +12,7 @@ use portunus_core::{
 };
 use serde_json::Value;
 
-pub use request::REQUESTS;
+pub use request::Request;
 
 /// The plugin; it has no configuration.
 #[derive(Debug, Default)]

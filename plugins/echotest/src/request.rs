@@ -1,37 +1,51 @@
 //! What clients may ask for.
 
 use portunus_core::record::{Format, RecordError};
-use portunus_core::{FieldError, Fields, Message, Reach, Requests, Untrusted, recording};
+use portunus_core::{Asked, FieldError, Fields, Message, Untrusted, recording, requests};
+use serde::Deserialize;
 
-/// The members of a request, with the right types; all are optional.
-#[derive(Debug, Default)]
-pub(crate) struct Request {
+requests! {
+    /// The requests of the plugin. There is one, without a name.
+    pub enum Request {
+        Configure = "": Event, Depends(recording);
+    }
+}
+
+/// The members of a request; all are optional.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Configure {
     pub(crate) audio: Option<bool>,
     pub(crate) video: Option<bool>,
     /// bit/s; 0: no cap
     pub(crate) bitrate: Option<u64>,
-    pub(crate) substream: Option<u8>,
-    pub(crate) temporal: Option<u8>,
-    pub(crate) spatial_layer: Option<u8>,
-    pub(crate) temporal_layer: Option<u8>,
-    /// µs; 0: the default
-    pub(crate) fallback: Option<u64>,
-    /// Units of 10 ms; negative: off.
-    pub(crate) min_delay: Option<i64>,
-    pub(crate) max_delay: Option<i64>,
-    pub(crate) audiocodec: Option<String>,
-    pub(crate) videocodec: Option<String>,
-    pub(crate) videoprofile: Option<String>,
-    pub(crate) opusred: bool,
     pub(crate) record: Option<bool>,
     /// The name that files begin with.
     pub(crate) filename: Option<String>,
-    /// What the files are like.
+    #[serde(deserialize_with = "portunus_core::with::layer")]
+    pub(crate) substream: Option<u8>,
+    #[serde(deserialize_with = "portunus_core::with::layer")]
+    pub(crate) temporal: Option<u8>,
+    /// µs; 0: the default
+    pub(crate) fallback: Option<u64>,
+    /// Clients say it; the plugin sees by itself what they send.
+    #[serde(rename = "svc")]
+    _svc: Option<bool>,
+    #[serde(deserialize_with = "portunus_core::with::layer")]
+    pub(crate) spatial_layer: Option<u8>,
+    #[serde(deserialize_with = "portunus_core::with::layer")]
+    pub(crate) temporal_layer: Option<u8>,
+    pub(crate) audiocodec: Option<String>,
+    pub(crate) videocodec: Option<String>,
+    pub(crate) videoprofile: Option<String>,
+    pub(crate) opusred: Option<bool>,
+    /// The format of the files.
+    #[serde(deserialize_with = "portunus_core::with::record_format")]
     pub(crate) record_format: Option<Format>,
+    /// Units of 10 ms; negative: off.
+    pub(crate) min_delay: Option<i64>,
+    pub(crate) max_delay: Option<i64>,
 }
-
-/// All requests, of which there is one, without a name, and what it reaches beyond the call.
-pub const REQUESTS: Requests = Requests(&[("", Reach::Said(recording))]);
 
 /// Why a request is refused.
 #[derive(Debug, thiserror::Error)]
@@ -61,62 +75,33 @@ impl Refusal {
     }
 }
 
-impl Request {
+/// The members of which a request without an offer has one at least.
+const USABLE: [&str; 14] = [
+    "audio",
+    "video",
+    "videocodec",
+    "videoprofile",
+    "opusred",
+    "bitrate",
+    "substream",
+    "temporal",
+    "fallback",
+    "spatial_layer",
+    "temporal_layer",
+    "record",
+    "min_delay",
+    "max_delay",
+];
+
+impl Configure {
     pub(crate) fn read(message: &Message) -> Result<Self, Refusal> {
         let fields = Fields(&message.body);
-        REQUESTS.check("", fields, message.rights)?;
-        let text = |name| fields.string(name).map(|text| text.map(str::to_owned));
-        let audio = fields.boolean("audio")?;
-        let video = fields.boolean("video")?;
-        let bitrate = fields.positive("bitrate")?;
-        let record = fields.boolean("record")?;
-        let filename = text("filename")?;
-        for layer in ["substream", "temporal"] {
-            fields.positive(layer)?;
-        }
-        let fallback = fields.positive("fallback")?;
-        fields.boolean("svc")?;
-        for layer in ["spatial_layer", "temporal_layer"] {
-            fields.positive(layer)?;
-        }
-        let request = Request {
-            audio,
-            video,
-            bitrate,
-            fallback,
-            audiocodec: text("audiocodec")?,
-            videocodec: text("videocodec")?,
-            videoprofile: text("videoprofile")?,
-            opusred: fields.boolean("opusred")?.unwrap_or(false),
-            record,
-            filename,
-            record_format: fields.record_format()?,
-            min_delay: fields.integer("min_delay")?,
-            max_delay: fields.integer("max_delay")?,
-            substream: fields.layer("substream")?,
-            temporal: fields.layer("temporal")?,
-            spatial_layer: fields.layer("spatial_layer")?,
-            temporal_layer: fields.layer("temporal_layer")?,
-        };
-        const USABLE: [&str; 14] = [
-            "audio",
-            "video",
-            "videocodec",
-            "videoprofile",
-            "opusred",
-            "bitrate",
-            "substream",
-            "temporal",
-            "fallback",
-            "spatial_layer",
-            "temporal_layer",
-            "record",
-            "min_delay",
-            "max_delay",
-        ];
+        let Request::Configure =
+            Asked::unnamed(Request::Configure).permit(fields, message.rights)?;
+        let configure = fields.read()?;
         if message.jsep.is_none() && !USABLE.iter().any(|name| fields.has(name)) {
             return Err(Refusal::NothingUsable);
         }
-        Ok(request)
+        Ok(configure)
     }
 }

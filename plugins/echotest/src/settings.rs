@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::request::Request;
+use crate::request::Configure;
 
 /// What the client can set.
 pub(crate) struct Settings {
@@ -40,7 +40,7 @@ impl Default for Settings {
 const DEFAULT_FALLBACK: Duration = Duration::from_millis(250);
 
 impl Settings {
-    pub(crate) fn apply(&mut self, request: &Request) {
+    pub(crate) fn apply(&mut self, request: &Configure) {
         let set = |target: &mut u8, value: Option<u8>| *target = value.unwrap_or(*target);
         self.audio = request.audio.unwrap_or(self.audio);
         self.video = request.video.unwrap_or(self.video);

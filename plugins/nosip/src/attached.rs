@@ -46,6 +46,7 @@ impl Attached {
                     JsepKind::Answer => call.media.answer(&jsep.description, srtp),
                 };
                 let sdp = made.map_err(|error| Refusal::of("generate answer", error))?;
+                call.media.keep_offer(message.offer.clone());
                 call.go_on(jsep.kind == JsepKind::Answer);
                 drop(call);
                 Ok(Some((self.generated(jsep, &sdp), None)))
@@ -181,11 +182,6 @@ impl PluginHandle for Attached {
             Ok(None) => {}
             Err(refusal) => {
                 self.shared.counts.refuse(&refusal);
-                // An offer that is not answered leaves nothing behind.
-                let offers = |jsep: &Jsep| jsep.kind == JsepKind::Offer;
-                if message.jsep.as_ref().is_some_and(offers) {
-                    self.handle.discard_offer();
-                }
                 self.handle.push(transaction, refusal.to_json(), None);
             }
         }

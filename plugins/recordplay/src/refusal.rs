@@ -82,9 +82,7 @@ impl Refusal {
             Refusal::Field(FieldError::Missing(_))
             | Refusal::MissingOffer
             | Refusal::MissingAnswer => 415,
-            Refusal::Field(
-                FieldError::Type { .. } | FieldError::Layer(_) | FieldError::Empty(_),
-            )
+            Refusal::Field(FieldError::Type { .. } | FieldError::Value { .. })
             | Refusal::Invalid(_)
             | Refusal::PlayWithJsep => 414,
             Refusal::NoSuchRecording => 416,

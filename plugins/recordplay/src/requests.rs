@@ -156,10 +156,10 @@ fn codec(fields: Fields<'_>, member: &str, kind: Kind) -> Result<Option<CodecNam
     let codec = CodecName::from_name(&name.to_ascii_lowercase());
     match codec.filter(|codec| codec.kind() == kind) {
         Some(codec) => Ok(Some(codec)),
-        None => Err(Refusal::Field(FieldError::Type {
-            name: member.to_owned(),
-            wanted: "the name of a codec",
-        })),
+        None => Err(Refusal::Field(FieldError::wrong_type(
+            member,
+            "the name of a codec",
+        ))),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portunus_core::{Handle, HandleEvent, JsepKind, Message, PluginHandle, Reply};
+use portunus_core::{Handle, HandleEvent, Message, PluginHandle, Reply};
 use serde_json::Value;
 
 use crate::page::PageId;
@@ -29,10 +29,6 @@ impl PluginHandle for Attached {
             let call_id = phones.page(self.id).and_then(|page| page.call_id());
             let data = refusal.to_json(call_id);
             self.handle.push(Some(&message.transaction), data, None);
-            // An offer that nobody answers leaves nothing behind.
-            if message.jsep.as_ref().map(|jsep| jsep.kind) == Some(JsepKind::Offer) {
-                self.handle.discard_offer();
-            }
         }
         Reply::Ack(None)
     }

@@ -41,6 +41,14 @@ impl Phones {
                 headers: Vec::new(),
             });
         };
+        if self.draining {
+            return self.command(Command::Reject {
+                call: id,
+                code: 503,
+                reason: None,
+                headers: vec![headers::retry_after_drain()],
+            });
+        }
         let known = account.filter(|account| self.accounts.contains_key(account));
         let Some(account) = known else {
             return refuse(self, 404);
@@ -321,7 +329,7 @@ impl Phones {
             let side = page.call.as_ref().ok_or(NOT_IN_A_CALL)?;
             let call = self.calls.get(&side.id);
             let peer = call.and_then(|call| call.caller.as_ref()?.invite.contact_address());
-            let said = (jsep, srtp);
+            let said = (jsep, message.offer.clone(), srtp);
             let (media, sdp) = CallSide::calling(&self.context, &page.handle, said, peer)
                 .map_err(Fault::in_offer)?;
             let side = page.call.as_mut().ok_or(NOT_IN_A_CALL)?;

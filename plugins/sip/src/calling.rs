@@ -118,8 +118,9 @@ impl Phones {
             .and_then(|account| account.spec.outbound_proxy.as_ref())
             .unwrap_or(&uri);
         let peer = host_address(peer);
-        let (media, offer) = CallSide::calling(&self.context, &page.handle, (jsep, srtp), peer)
-            .map_err(Fault::in_offer)?;
+        let asked = (jsep, message.offer.clone(), srtp);
+        let (media, offer) =
+            CallSide::calling(&self.context, &page.handle, asked, peer).map_err(Fault::in_offer)?;
         let call_id = call_id.map_or_else(new_call_id, str::to_owned);
         let id = CallId::new(self.number());
         let media_key = media.key();

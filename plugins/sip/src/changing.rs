@@ -41,7 +41,9 @@ impl Phones {
                 (accept(id, headers, sdp), "updated")
             }
             (CallStatus::Reinvited, JsepKind::Offer) if side.change == Some(Change::Asked) => {
-                let sdp = media.update(jsep).map_err(Fault::in_offer)?;
+                let sdp = media
+                    .update(jsep, message.offer.clone())
+                    .map_err(Fault::in_offer)?;
                 side.change = Some(Change::Acknowledged);
                 (accept(id, headers, sdp), "updating")
             }
@@ -49,7 +51,9 @@ impl Phones {
                 return Err(Refusal::State("the peer has not accepted the call yet"));
             }
             (CallStatus::InCall, JsepKind::Offer) => {
-                let sdp = media.update(jsep).map_err(Fault::in_offer)?;
+                let sdp = media
+                    .update(jsep, message.offer.clone())
+                    .map_err(Fault::in_offer)?;
                 side.status = CallStatus::Reinviting;
                 side.change = Some(Change::Update);
                 let body = Some(sdp_body(sdp));
@@ -329,9 +333,7 @@ impl Phones {
         if let Some(media) = side.media.as_mut() {
             media.take_back();
         }
-        if side.change.take() == Some(Change::Update) {
-            page.handle.discard_offer();
-        }
+        side.change = None;
         self.change_is_over(me);
     }
 }

@@ -177,7 +177,6 @@ impl Phones {
         let headers = told_or_empty(page, end.message.as_ref());
         page.tell(end.event().with_some("headers", headers), None);
         page.call = None;
-        page.handle.discard_offer();
         page.handle.close_pc();
         self.notify_of(me, || end.event());
     }

@@ -12,7 +12,7 @@ use portunus_core::audio::AudioThreads;
 use portunus_core::media::MediaPlane;
 use portunus_core::sdp::plain::{FarSession, PlainSession};
 use portunus_core::sdp::{Direction, Kind};
-use portunus_core::{Fields, Handle, Jsep, JsepError, LocalJsep};
+use portunus_core::{Fields, Handle, Jsep, JsepError, LocalJsep, PendingOffer};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -227,7 +227,7 @@ impl CallSide {
     pub(crate) fn calling(
         context: &MediaContext,
         handle: &Handle,
-        (jsep, srtp): (&Jsep, SrtpWish),
+        (jsep, offer, srtp): (&Jsep, Option<PendingOffer>, SrtpWish),
         peer: Option<IpAddr>,
     ) -> Result<(Self, String), Fault> {
         let mut side = context.open(handle);
@@ -236,6 +236,7 @@ impl CallSide {
         }
         side.srtp = Some(srtp.0);
         let sdp = side.media.offer(&jsep.description, side.srtp)?;
+        side.media.keep_offer(offer);
         side.client_waits = true;
         Ok((side, sdp))
     }
@@ -288,8 +289,13 @@ impl CallSide {
     }
 
     /// The page changes the call; gives what the peer is offered.
-    pub(crate) fn update(&mut self, jsep: &Jsep) -> Result<String, Fault> {
+    pub(crate) fn update(
+        &mut self,
+        jsep: &Jsep,
+        offer: Option<PendingOffer>,
+    ) -> Result<String, Fault> {
         let sdp = self.media.offer(&jsep.description, None)?;
+        self.media.keep_offer(offer);
         self.client_waits = true;
         Ok(sdp)
     }

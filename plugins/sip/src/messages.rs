@@ -230,9 +230,6 @@ pub(crate) fn body(content_type: &str, content: &str) -> Result<Body, FieldError
             content_type: content_type.to_owned(),
             content: content.as_bytes().to_vec(),
         }),
-        false => Err(FieldError::Type {
-            name: "content_type".to_owned(),
-            wanted: "a media type",
-        }),
+        false => Err(FieldError::wrong_type("content_type", "a media type")),
     }
 }

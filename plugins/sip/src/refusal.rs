@@ -89,9 +89,7 @@ impl Refusal {
         match self {
             Refusal::UnknownRequest(_) => 442,
             Refusal::Field(FieldError::Missing(_)) | Refusal::MissingOneOf(_) => 443,
-            Refusal::Field(
-                FieldError::Type { .. } | FieldError::Layer(_) | FieldError::Empty(_),
-            )
+            Refusal::Field(FieldError::Type { .. } | FieldError::Value { .. })
             | Refusal::Value(_)
             | Refusal::Conflict(_)
             | Refusal::Encrypted

@@ -63,9 +63,7 @@ impl Refusal {
             Refusal::NotAnObject => 451,
             Refusal::UnknownRequest(_) | Refusal::Invalid(_) => 452,
             Refusal::Field(FieldError::Missing(_)) => 453,
-            Refusal::Field(
-                FieldError::Type { .. } | FieldError::Layer(_) | FieldError::Empty(_),
-            )
+            Refusal::Field(FieldError::Type { .. } | FieldError::Value { .. })
             | Refusal::Element { .. } => 454,
             Refusal::NoSuchMountpoint(_) | Refusal::NotWatching => 455,
             Refusal::CannotCreate(_) | Refusal::Ports { .. } => 456,

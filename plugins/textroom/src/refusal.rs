@@ -89,9 +89,7 @@ impl Refusal {
         match self {
             Refusal::NotAnObject => 412,
             Refusal::Field(FieldError::Missing(_)) => 413,
-            Refusal::Field(
-                FieldError::Type { .. } | FieldError::Layer(_) | FieldError::Empty(_),
-            )
+            Refusal::Field(FieldError::Type { .. } | FieldError::Value { .. })
             | Refusal::Value { .. }
             | Refusal::LongText { .. }
             | Refusal::LongMessage { .. }

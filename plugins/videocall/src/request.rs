@@ -85,9 +85,7 @@ impl Refusal {
         match self {
             Refusal::Unknown(_) => 472,
             Refusal::NotRegistered => 473,
-            Refusal::Field(
-                FieldError::Type { .. } | FieldError::Layer(_) | FieldError::Empty(_),
-            )
+            Refusal::Field(FieldError::Type { .. } | FieldError::Value { .. })
             | Refusal::Untrusted(_)
             | Refusal::Recording(_) => 474,
             Refusal::Field(FieldError::Missing(_)) => 475,
@@ -136,7 +134,7 @@ impl Changes {
         // The client restarts ICE by its offer; there is nothing to do for it here.
         fields.boolean("restart")?;
         let layer = |name| match fields.layer(name) {
-            Err(_) => Err(FieldError::Layer(String::from(name))),
+            Err(_) => Err(FieldError::value(name, "should be 0, 1 or 2")),
             layer => layer,
         };
         Ok(Changes {

@@ -34,19 +34,15 @@ impl Attached {
         message: &Message,
     ) -> Result<Value, Refusal> {
         match request {
-            Request::List => {
-                self.discard_offer(users, message.jsep.as_ref());
-                Ok(json!({ "list": users.names().collect::<Vec<_>>() }))
-            }
+            Request::List => Ok(json!({ "list": users.names().collect::<Vec<_>>() })),
             Request::Register => {
-                self.discard_offer(users, message.jsep.as_ref());
                 let name = Fields(&message.body).required_string("username")?;
                 users.register(self.id, name)?;
                 Ok(json!({ "event": "registered", "username": name }))
             }
             Request::Call => self.call(users, message),
             Request::Accept => self.accept(users, message.jsep.as_ref()),
-            Request::Set(changes) => self.set(users, &changes, message.jsep.as_ref()),
+            Request::Set(changes) => self.set(users, &changes, message),
             Request::Hangup { reason } => {
                 let name = users.get(self.id).and_then(|user| user.name.clone());
                 let reason = reason.as_deref().unwrap_or("We did the hangup");
@@ -95,6 +91,7 @@ impl Attached {
             me.call.e2ee = jsep.e2ee;
             me.call.caller = true;
             me.call.note_layers(jsep);
+            me.call.offer = message.offer.clone();
         }
         Ok(json!({ "event": "calling" }))
     }
@@ -140,7 +137,7 @@ impl Attached {
         &self,
         users: &mut Users,
         changes: &Changes,
-        jsep: Option<&Jsep>,
+        message: &Message,
     ) -> Result<Value, Refusal> {
         if changes.record == Some(true) {
             let name = changes.filename.as_deref().unwrap_or("videocall");
@@ -162,14 +159,12 @@ impl Attached {
                 me.push_layer("temporal", same(now.temporal, changes.temporal), None);
             }
         }
-        match peer {
-            Some(peer) => {
-                users.apply_settings(self.id, peer);
-                if let Some(jsep) = jsep {
-                    self.update(users, peer, jsep)?;
-                }
+        if let Some(peer) = peer {
+            users.apply_settings(self.id, peer);
+            if let Some(jsep) = &message.jsep {
+                self.update(users, peer, jsep)?;
+                self.keep_offer(users, message);
             }
-            None => self.discard_offer(users, jsep),
         }
         users.record(self.id, changes);
         Ok(json!({ "event": "set" }))
@@ -188,13 +183,10 @@ impl Attached {
         }
     }
 
-    /// An offer that nobody gets leaves nothing behind, but for what the other side is about to answer. That of who is
-    /// called ends the call with all that is there.
-    fn discard_offer(&self, users: &Users, jsep: Option<&Jsep>) {
-        let state = users.get(self.id).map(|me| me.call.state);
-        let pending = matches!(state, Some(CallState::Calling(_) | CallState::Ringing(_)));
-        if !pending && jsep.is_some_and(|jsep| jsep.kind == JsepKind::Offer) {
-            self.handle.discard_offer();
+    /// The other side is about to answer the offer of this message.
+    fn keep_offer(&self, users: &mut Users, message: &Message) {
+        if let (Some(offer), Some(me)) = (&message.offer, users.get_mut(self.id)) {
+            me.call.offer = Some(offer.clone());
         }
     }
 
@@ -300,6 +292,11 @@ impl PluginHandle for Attached {
             Err(Refusal::Answer(_)) => rings,
             Err(refusal) => calls && refusal.ends_attempt(),
         };
+        // What the other side answers is this offer, which has taken the place of the one before.
+        let state = users.get(self.id).map(|me| me.call.state);
+        if let Some(CallState::Calling(_) | CallState::Ringing(_)) = state {
+            self.keep_offer(&mut users, &message);
+        }
         match outcome {
             Ok(result) => {
                 self.notify(&users, &result);
@@ -309,9 +306,6 @@ impl PluginHandle for Attached {
                 self.handle.push(transaction, data, None);
             }
             Err(refusal) => {
-                if !closes {
-                    self.discard_offer(&users, message.jsep.as_ref());
-                }
                 let data = json!({
                     "videocall": "event",
                     "error_code": refusal.code(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use portunus_core::media::Layer;
 use portunus_core::record::RecordedSession;
 use portunus_core::sdp::Extmap;
-use portunus_core::{ClientRecording, Handle, LocalJsep, Mid, Object, SentMedia};
+use portunus_core::{ClientRecording, Handle, LocalJsep, Mid, Object, PendingOffer, SentMedia};
 use serde_json::{Value, json};
 
 use crate::link::Link;
@@ -63,6 +63,8 @@ pub(crate) struct Call {
     pub(crate) recording: Option<ClientRecording>,
     /// What recordings of the call belong to.
     pub(crate) recorded: Option<RecordedSession>,
+    /// This user's offer that the other side is to answer.
+    pub(crate) offer: Option<PendingOffer>,
 }
 
 /// Where a user stands.
@@ -273,12 +275,14 @@ impl Users {
         let Some(user) = self.users.get_mut(&id) else {
             return;
         };
-        let call = std::mem::take(&mut user.call);
+        let mut call = std::mem::take(&mut user.call);
+        // Whoever ends the call closes the PeerConnection, and its client is told of that.
+        user.call.offer = call.offer.take();
         let name = user.name.clone();
         let Some(peer) = call.state.peer().and_then(|peer| self.users.get_mut(&peer)) else {
             return;
         };
-        peer.call = Call::default();
+        let of_peer = std::mem::take(&mut peer.call);
         let hangup = Object::new()
             .with("event", "hangup")
             .with_some("username", name)
@@ -287,6 +291,7 @@ impl Users {
         peer.handle
             .notify(|| json!({ "event": "hangup", "reason": end.cause() }));
         peer.handle.close_pc();
+        drop(of_peer);
     }
 }
 

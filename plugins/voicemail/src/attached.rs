@@ -47,8 +47,9 @@ impl Attached {
                     limit: self.limit(seconds),
                     asked_limit: seconds.is_some(),
                 };
-                let transaction = message.transaction.clone();
-                self.mailbox.record(transaction, answer, caller);
+                let offer = message.offer.clone();
+                self.mailbox
+                    .record(message.transaction.clone(), offer, answer, caller);
             }
             Request::Update(jsep) => {
                 let (id, recorded, version) = self.mailbox.updated()?;
@@ -72,10 +73,6 @@ impl PluginHandle for Attached {
     fn message(&mut self, message: Message) -> Reply {
         if let Err(refusal) = self.request(&message) {
             self.shared.counts.refused.add();
-            // An offer that is not answered leaves nothing behind.
-            if message.jsep.is_some() {
-                self.handle.discard_offer();
-            }
             let transaction = Some(message.transaction.as_str());
             self.mailbox.push(transaction, refusal.to_json(), None);
         }

@@ -8,7 +8,7 @@ use portunus_core::record::{
     End, Format, Outcome, Prepared, RecordError, RecordedMedia, Recording, RecordingSpec,
 };
 use portunus_core::sdp::{CodecName, Description};
-use portunus_core::{Handle, LocalJsep, Mid, Object};
+use portunus_core::{Handle, LocalJsep, Mid, Object, PendingOffer};
 use serde_json::{Value, json};
 
 use crate::Shared;
@@ -95,7 +95,13 @@ impl Mailbox {
     }
 
     /// Makes the file; the answer follows once it is there.
-    pub(crate) fn record(&self, transaction: String, answer: Description, caller: Caller) {
+    pub(crate) fn record(
+        &self,
+        transaction: String,
+        offer: Option<PendingOffer>,
+        answer: Description,
+        caller: Caller,
+    ) {
         let id = {
             let mut inner = self.inner();
             inner.state = State::Opening;
@@ -114,7 +120,7 @@ impl Mailbox {
             let begun = this.begin(id, prepared, (&transaction, answer, caller));
             if let Err(refusal) = begun.await {
                 this.shared.counts.refused.add();
-                this.handle.discard_offer();
+                drop(offer);
                 this.push(Some(&transaction), refusal.to_json(), None);
             }
         });

@@ -102,9 +102,7 @@ impl Refusal {
             Refusal::NotAnObject => 461,
             Refusal::Unknown(_) => 462,
             Refusal::Field(FieldError::Missing(_)) => 463,
-            Refusal::Field(
-                FieldError::Type { .. } | FieldError::Layer(_) | FieldError::Empty(_),
-            )
+            Refusal::Field(FieldError::Type { .. } | FieldError::Value { .. })
             | Refusal::NotAnOffer
             | Refusal::Encrypted
             | Refusal::NoOpus

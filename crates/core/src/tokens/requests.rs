@@ -96,7 +96,7 @@ impl Tokens {
             Some(list) => list.as_array().ok_or_else(|| not_a_list("plugins")),
         }?;
         if named.is_empty() {
-            return Err(FieldError::Empty("plugins".to_owned()).into());
+            return Err(FieldError::value("plugins", "should not be empty").into());
         }
         let mut outcome = Err(ApiError::TokenNotFound(token.to_owned()));
         let changed = self.stored.change(token, |now| {
@@ -204,10 +204,7 @@ fn expires(fields: Fields<'_>) -> Result<Option<Instant>, ApiError> {
 }
 
 fn not_a_list(name: &str) -> ApiError {
-    let error = FieldError::Type {
-        name: name.to_owned(),
-        wanted: "an array",
-    };
+    let error = FieldError::wrong_type(name, "an array");
     error.into()
 }
 

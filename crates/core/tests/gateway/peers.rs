@@ -94,10 +94,7 @@ async fn an_offer_that_was_never_answered_makes_way_for_the_next() {
     let world = World::new();
     let mut client = world.server.attach(PROBE).await;
     client
-        .message(
-            json!({ "do": "nothing" }),
-            Some(jsep("offer", "abcd", &LINES)),
-        )
+        .message(json!({ "do": "keep" }), Some(jsep("offer", "abcd", &LINES)))
         .await;
     let first = world.server.peers();
     client
@@ -118,9 +115,7 @@ async fn an_offer_that_waits_outlasts_one_that_cannot_be_read() {
     let world = World::new();
     let mut client = world.server.attach(PROBE).await;
     let offer = jsep("offer", "abcd", &LINES);
-    client
-        .message(json!({ "do": "nothing" }), Some(offer))
-        .await;
+    client.message(json!({ "do": "keep" }), Some(offer)).await;
     let first = world.server.peers();
     let mut without_credentials = jsep("offer", "efgh", &LINES);
     let sdp = without_credentials["sdp"].as_str().unwrap();
@@ -135,6 +130,49 @@ async fn an_offer_that_waits_outlasts_one_that_cannot_be_read() {
         assert_eq!(world.server.peers(), first);
     }
     client.expect_silence().await;
+}
+
+#[tokio::test]
+async fn an_offer_that_nobody_answers_ends_with_its_request() {
+    let world = World::new();
+    let mut client = world.server.attach(PROBE).await;
+    for (what, verb) in [
+        ("nothing", "ack"),
+        ("refuse", "error"),
+        ("succeed", "success"),
+    ] {
+        let offer = jsep("offer", "abcd", &LINES);
+        let message = json!({ "body": { "do": what }, "jsep": offer });
+        let reply = client.on_handle("message", message).await;
+        assert_eq!(reply["janus"], verb, "{reply}");
+        assert!(world.server.peers().is_empty(), "{what}");
+    }
+    client.expect_silence().await;
+    // Of a PeerConnection that is there only the change is forgotten.
+    let mut client = connected(&world).await;
+    let first = world.server.peers();
+    for what in ["nothing", "refuse", "answer"] {
+        let offer = jsep("offer", "efgh", &LINES);
+        let message = json!({ "body": { "do": what }, "jsep": offer });
+        client.on_handle("message", message).await;
+    }
+    assert!(client.event_with_jsep().await.1.is_some());
+    assert_eq!(world.server.peers(), first);
+}
+
+#[tokio::test]
+async fn an_offer_that_another_has_replaced_takes_nothing_with_it() {
+    let world = World::new();
+    let mut client = world.server.attach(PROBE).await;
+    let offer = |ufrag| Some(jsep("offer", ufrag, &LINES));
+    client.message(json!({ "do": "keep" }), offer("abcd")).await;
+    let first = world.server.peers();
+    client.message(json!({ "do": "keep" }), offer("efgh")).await;
+    let second = world.server.peers();
+    assert_eq!((first.len(), second.len()), (1, 1));
+    assert_ne!(first, second);
+    client.message(json!({ "do": "keep" }), None).await;
+    assert!(world.server.peers().is_empty());
 }
 
 #[tokio::test]

@@ -7,8 +7,8 @@ use portunus_core::sdp::{
 };
 use portunus_core::testing::{TestClient, TestServer};
 use portunus_core::{
-    CoreConfig, ExtensionKind, Gateway, Handle, HandleEvent, Jsep, Later, Message, Plugin,
-    PluginHandle, PluginInfo, Reply, Right, ServerFacts,
+    CoreConfig, ExtensionKind, Gateway, Handle, HandleEvent, Jsep, Later, Message, PendingOffer,
+    Plugin, PluginHandle, PluginInfo, Reply, Right, ServerFacts,
 };
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -93,11 +93,16 @@ impl Plugin for Probe {
         }
     }
 
+    fn begins(&self, request: &str) -> bool {
+        request == "begin"
+    }
+
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
         Box::new(ProbeHandle {
             handle,
             log: self.log.clone(),
             release: self.release.clone(),
+            offer: None,
         })
     }
 }
@@ -106,6 +111,8 @@ struct ProbeHandle {
     handle: Handle,
     log: Arc<Mutex<Vec<String>>>,
     release: Arc<Notify>,
+    /// What waits for an answer.
+    offer: Option<PendingOffer>,
 }
 
 impl ProbeHandle {
@@ -188,6 +195,10 @@ impl PluginHandle for ProbeHandle {
                 };
                 let offer = self.handle.offer(Description::offer(offer), false).unwrap();
                 self.handle.push(transaction, json!({}), Some(offer));
+                Reply::Ack(None)
+            }
+            Some("keep") => {
+                self.offer = message.offer;
                 Reply::Ack(None)
             }
             Some("close") => {

@@ -5,9 +5,10 @@ mod sockets;
 mod stream;
 mod udp;
 
+use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rand::Rng;
@@ -45,6 +46,25 @@ pub struct IceServer {
     pub credential: String,
 }
 
+/// Makes what accepts the next connection of TLS.
+type NewAcceptor = dyn Fn() -> TlsAcceptor + Send + Sync;
+
+/// What connections of TLS are accepted with, once it is known.
+#[derive(Default)]
+struct Tls(OnceLock<Box<NewAcceptor>>);
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Tls").field(&self.0.get().is_some()).finish()
+    }
+}
+
+impl Tls {
+    fn acceptor(&self) -> Option<TlsAcceptor> {
+        self.0.get().map(|new| new())
+    }
+}
+
 /// The running TURN server; cheap to clone. It runs until [`Turn::stop`].
 #[derive(Debug, Clone)]
 pub struct Turn {
@@ -54,6 +74,7 @@ pub struct Turn {
 #[derive(Debug)]
 struct Inner {
     shared: Arc<Shared>,
+    tls_acceptor: Arc<Tls>,
     host: String,
     credential_lifetime: Duration,
     /// Where it listens: UDP, TCP and TLS.
@@ -64,14 +85,10 @@ struct Inner {
 }
 
 impl Turn {
-    /// Binds the sockets and serves on the running tokio runtime. `tls` is for the port of TLS, if the configuration has
-    /// one. `media` are the only addresses that are relayed to.
-    pub fn start(
-        config: &TurnConfig,
-        tls: Option<TlsAcceptor>,
-        media: MediaAddresses,
-    ) -> Result<Self, StartError> {
-        let sockets = Sockets::bind(config, tls.is_some(), &media)?;
+    /// Binds the sockets and serves on the running tokio runtime. Connections of TLS are closed until [`Turn::set_tls`].
+    /// `media` are the only addresses that are relayed to.
+    pub fn start(config: &TurnConfig, media: MediaAddresses) -> Result<Self, StartError> {
+        let sockets = Sockets::bind(config, &media)?;
         let mut random = rand::rng();
         let keychain = match config.secret.is_empty() {
             true => Keychain::new(&random.random::<[u8; 32]>()),
@@ -97,14 +114,17 @@ impl Turn {
             max_queue: config.max_queue,
             stop: stopped,
         };
+        let tls_acceptor = Arc::<Tls>::default();
         for listener in sockets.tcp {
             tokio::spawn(stream::serve(listener, None, server.clone()));
         }
         for listener in sockets.tls {
-            tokio::spawn(stream::serve(listener, tls.clone(), server.clone()));
+            let tls = Some(tls_acceptor.clone());
+            tokio::spawn(stream::serve(listener, tls, server.clone()));
         }
         let inner = Inner {
             shared,
+            tls_acceptor,
             host: config.host.clone(),
             credential_lifetime: config.credential_lifetime,
             udp,
@@ -115,6 +135,19 @@ impl Turn {
         Ok(Turn {
             inner: Arc::new(inner),
         })
+    }
+
+    /// Whether it is served by TLS, which takes [`Turn::set_tls`].
+    pub fn has_tls(&self) -> bool {
+        !self.inner.tls.is_empty()
+    }
+
+    /// Accepts connections of TLS from now on. `acceptor` is called for each, so that the certificate may change. Only the first
+    /// call counts.
+    pub fn set_tls(&self, acceptor: impl Fn() -> TlsAcceptor + Send + Sync + 'static) {
+        if self.inner.tls_acceptor.0.set(Box::new(acceptor)).is_err() {
+            tracing::debug!("TURN by TLS has its certificate already");
+        }
     }
 
     /// The server for a client, with credentials of its own that are valid for [`Turn::credential_lifetime`].

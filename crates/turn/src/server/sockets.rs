@@ -24,11 +24,7 @@ pub(super) struct Sockets {
 }
 
 impl Sockets {
-    pub(super) fn bind(
-        config: &TurnConfig,
-        with_tls: bool,
-        media: &MediaAddresses,
-    ) -> Result<Self, StartError> {
+    pub(super) fn bind(config: &TurnConfig, media: &MediaAddresses) -> Result<Self, StartError> {
         let mut tries = TRIES;
         let (udp, tcp) = loop {
             match plain(config, media) {
@@ -40,7 +36,7 @@ impl Sockets {
                 outcome => break outcome?,
             }
         };
-        let tls = match with_tls {
+        let tls = match config.tls {
             true => listeners(&config.bind, config.tls_port, "turn.tls_port")?,
             false => Vec::new(),
         };

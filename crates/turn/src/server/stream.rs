@@ -11,9 +11,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior};
-use tokio_rustls::TlsAcceptor;
 
-use super::{relay, stopped};
+use super::{Tls, relay, stopped};
 use crate::counters::{count, uncount};
 use crate::framing::{MAX_FRAME, frame};
 use crate::places::{Place, Places};
@@ -56,7 +55,7 @@ impl Drop for Counted {
 }
 
 /// Accepts connections until the server stops.
-pub(super) async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, server: Server) {
+pub(super) async fn serve(listener: TcpListener, tls: Option<Arc<Tls>>, server: Server) {
     let mut stop = server.stop.clone();
     loop {
         let accepted = tokio::select! {
@@ -73,7 +72,7 @@ pub(super) async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, serve
     }
 }
 
-fn accept(stream: TcpStream, from: SocketAddr, tls: Option<TlsAcceptor>, server: &Server) {
+fn accept(stream: TcpStream, from: SocketAddr, tls: Option<Arc<Tls>>, server: &Server) {
     let counters = &server.shared.counters;
     count(&counters.accepted);
     let Ok(place) = server.places.take(from.ip()) else {
@@ -98,24 +97,35 @@ fn accept(stream: TcpStream, from: SocketAddr, tls: Option<TlsAcceptor>, server:
                     .run(stream, server.stop)
                     .await
             }
-            Some(tls) => match tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await {
-                Ok(Ok(stream)) => {
-                    Connection::new(from, &server)
-                        .run(stream, server.stop)
-                        .await
-                }
-                Ok(Err(error)) => {
-                    tracing::debug!(%from, %error, "TLS handshake of TURN failed");
-                    Some(TurnClosed::Tls)
-                }
-                Err(_) => Some(TurnClosed::Handshake),
-            },
+            Some(tls) => shake_hands(stream, from, &tls, server).await,
         };
         if let Some(why) = closed {
             counted.shared.counters.closed(why);
             tracing::debug!(%from, why = why.as_str(), "closed a connection of TURN");
         }
     });
+}
+
+/// Serves a connection of TLS. Returns why, if the server closes it for the client's fault.
+async fn shake_hands(
+    stream: TcpStream,
+    from: SocketAddr,
+    tls: &Tls,
+    server: Server,
+) -> Option<TurnClosed> {
+    let acceptor = tls.acceptor()?;
+    match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
+        Ok(Ok(stream)) => {
+            Connection::new(from, &server)
+                .run(stream, server.stop)
+                .await
+        }
+        Ok(Err(error)) => {
+            tracing::debug!(%from, %error, "TLS handshake of TURN failed");
+            Some(TurnClosed::Tls)
+        }
+        Err(_) => Some(TurnClosed::Handshake),
+    }
 }
 
 /// A client's connection.

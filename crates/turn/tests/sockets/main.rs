@@ -62,7 +62,8 @@ impl Bench {
         let addresses = [(ANNOUNCED, &media), (SECOND, &second)].map(address);
         let addresses = MediaAddresses::new(addresses);
         let (tls, certificate) = tls();
-        let turn = Turn::start(&config, Some(tls), addresses).unwrap();
+        let turn = Turn::start(&config, addresses).unwrap();
+        turn.set_tls(move || tls.clone());
         Bench {
             turn,
             media,

@@ -138,10 +138,7 @@ fn media(fields: Fields<'_>) -> Result<Option<Vec<Fields<'_>>>, Refusal> {
     let Some(media) = fields.0.get("media") else {
         return Ok(None);
     };
-    let wrong = || FieldError::Type {
-        name: "media".to_owned(),
-        wanted: "a list of objects",
-    };
+    let wrong = || FieldError::wrong_type("media", "a list of objects");
     let entries = media.as_array().ok_or_else(wrong)?.iter();
     let objects = entries.map(|entry| entry.as_object().map(Fields).ok_or_else(wrong));
     Ok(Some(objects.collect::<Result<_, _>>()?))

@@ -40,8 +40,9 @@ impl SpecProblem {
 
     pub(crate) fn field(error: FieldError) -> Self {
         let key = match &error {
-            FieldError::Missing(name) | FieldError::Layer(name) | FieldError::Empty(name) => name,
-            FieldError::Type { name, .. } => name,
+            FieldError::Missing(name)
+            | FieldError::Type { name, .. }
+            | FieldError::Value { name, .. } => name,
         };
         SpecProblem {
             key: key.clone(),

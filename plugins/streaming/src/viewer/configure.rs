@@ -34,10 +34,7 @@ impl Change {
 
     /// Reads the list `streams`.
     fn list(list: &Value) -> Result<Vec<Self>, Refusal> {
-        let wrong = || FieldError::Type {
-            name: "streams".to_owned(),
-            wanted: "a list of objects",
-        };
+        let wrong = || FieldError::wrong_type("streams", "a list of objects");
         let entries = list.as_array().ok_or_else(wrong)?;
         let mut changes = Vec::with_capacity(entries.len());
         for entry in entries {

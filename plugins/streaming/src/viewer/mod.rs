@@ -17,7 +17,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use portunus_core::{
-    Fields, Handle, HandleEvent, JsepKind, LocalJsep, Message, Notice, Object, PluginHandle, Reply,
+    Fields, Handle, HandleEvent, LocalJsep, Message, Notice, Object, PendingOffer, PluginHandle,
+    Reply,
 };
 use portunus_resources::Maker;
 use serde_json::{Value, json};
@@ -164,11 +165,10 @@ impl Attached {
 
 impl PluginHandle for Attached {
     fn message(&mut self, message: Message) -> Reply {
-        let jsep = message.jsep.as_ref();
-        let offers = jsep.is_some_and(|jsep| jsep.kind == JsepKind::Offer);
+        let offer = message.offer.clone();
         let reply = self.request(message);
-        if offers {
-            self.0.discard_offer();
+        if let Some(offer) = offer {
+            self.0.offer_over(offer);
         }
         reply
     }
@@ -239,9 +239,8 @@ impl Viewer {
         }
     }
 
-    /// An offer of the client that was not answered leaves nothing behind, but that one of ours which it took the
-    /// place of is lost.
-    fn discard_offer(&self) {
+    /// The client's offer has been answered, or will not be: then ours is lost whose place it took.
+    fn offer_over(&self, offer: PendingOffer) {
         let mut session = self.session();
         match &mut *session {
             Session::Watching(watching) if watching.phase == Phase::Offered => {
@@ -250,12 +249,12 @@ impl Viewer {
                 self.handle.close_pc();
             }
             Session::Watching(watching) => {
-                self.handle.discard_offer();
+                drop(offer);
                 if watching.offering.take().is_some() && watching.renewable {
                     watching.push_offer(&self.handle);
                 }
             }
-            Session::Idle | Session::Publishing(_) => self.handle.discard_offer(),
+            Session::Idle | Session::Publishing(_) => {}
         }
     }
 

@@ -123,9 +123,7 @@ impl Watch {
 }
 
 fn wrong_list(name: &str) -> Refusal {
-    let wanted = "a list of strings";
-    let name = name.to_owned();
-    FieldError::Type { name, wanted }.into()
+    FieldError::wrong_type(name, "a list of strings").into()
 }
 
 /// Who cannot be offered more later on has to come back.

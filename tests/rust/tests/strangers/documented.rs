@@ -1,6 +1,6 @@
 //! The documentation has the rows that are tested, and all requests.
 
-use portunus_core::Reach;
+use portunus_core::Needs;
 
 use crate::rows::{PLUGINS, rows};
 use crate::world::World;
@@ -44,8 +44,8 @@ async fn what_needs_a_right_is_what_the_documentation_says() {
 fn what_is_for_everybody_is_what_the_documentation_says() {
     let cells = cells();
     for (plugin, requests, _) in PLUGINS {
-        let calls = requests.0.iter();
-        let calls = calls.filter(|(_, reach)| matches!(reach, Reach::Call));
+        let calls = requests().into_iter();
+        let calls = calls.filter(|(_, needs)| matches!(needs, Needs::Nothing));
         let calls: Vec<_> = calls.map(|(name, _)| format!("`{name}`")).collect();
         let of_plugin = |row: &&Vec<String>| row.len() == 2 && row[0] == plugin;
         let listed = cells.iter().find(of_plugin).map(|row| row[1].as_str());

@@ -1,6 +1,6 @@
 //! Requests that reach beyond the call.
 
-use portunus_core::{Requests, Right};
+use portunus_core::{Needs, PluginRequest, Reach, Requests, Right};
 use serde_json::{Value, json};
 
 use crate::world::{FILE, World};
@@ -20,19 +20,55 @@ pub struct Row {
     pub then: Option<u64>,
 }
 
-/// The requests of each plugin, with its admin key if it has one.
-pub const PLUGINS: [(&str, Requests, bool); 10] = [
-    ("streaming", portunus_streaming::REQUESTS, true),
-    ("videoroom", portunus_videoroom::REQUESTS, true),
-    ("audiobridge", portunus_audiobridge::REQUESTS, true),
-    ("textroom", portunus_textroom::REQUESTS, true),
-    ("videocall", portunus_videocall::REQUESTS, false),
-    ("echotest", portunus_echotest::REQUESTS, false),
-    ("voicemail", portunus_voicemail::REQUESTS, false),
-    ("recordplay", portunus_recordplay::REQUESTS, true),
-    ("nosip", portunus_nosip::REQUESTS, false),
-    ("sip", portunus_sip_plugin::REQUESTS, false),
+/// The names of requests, with the rights that they need.
+pub type Table = Vec<(&'static str, Needs)>;
+
+/// The requests of each plugin; whether the plugin has an admin key.
+pub const PLUGINS: [(&str, fn() -> Table, bool); 10] = [
+    ("streaming", || listed(portunus_streaming::REQUESTS), true),
+    ("videoroom", || listed(portunus_videoroom::REQUESTS), true),
+    ("audiobridge", audiobridge, true),
+    ("textroom", textroom, true),
+    ("videocall", || listed(portunus_videocall::REQUESTS), false),
+    ("echotest", table::<portunus_echotest::Request>, false),
+    ("voicemail", || listed(portunus_voicemail::REQUESTS), false),
+    ("recordplay", || listed(portunus_recordplay::REQUESTS), true),
+    ("nosip", || listed(portunus_nosip::REQUESTS), false),
+    ("sip", || listed(portunus_sip_plugin::REQUESTS), false),
 ];
+
+fn audiobridge() -> Table {
+    use portunus_audiobridge::{Management, Participation};
+    [table::<Management>(), table::<Participation>()].concat()
+}
+
+fn textroom() -> Table {
+    use portunus_textroom::{Management, Membership, Negotiation};
+    let tables = [
+        table::<Negotiation>(),
+        table::<Management>(),
+        table::<Membership>(),
+    ];
+    tables.concat()
+}
+
+fn table<R: PluginRequest>() -> Table {
+    let named = |request: &R| {
+        let needs = request.needs();
+        request.names().iter().map(move |name| (*name, needs))
+    };
+    R::ALL.iter().flat_map(named).collect()
+}
+
+fn listed(requests: Requests) -> Table {
+    let needs = |reach: &Reach| match *reach {
+        Reach::Call => Needs::Nothing,
+        Reach::Beyond(right) => Needs::Right(right),
+        Reach::Said(needs) => Needs::Depends(needs),
+    };
+    let rows = requests.0.iter();
+    rows.map(|(name, reach)| (*name, needs(reach))).collect()
+}
 
 /// All rows, for the files of a world.
 pub fn rows(world: &World) -> Vec<Row> {

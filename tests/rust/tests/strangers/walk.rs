@@ -1,4 +1,4 @@
-use portunus_core::{Reach, Requester, Right};
+use portunus_core::{Needs, Requester, Right};
 use serde_json::{Value, json};
 
 use crate::rows::{PLUGINS, Row, rows};
@@ -161,9 +161,9 @@ const BY_DATA_CHANNEL: [(&str, &str); 3] = [
 #[tokio::test]
 async fn calls_are_for_everybody() {
     for (plugin, requests, _) in PLUGINS {
-        for (request, reach) in requests.0 {
-            let is_call = matches!(reach, Reach::Call);
-            let named = (plugin, *request);
+        for (request, needs) in requests() {
+            let is_call = matches!(needs, Needs::Nothing);
+            let named = (plugin, request);
             if !is_call || BY_DATA_CHANNEL.contains(&named) || ACKNOWLEDGED.contains(&named) {
                 continue;
             }
@@ -206,16 +206,16 @@ async fn calls_are_for_everybody() {
 async fn each_request_that_reaches_beyond_the_call_has_a_row() {
     let rows = rows(&World::new().await);
     for (plugin, requests, _) in PLUGINS {
-        for (request, reach) in requests.0 {
-            let request = if request.is_empty() { "any" } else { *request };
+        for (request, needs) in requests() {
+            let request = if request.is_empty() { "any" } else { request };
             let own = rows
                 .iter()
                 .filter(|row| row.plugin == plugin && row.request == request);
             let rights: Vec<Right> = own.map(|row| row.right).collect();
-            match reach {
-                Reach::Call => assert!(rights.is_empty(), "{plugin} {request}"),
-                Reach::Beyond(right) => assert_eq!(rights, [*right], "{plugin} {request}"),
-                Reach::Said(_) => assert!(!rights.is_empty(), "{plugin} {request}"),
+            match needs {
+                Needs::Nothing => assert!(rights.is_empty(), "{plugin} {request}"),
+                Needs::Right(right) => assert_eq!(rights, [right], "{plugin} {request}"),
+                Needs::Depends(_) => assert!(!rights.is_empty(), "{plugin} {request}"),
             }
         }
     }

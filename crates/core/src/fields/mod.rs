@@ -1,0 +1,303 @@
+//! Reads the members of a JSON object, with the errors that Janus clients know.
+
+mod members;
+pub mod with;
+
+use std::borrow::Cow;
+
+use portunus_record::Format;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use members::{Member, Members};
+
+/// The members of a request. A member that is there but of the wrong type is an error, also where it is optional.
+#[derive(Debug, Clone, Copy)]
+pub struct Fields<'a>(pub &'a Map<String, Value>);
+
+/// What is wrong with a member; its text is what clients are told.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FieldError {
+    /// It has to be there.
+    #[error("Missing mandatory element ({0})")]
+    Missing(String),
+    /// It has the wrong type.
+    #[error("Invalid element type ({name} should be {wanted})")]
+    Type {
+        /// The member.
+        name: String,
+        /// What it should be, with its article.
+        wanted: Cow<'static, str>,
+    },
+    /// It has the right type, but a value that cannot be.
+    #[error("Invalid value ({name} {reason})")]
+    Value {
+        /// The member.
+        name: String,
+        /// What it should be, as in "should be audio or video".
+        reason: String,
+    },
+}
+
+impl FieldError {
+    /// The error of a member that should be `wanted`, which has its article.
+    pub fn wrong_type(name: &str, wanted: impl Into<Cow<'static, str>>) -> Self {
+        FieldError::Type {
+            name: name.to_owned(),
+            wanted: wanted.into(),
+        }
+    }
+
+    /// The error of a member that has the right type, but a value that cannot be.
+    pub fn value(name: &str, reason: impl Into<String>) -> Self {
+        FieldError::Value {
+            name: name.to_owned(),
+            reason: reason.into(),
+        }
+    }
+}
+
+/// The longest list of objects: each costs work.
+const MAX_OBJECTS: usize = 2_000;
+
+impl<'a> Fields<'a> {
+    /// Reads the members that the struct `T` names into it, in the order of its declaration: the error is that of the first field
+    /// that is missing or wrong. Other members are ignored.
+    ///
+    /// An absent `Option` is `None`, a field with `#[serde(default)]` may be absent. serde's aliases and flattening are not
+    /// supported.
+    pub fn read<T: Deserialize<'a>>(self) -> Result<T, FieldError> {
+        T::deserialize(Members(self)).map_err(|fault| fault.of_member("body"))
+    }
+
+    /// Reads one member by serde, as [`Fields::read`] reads a field. Returns `None` if the member is absent.
+    pub fn member<T: Deserialize<'a>>(self, name: &str) -> Result<Option<T>, FieldError> {
+        let read = |value| T::deserialize(Member::alone(value));
+        let read = self.0.get(name).map(read).transpose();
+        read.map_err(|fault| fault.of_member(name))
+    }
+
+    /// Whether the member is there.
+    pub fn has(self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// A string.
+    pub fn string(self, name: &str) -> Result<Option<&'a str>, FieldError> {
+        self.convert(name, "a string", Value::as_str)
+    }
+
+    /// A string that has to be there.
+    pub fn required_string(self, name: &str) -> Result<&'a str, FieldError> {
+        self.string(name)?
+            .ok_or_else(|| FieldError::Missing(name.to_owned()))
+    }
+
+    /// A string; an empty one is none.
+    pub fn text(self, name: &str) -> Result<Option<&'a str>, FieldError> {
+        let text = self.string(name)?;
+        Ok(text.filter(|text| !text.is_empty()))
+    }
+
+    /// `record_format`: what the files of recordings are to be like.
+    pub fn record_format(self) -> Result<Option<Format>, FieldError> {
+        let format = |value: &Value| value.as_str()?.parse().ok();
+        self.convert("record_format", "mjr, webm, mkv, mp4 or opus", format)
+    }
+
+    /// A list of strings.
+    pub fn strings(self, name: &str) -> Result<Option<Vec<&'a str>>, FieldError> {
+        self.list(name, "an array of strings", Value::as_str)
+    }
+
+    /// An object.
+    pub fn object(self, name: &str) -> Result<Option<&'a Map<String, Value>>, FieldError> {
+        self.convert(name, "an object", Value::as_object)
+    }
+
+    /// An object that has to be there.
+    pub fn required_object(self, name: &str) -> Result<&'a Map<String, Value>, FieldError> {
+        self.object(name)?
+            .ok_or_else(|| FieldError::Missing(name.to_owned()))
+    }
+
+    /// A list of at most 2,000 objects.
+    pub fn objects(self, name: &str) -> Result<Option<Vec<Fields<'a>>>, FieldError> {
+        let list = self.0.get(name).and_then(Value::as_array);
+        if list.is_some_and(|list| list.len() > MAX_OBJECTS) {
+            return Err(FieldError::wrong_type(
+                name,
+                "an array of at most 2000 objects",
+            ));
+        }
+        let object = |value: &'a Value| value.as_object().map(Fields);
+        self.list(name, "an array of objects", object)
+    }
+
+    /// The same, with at least one in it.
+    pub fn some_objects(self, name: &str) -> Result<Option<Vec<Fields<'a>>>, FieldError> {
+        match self.objects(name)? {
+            Some(list) if list.is_empty() => Err(FieldError::value(name, "should not be empty")),
+            list => Ok(list),
+        }
+    }
+
+    /// A boolean.
+    pub fn boolean(self, name: &str) -> Result<Option<bool>, FieldError> {
+        self.convert(name, "a boolean", Value::as_bool)
+    }
+
+    /// A boolean that has to be there.
+    pub fn required_boolean(self, name: &str) -> Result<bool, FieldError> {
+        self.boolean(name)?
+            .ok_or_else(|| FieldError::Missing(name.to_owned()))
+    }
+
+    /// An integer of 0 or more.
+    pub fn positive(self, name: &str) -> Result<Option<u64>, FieldError> {
+        self.convert(name, "a positive integer", Value::as_u64)
+    }
+
+    /// An integer of 0 or more that has to be there.
+    pub fn required_positive(self, name: &str) -> Result<u64, FieldError> {
+        self.positive(name)?
+            .ok_or_else(|| FieldError::Missing(name.to_owned()))
+    }
+
+    /// An integer.
+    pub fn integer(self, name: &str) -> Result<Option<i64>, FieldError> {
+        self.convert(name, "an integer", Value::as_i64)
+    }
+
+    /// An integer that has to be there.
+    pub fn required_integer(self, name: &str) -> Result<i64, FieldError> {
+        self.integer(name)?
+            .ok_or_else(|| FieldError::Missing(name.to_owned()))
+    }
+
+    /// A number, whole or not.
+    pub fn number(self, name: &str) -> Result<Option<f64>, FieldError> {
+        self.convert(name, "a number", Value::as_f64)
+    }
+
+    /// A simulcast, spatial or temporal layer: 0, 1 or 2.
+    pub fn layer(self, name: &str) -> Result<Option<u8>, FieldError> {
+        match self.positive(name)? {
+            None => Ok(None),
+            Some(layer @ 0..=2) => Ok(Some(layer as u8)),
+            Some(_) => Err(FieldError::value(name, "should be 0, 1 or 2")),
+        }
+    }
+
+    fn convert<T>(
+        self,
+        name: &str,
+        wanted: &'static str,
+        convert: impl FnOnce(&'a Value) -> Option<T>,
+    ) -> Result<Option<T>, FieldError> {
+        let Some(value) = self.0.get(name) else {
+            return Ok(None);
+        };
+        convert(value)
+            .map(Some)
+            .ok_or_else(|| FieldError::wrong_type(name, wanted))
+    }
+
+    /// A list of what `convert` makes of its entries.
+    fn list<T>(
+        self,
+        name: &str,
+        wanted: &'static str,
+        convert: impl Fn(&'a Value) -> Option<T>,
+    ) -> Result<Option<Vec<T>>, FieldError> {
+        let Some(list) = self.convert(name, "an array", Value::as_array)? else {
+            return Ok(None);
+        };
+        let list: Option<Vec<T>> = list.iter().map(convert).collect();
+        list.map(Some)
+            .ok_or_else(|| FieldError::wrong_type(name, wanted))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn says_what_is_wrong_as_clients_know_it() {
+        let object = json!({ "text": 1, "flag": "yes", "count": -1, "real": 1.5, "layer": 3 });
+        let fields = Fields(object.as_object().unwrap());
+        let text = |error: FieldError| error.to_string();
+        assert_eq!(
+            text(fields.required_string("none").unwrap_err()),
+            "Missing mandatory element (none)"
+        );
+        assert_eq!(
+            text(fields.string("text").unwrap_err()),
+            "Invalid element type (text should be a string)"
+        );
+        assert_eq!(
+            text(fields.boolean("flag").unwrap_err()),
+            "Invalid element type (flag should be a boolean)"
+        );
+        assert_eq!(
+            text(fields.positive("count").unwrap_err()),
+            "Invalid element type (count should be a positive integer)"
+        );
+        assert_eq!(
+            text(fields.integer("real").unwrap_err()),
+            "Invalid element type (real should be an integer)"
+        );
+        assert_eq!(
+            text(fields.layer("layer").unwrap_err()),
+            "Invalid value (layer should be 0, 1 or 2)"
+        );
+        assert_eq!(
+            text(fields.number("flag").unwrap_err()),
+            "Invalid element type (flag should be a number)"
+        );
+        assert_eq!(fields.number("real"), Ok(Some(1.5)));
+        assert_eq!(fields.number("count"), Ok(Some(-1.0)));
+        assert_eq!(fields.positive("none"), Ok(None));
+        assert_eq!(fields.integer("count"), Ok(Some(-1)));
+    }
+
+    #[test]
+    fn lists_say_what_should_be_in_them() {
+        let many: Vec<_> = (0..=MAX_OBJECTS).map(|_| json!({})).collect();
+        let object = json!({
+            "empty": [], "texts": ["a", "b"], "mixed": ["a", 1], "objects": [{ "a": 1 }],
+            "many": many, "none": null, "blank": "",
+        });
+        let fields = Fields(object.as_object().unwrap());
+        assert_eq!(fields.strings("texts"), Ok(Some(vec!["a", "b"])));
+        assert_eq!(fields.strings("absent"), Ok(None));
+        assert_eq!(fields.text("blank"), Ok(None));
+        assert_eq!(fields.objects("objects").unwrap().unwrap().len(), 1);
+        assert!(fields.objects("empty").unwrap().unwrap().is_empty());
+        let text = |error: FieldError| error.to_string();
+        assert_eq!(
+            text(fields.some_objects("empty").unwrap_err()),
+            "Invalid value (empty should not be empty)"
+        );
+        assert_eq!(
+            text(fields.strings("mixed").unwrap_err()),
+            "Invalid element type (mixed should be an array of strings)"
+        );
+        assert_eq!(
+            text(fields.objects("none").unwrap_err()),
+            "Invalid element type (none should be an array)"
+        );
+        assert_eq!(
+            text(fields.objects("many").unwrap_err()),
+            "Invalid element type (many should be an array of at most 2000 objects)"
+        );
+        assert_eq!(
+            text(fields.object("texts").unwrap_err()),
+            "Invalid element type (texts should be an object)"
+        );
+    }
+}

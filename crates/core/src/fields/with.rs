@@ -1,0 +1,92 @@
+//! Types of members that serde does not know, for `#[serde(default, deserialize_with = "portunus_core::with::layer")]`.
+
+use portunus_record::Format;
+use serde::de::{Error, Unexpected};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+/// A simulcast, spatial or temporal layer: 0, 1 or 2.
+pub fn layer<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u8>, D::Error> {
+    match Option::<u64>::deserialize(from)? {
+        None => Ok(None),
+        Some(layer @ 0..=2) => Ok(Some(layer as u8)),
+        Some(_) => Err(D::Error::custom("should be 0, 1 or 2")),
+    }
+}
+
+/// A string. An empty string counts as absent.
+pub fn text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let text = Option::<String>::deserialize(from)?;
+    Ok(text.filter(|text| !text.is_empty()))
+}
+
+/// The format of recordings.
+pub fn record_format<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Format>, D::Error> {
+    let Some(value) = Option::<Value>::deserialize(from)? else {
+        return Ok(None);
+    };
+    let format = value.as_str().and_then(|text| text.parse().ok());
+    let wanted = &"mjr, webm, mkv, mp4 or opus";
+    let wrong = || D::Error::invalid_type(Unexpected::Other("another value"), wanted);
+    format.map(Some).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+    use crate::Fields;
+
+    #[derive(Debug, PartialEq, Default, Deserialize)]
+    struct Wish {
+        #[serde(default, deserialize_with = "layer")]
+        substream: Option<u8>,
+        #[serde(default, deserialize_with = "text")]
+        secret: Option<String>,
+        #[serde(default, deserialize_with = "record_format")]
+        record_format: Option<Format>,
+    }
+
+    #[test]
+    fn members_of_these_types_are_read_or_refused() {
+        let read = |value: Value| {
+            let read = Fields(value.as_object().unwrap()).read::<Wish>();
+            read.map_err(|error| error.to_string())
+        };
+        assert_eq!(read(json!({})), Ok(Wish::default()));
+        assert_eq!(read(json!({ "secret": "" })), Ok(Wish::default()));
+        let all = json!({ "substream": 2, "secret": "s", "record_format": "webm" });
+        let wish = Wish {
+            substream: Some(2),
+            secret: Some("s".to_owned()),
+            record_format: "webm".parse().ok(),
+        };
+        assert_eq!(read(all), Ok(wish));
+        for (members, error) in [
+            (
+                json!({ "substream": 3 }),
+                "Invalid value (substream should be 0, 1 or 2)",
+            ),
+            (
+                json!({ "substream": "1" }),
+                "Invalid element type (substream should be a positive integer)",
+            ),
+            (
+                json!({ "secret": null }),
+                "Invalid element type (secret should be a string)",
+            ),
+            (
+                json!({ "record_format": "avi" }),
+                "Invalid element type (record_format should be mjr, webm, mkv, mp4 or opus)",
+            ),
+            (
+                json!({ "record_format": 1 }),
+                "Invalid element type (record_format should be mjr, webm, mkv, mp4 or opus)",
+            ),
+        ] {
+            assert_eq!(read(members), Err(error.to_owned()));
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! The requests of a plugin as a type: each says how it is answered, and which right it needs.
+
+use std::fmt::Debug;
+
+use crate::{Fields, Right, Rights, Untrusted};
+
+/// The requests of a plugin. [`crate::requests!`] makes the enum.
+pub trait PluginRequest: Copy + Debug + 'static {
+    /// All of them.
+    const ALL: &'static [Self];
+
+    /// The texts that name the request, in lower case.
+    fn names(self) -> &'static [&'static str];
+
+    /// How the client gets the answer.
+    fn answered(self) -> Answered;
+
+    /// The right that it needs.
+    fn needs(self) -> Needs;
+}
+
+/// How the client gets the answer to a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answered {
+    /// By the reply itself.
+    Reply,
+    /// By an event, which follows the `ack`.
+    Event,
+}
+
+/// The right that a request needs.
+#[derive(Debug, Clone, Copy)]
+pub enum Needs {
+    /// No right: the request reaches nothing beyond the call or the room, and everybody may make it.
+    Nothing,
+    /// This right, whatever the request says.
+    Right(Right),
+    /// The rights that this returns for the members of the request. Members of a wrong type need no right, since the request is
+    /// refused.
+    Depends(fn(Fields<'_>) -> Rights),
+}
+
+impl Needs {
+    /// Returns the rights that a request with these members needs.
+    pub fn of(self, fields: Fields<'_>) -> Rights {
+        match self {
+            Needs::Nothing => Rights::NONE,
+            Needs::Right(right) => right.into(),
+            Needs::Depends(needs) => needs(fields),
+        }
+    }
+}
+
+/// A request that a client has named. The plugin gets at it only by [`Asked::permit`], which checks its right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asked<R>(R);
+
+impl<R: PluginRequest> Asked<R> {
+    /// Returns the request with this name, in upper or lower case, or `None` if there is no such request.
+    pub fn named(name: &str) -> Option<Self> {
+        let is_named = |request: &&R| {
+            let mut names = request.names().iter();
+            names.any(|known| known.eq_ignore_ascii_case(name))
+        };
+        R::ALL.iter().find(is_named).copied().map(Asked)
+    }
+
+    /// The request that a plugin has without a name.
+    pub fn unnamed(request: R) -> Self {
+        Asked(request)
+    }
+
+    /// How the client gets the answer.
+    pub fn answered(self) -> Answered {
+        self.0.answered()
+    }
+
+    /// Returns the request if `rights` has what it needs with these members.
+    pub fn permit(self, fields: Fields<'_>, rights: Rights) -> Result<R, Untrusted> {
+        rights.check(self.0.needs().of(fields))?;
+        Ok(self.0)
+    }
+}
+
+/// Declares the requests of a plugin: an enum that is a [`PluginRequest`]. A variant has the texts that name it, how it is answered
+/// ([`Answered`]), and the right that it needs ([`Needs`]).
+///
+/// ```
+/// use portunus_core::{Right, recording, requests};
+///
+/// requests! {
+///     /// What clients ask for.
+///     pub enum Request {
+///         List = "list": Reply, Nothing;
+///         Forward = "rtp_forward" | "forward": Reply, Right(Right::Forward);
+///         Configure = "configure": Event, Depends(recording);
+///     }
+/// }
+/// ```
+#[macro_export]
+macro_rules! requests {
+    (
+        $(#[$meta:meta])*
+        $visibility:vis enum $Request:ident {
+            $(
+                $(#[$variant_meta:meta])*
+                $Variant:ident = $name:literal $(| $alias:literal)*:
+                    $answered:ident, $needs:ident $(($needed:expr))?;
+            )*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        $visibility enum $Request {
+            $(
+                #[doc = concat!("`", $name, "`")]
+                $(#[$variant_meta])*
+                $Variant,
+            )*
+        }
+
+        impl $crate::PluginRequest for $Request {
+            const ALL: &'static [Self] = &[$(Self::$Variant),*];
+
+            fn names(self) -> &'static [&'static str] {
+                match self {
+                    $(Self::$Variant => &[$name $(, $alias)*],)*
+                }
+            }
+
+            fn answered(self) -> $crate::Answered {
+                match self {
+                    $(Self::$Variant => $crate::Answered::$answered,)*
+                }
+            }
+
+            fn needs(self) -> $crate::Needs {
+                match self {
+                    $(Self::$Variant => $crate::Needs::$needs $(($needed))?,)*
+                }
+            }
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::recording;
+
+    requests! {
+        enum Request {
+            Talk = "talk": Reply, Nothing;
+            Forward = "rtp_forward" | "forward": Reply, Right(Right::Forward);
+            Configure = "configure": Event, Depends(recording);
+        }
+    }
+
+    fn permit(name: &str, members: Value, rights: Rights) -> Result<Request, Right> {
+        let asked = Asked::<Request>::named(name).unwrap();
+        let permitted = asked.permit(Fields(members.as_object().unwrap()), rights);
+        permitted.map_err(|Untrusted(right)| right)
+    }
+
+    #[test]
+    fn a_request_is_found_by_its_names() {
+        let named = |name| Asked::<Request>::named(name).map(|asked| asked.0);
+        assert_eq!(named("talk"), Some(Request::Talk));
+        assert_eq!(named("RTP_Forward"), Some(Request::Forward));
+        assert_eq!(named("forward"), Some(Request::Forward));
+        assert_eq!(named("talks"), None);
+        assert_eq!(named(""), None);
+        let answered = |name| Asked::<Request>::named(name).unwrap().answered();
+        assert_eq!(answered("talk"), Answered::Reply);
+        assert_eq!(answered("configure"), Answered::Event);
+    }
+
+    #[test]
+    fn a_request_needs_what_it_says() {
+        let only = |right: Right| Rights::from(right);
+        assert_eq!(permit("talk", json!({}), Rights::NONE), Ok(Request::Talk));
+        let refused = permit("forward", json!({}), only(Right::Record));
+        assert_eq!(refused, Err(Right::Forward));
+        let permitted = permit("forward", json!({}), only(Right::Forward));
+        assert_eq!(permitted, Ok(Request::Forward));
+        for (members, needs) in [
+            (json!({}), false),
+            (json!({ "record": false }), false),
+            (json!({ "record": "yes" }), false),
+            (json!({ "record": true }), true),
+            (json!({ "record": true, "filename": "a" }), true),
+            (json!({ "filename": "a" }), false),
+        ] {
+            let refused = permit("configure", members.clone(), only(Right::Forward)).is_err();
+            assert_eq!(refused, needs, "{members}");
+            assert!(permit("configure", members, only(Right::Record)).is_ok());
+        }
+    }
+}
