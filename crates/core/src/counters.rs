@@ -103,6 +103,7 @@ impl BadRequest {
             | ApiError::PluginAttach(_)
             | ApiError::PluginMessage(_)
             | ApiError::NotAcceptingSessions
+            | ApiError::Draining
             | ApiError::Unknown(_) => {
                 return None;
             }

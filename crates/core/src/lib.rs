@@ -15,6 +15,7 @@ mod config;
 mod context;
 mod counters;
 mod doors;
+mod drain;
 mod error;
 pub mod events;
 mod fields;
@@ -57,9 +58,10 @@ pub use doors::{
     AudioRooms, Caller, CallerNews, DialError, DialId, DialNews, Dialled, Doors, Entrance,
     EntranceError, Stay, Staying, Telephone,
 };
+pub use drain::DRAIN_RETRY_SECONDS;
 pub use error::ApiError;
 pub use fields::{FieldError, Fields, with};
-pub use gateway::{Credentials, Gateway};
+pub use gateway::{Credentials, DrainStatus, Gateway, NotReady, Reloaded, Reloader, Reloading};
 pub use handle::{Handle, JsepError, LocalIce, LocalJsep, PendingOffer};
 pub use id::{HandleId, SessionId};
 pub use info::{ServerFacts, TransportInfo};
@@ -78,7 +80,10 @@ pub use reach::{Reach, Requests, Untrusted, recording};
 pub use recording::{
     ClientRecording, RecordingNews, SentMedia, Wish, recording_fault, tell_of_recordings,
 };
-pub use registration::{ConfiguredPlugin, PluginConfig, PluginContext, PluginError, Registration};
+pub use registration::{
+    ConfiguredPlugin, PluginConfig, PluginContext, PluginError, PluginReloaded, Registration,
+    StartedPlugin,
+};
 pub use replaced::replace_file;
 pub use requester::{ClientAddress, Requester};
 pub use rights::{Right, Rights};

@@ -52,6 +52,21 @@ pub trait Plugin: Send + Sync + 'static {
         None
     }
 
+    /// Whether the request with this name, in lower case, begins something new for its client: a join, a call, a
+    /// registration. A server that is being drained refuses it to clients that are in no call, as it refuses all offers and
+    /// answers of these.
+    fn begins(&self, _request: &str) -> bool {
+        false
+    }
+
+    /// Calls that it has beside those of PeerConnections. A drain waits for their end.
+    fn calls_without_peers(&self) -> usize {
+        0
+    }
+
+    /// The server is drained from now on, or no longer: a plugin that takes calls from elsewhere refuses new ones meanwhile.
+    fn set_draining(&self, _is_on: bool) {}
+
     /// What it has counted since its start.
     fn counters(&self) -> Vec<PluginCounter> {
         Vec::new()

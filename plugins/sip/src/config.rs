@@ -139,6 +139,8 @@ impl Default for SipConfig {
 }
 
 impl Configuration for SipConfig {
+    const LIVE: &'static [&'static str] = &["tls_certificate", "tls_key", "tls_cacert"];
+
     fn read(section: &mut Section<'_>) -> Self {
         let sip: Self = section.keys();
         section.range("dscp_audio_rtp", sip.dscp_audio_rtp, 0..=63);

@@ -7,7 +7,7 @@ use std::{fmt, io};
 use portunus_call::CallNews;
 use portunus_core::{
     ConfiguredPlugin, FieldError, Fields, Handle, Plugin, PluginContext, PluginCounter,
-    PluginHandle, PluginInfo, Reply,
+    PluginHandle, PluginInfo, PluginReloaded, Reply,
 };
 use portunus_sip::agent::AgentEvent;
 use portunus_sip::net::{Endpoint, StartError, Status};
@@ -27,6 +27,8 @@ use crate::trunk::{Switchboard, Trunks};
 pub struct Sip {
     shared: Arc<Shared>,
     status: Box<dyn Fn() -> Status + Send + Sync>,
+    /// `None` on the SIP stack of a test.
+    endpoint: Option<Endpoint>,
 }
 
 impl fmt::Debug for Sip {
@@ -122,7 +124,9 @@ impl Sip {
         };
         let has_trunks = trunks.is_some();
         let mut sip = Sip::on(config, media, (commands.clone(), trunks), events, news);
-        sip.status = Box::new(move || endpoint.status());
+        let asked = endpoint.clone();
+        sip.status = Box::new(move || asked.status());
+        sip.endpoint = Some(endpoint);
         if has_trunks {
             let shared = Arc::downgrade(&sip.shared);
             doors.offer_telephone(Arc::new(Switchboard { shared, commands }));
@@ -160,7 +164,11 @@ impl Sip {
         });
         tokio::spawn(ticks(Arc::downgrade(&shared)));
         let status = Box::new(Status::default);
-        Sip { shared, status }
+        Sip {
+            shared,
+            status,
+            endpoint: None,
+        }
     }
 }
 
@@ -171,6 +179,25 @@ impl ConfiguredPlugin for Sip {
 
     async fn from_config(config: SipConfig, context: PluginContext) -> Result<Self, SipError> {
         Sip::start(config, context)
+    }
+
+    fn check_reload(&self, new: &SipConfig) -> Result<(), SipError> {
+        Ok(new.endpoint().tls.check()?)
+    }
+
+    async fn reload(&self, _: &SipConfig, new: &SipConfig) -> PluginReloaded {
+        let mut reloaded = PluginReloaded::default();
+        if let Some(endpoint) = self.endpoint.clone() {
+            let files = new.endpoint().tls;
+            let read = tokio::task::spawn_blocking(move || endpoint.reload_tls(&files));
+            match read.await {
+                Ok(Ok(true)) => reloaded.changed.push("another certificate".to_owned()),
+                Ok(Ok(false)) => {}
+                Ok(Err(error)) => reloaded.warnings.push(error.to_string()),
+                Err(error) => reloaded.warnings.push(error.to_string()),
+            }
+        }
+        reloaded
     }
 }
 
@@ -197,8 +224,19 @@ impl Plugin for Sip {
         }
     }
 
+    fn begins(&self, request: &str) -> bool {
+        matches!(request, "register" | "call")
+    }
+
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
         Box::new(Attached::new(handle, self.shared.clone()))
+    }
+
+    fn set_draining(&self, is_on: bool) {
+        self.shared.phones().draining = is_on;
+        if let Some(mut trunks) = self.shared.trunks() {
+            trunks.draining = is_on;
+        }
     }
 
     fn admin(&self, request: Value) -> Option<Reply> {

@@ -66,6 +66,13 @@ impl Default for VideoRoomConfig {
 }
 
 impl Configuration for VideoRoomConfig {
+    const LIVE: &'static [&'static str] = &[
+        "max_per_client",
+        "max_from_clients",
+        "unused_timeout",
+        "room",
+    ];
+
     fn read(section: &mut Section<'_>) -> Self {
         let mut videoroom: Self = section.keys();
         videoroom.rooms = read_rooms(section, videoroom.string_ids);

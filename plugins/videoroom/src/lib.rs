@@ -25,9 +25,9 @@ use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
 use portunus_core::{
     Broadcast, ConfiguredPlugin, Fields, Handle, Networks, Plugin, PluginContext, PluginCounter,
-    PluginHandle, PluginInfo, Reply, Rights,
+    PluginHandle, PluginInfo, PluginReloaded, Reply, Rights,
 };
-use portunus_resources::{AllowedTokens, Ids, Maker, Resources};
+use portunus_resources::{AllowedTokens, Ids, Maker, Reloadable, Resources};
 use serde_json::Value;
 
 pub use config::{ConfiguredRoom, VideoRoomConfig, rewrite_saved};
@@ -135,6 +135,25 @@ impl ConfiguredPlugin for VideoRoom {
         let config = VideoRoomConfig { outgoing, ..config };
         VideoRoom::watched(config, media, recorder, &events)
     }
+
+    async fn reload(&self, running: &VideoRoomConfig, new: &VideoRoomConfig) -> PluginReloaded {
+        self.shared.rooms.set_limits(new.limits());
+        portunus_resources::reload(&self.shared, &running.rooms, &new.rooms).await
+    }
+}
+
+impl Reloadable for Shared {
+    type Resource = Room;
+
+    fn resources(&self) -> &Resources<Room> {
+        &self.rooms
+    }
+
+    async fn make_configured(self: Arc<Self>, room: ConfiguredRoom) -> Result<(), String> {
+        let (tokens, maker) = (AllowedTokens::default(), Maker::Operator);
+        let made = self.make(Some(room.id), room.options, tokens, maker);
+        made.map(drop).map_err(|error| error.to_string())
+    }
 }
 
 impl Plugin for VideoRoom {
@@ -146,6 +165,10 @@ impl Plugin for VideoRoom {
             version: 10,
             version_string: "0.0.10",
         }
+    }
+
+    fn begins(&self, request: &str) -> bool {
+        matches!(request, "join" | "joinandconfigure" | "watch")
     }
 
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {

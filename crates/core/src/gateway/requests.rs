@@ -124,11 +124,14 @@ impl Gateway {
         session.touch();
         let handle = match handle {
             None => None,
-            Some(handle) => Some(
-                session
-                    .handle(handle)
-                    .ok_or(ApiError::HandleNotFound(handle, id))?,
-            ),
+            Some(handle) => {
+                let inbox = session.handle(handle);
+                let inbox = inbox.ok_or(ApiError::HandleNotFound(handle, id))?;
+                if request.verb == "message" {
+                    self.check_drain_for(&session, handle, &request)?;
+                }
+                Some(inbox)
+            }
         };
         match (request.verb.as_str(), handle) {
             ("keepalive", _) => Ok(Dispatched::Done(self.reply("ack", &session, &request))),
@@ -174,8 +177,9 @@ impl Gateway {
         if !inner.accepting.load(Ordering::Relaxed) {
             return Err(ApiError::NotAcceptingSessions);
         }
+        self.check_drain()?;
         self.authorize_client(client, request)?;
-        let config = &inner.context.config;
+        let config = inner.context.config();
         let purse = self.purse(client, request);
         let mut sessions = inner.sessions();
         if reached(config.max_sessions, sessions.len())
@@ -184,7 +188,7 @@ impl Gateway {
         {
             return Err(ApiError::NotAcceptingSessions);
         }
-        let id = match id::read(request.members.get("id"), inner.context.config.string_ids) {
+        let id = match id::read(request.members.get("id"), inner.context.config().string_ids) {
             0 => SessionId::random(|id| sessions.contains_key(&id)),
             wanted if sessions.contains_key(&SessionId(wanted)) => {
                 return Err(ApiError::SessionConflict);
@@ -202,7 +206,7 @@ impl Gateway {
         Ok(json!({
             "janus": "success",
             "transaction": request.transaction,
-            "data": { "id": id.to_json(inner.context.config.string_ids) },
+            "data": { "id": id.to_json(inner.context.config().string_ids) },
         }))
     }
 
@@ -215,6 +219,7 @@ impl Gateway {
         let context = &self.inner.context;
         let package = Fields(&request.members).required_string("plugin")?;
         let opaque_id = Fields(&request.members).string("opaque_id")?;
+        self.check_drain_of(session)?;
         let plugin = self
             .inner
             .plugins
@@ -227,7 +232,7 @@ impl Gateway {
             return Err(ApiError::UnauthorizedPlugin(package.to_owned()));
         }
         if reached(
-            context.config.max_handles_per_session,
+            context.config().max_handles_per_session,
             session.handle_count(),
         ) {
             return Err(ApiError::PluginAttach("too many handles"));
@@ -248,7 +253,7 @@ impl Gateway {
         };
         handle::start(id, session.clone(), &**plugin, attachment, context.clone())
             .map_err(|()| ApiError::SessionNotFound(session.id))?;
-        let data = json!({ "id": id.to_json(context.config.string_ids) });
+        let data = json!({ "id": id.to_json(context.config().string_ids) });
         let reply = Object::new().with_all(self.reply("success", session, request));
         Ok(reply.with("data", data).into())
     }
@@ -308,7 +313,7 @@ impl Gateway {
     fn reply(&self, janus: &str, session: &Session, request: &Request) -> Value {
         json!({
             "janus": janus,
-            "session_id": session.id.to_json(self.inner.context.config.string_ids),
+            "session_id": session.id.to_json(self.inner.context.config().string_ids),
             "transaction": request.transaction,
         })
     }

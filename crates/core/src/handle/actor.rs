@@ -46,7 +46,7 @@ pub(crate) fn start(
     } = attachment;
     session.begin_handle()?;
     let (inbox, commands) = Inbox::new(context.counters.clone());
-    let full_trickle = context.config.full_trickle && !session.is_internal();
+    let full_trickle = context.config().full_trickle && !session.is_internal();
     let shared = Shared {
         id,
         session: session.clone(),
@@ -56,7 +56,7 @@ pub(crate) fn start(
         created: Instant::now(),
         inbox: inbox.clone(),
         stopped: AtomicBool::new(false),
-        outgoing: Mutex::new(Outgoing::new(context.config.ack_pause())),
+        outgoing: Mutex::new(Outgoing::new(context.config().ack_pause())),
         connections: Mutex::new(Connections::new(context.clone(), full_trickle)),
         context: context.clone(),
     };
@@ -165,7 +165,7 @@ impl Actor {
         let session = self
             .handle
             .session_id()
-            .to_json(shared.context.config.string_ids);
+            .to_json(shared.context.config().string_ids);
         let reply = match reply {
             Ok(reply) => {
                 let reply = Object::new()

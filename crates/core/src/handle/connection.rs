@@ -171,7 +171,7 @@ impl Connections {
         if raw.kind == JsepKind::Offer && self.current.as_ref().is_some_and(stale) {
             self.drop_connection();
         }
-        let rid_order = raw.rid_order.unwrap_or(self.context.config.rid_order);
+        let rid_order = raw.rid_order.unwrap_or(self.context.config().rid_order);
         remote.rid_order = rid_order.into();
 
         let update = self.negotiated().is_some();
@@ -476,11 +476,11 @@ impl Connections {
             controlling,
             worker: None,
         };
-        let peer = media.create_peer(options);
+        let (peer, fingerprint) = media.create_peer_with_fingerprint(options);
         peers.insert(peer, handle.shared.inbox.clone(), handle.downgrade());
         let local = LocalTransport {
             ice,
-            fingerprint: media.fingerprint().clone(),
+            fingerprint,
             candidates: media.candidates(peer).to_vec(),
             full_trickle: self.full_trickle,
             ice_lite: facts.ice_lite,
@@ -500,7 +500,7 @@ impl Connections {
             created: Instant::now(),
             started: None,
             all_trickled: false,
-            rid_order: self.context.config.rid_order,
+            rid_order: self.context.config().rid_order,
             local: None,
             remote: None,
         })
@@ -519,7 +519,7 @@ impl Connections {
             .negotiate(connection.peer, negotiated.clone());
         connection.negotiated = Some(negotiated);
         connection.started.get_or_insert_with(Instant::now);
-        let early = self.early.take(self.context.config.candidates_timeout());
+        let early = self.early.take(self.context.config().candidates_timeout());
         self.add_candidates(handle, early);
     }
 

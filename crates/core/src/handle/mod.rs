@@ -127,7 +127,7 @@ impl Handle {
     /// Sends an event to the client that many are sent: as [`Handle::push`] does without a transaction, but what it says is
     /// written once for all of them.
     pub fn tell_notice(&self, notice: &Notice) {
-        let config = &self.shared.context.config;
+        let config = self.shared.context.config();
         let opaque_id = config.opaqueid_in_api.then_some(&self.shared.opaque_id);
         self.send(Addressed {
             session: self.session_id(),
@@ -403,7 +403,7 @@ impl Handle {
     /// `message` with the members that say whom it comes from, in the usual order: the session, and the handle
     /// if it is its `sender`.
     fn addressed(&self, message: Value, sender: bool) -> Value {
-        let config = &self.shared.context.config;
+        let config = self.shared.context.config();
         let Value::Object(mut rest) = message else {
             return message;
         };

@@ -1,4 +1,5 @@
 //! The program as a server that records, and requests to it.
+#![allow(dead_code, reason = "each test uses some of it")]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -54,7 +55,12 @@ pub fn run(config: &Path) -> (Process, String) {
     let api = loop {
         let line = lines.next().expect("the banner").unwrap();
         if let Some(url) = line.trim_start().strip_prefix("HTTP") {
-            break url.trim().to_owned();
+            // The address of HTTPS stands behind it.
+            break url
+                .split([' ', ','])
+                .find(|it| !it.is_empty())
+                .unwrap()
+                .to_owned();
         }
     };
     // The rest is read so that the server can go on writing.
@@ -100,6 +106,18 @@ fn http(method: &str, url: &str, body: &str) -> String {
 
 pub fn post(url: &str, request: &Value) -> Value {
     serde_json::from_str(&http("POST", url, &request.to_string())).unwrap()
+}
+
+/// What the server answers to a GET.
+pub fn get(url: &str) -> String {
+    http("GET", url, "")
+}
+
+/// Sends a signal to a server.
+pub fn signal(server: &Process, name: &str) {
+    let id = server.0.id().to_string();
+    let kill = Command::new("kill").args([name, &id]).status();
+    assert!(kill.unwrap().success());
 }
 
 /// A number at `/metrics`.

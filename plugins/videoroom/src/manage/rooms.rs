@@ -86,11 +86,7 @@ impl Shared {
         if let (None, Some(_), Some(client)) = (before, after, client) {
             options.check_signed_token(&room.id, client, fields)?;
         }
-        let asks = options.fir_freq != state.options.fir_freq;
-        state.options = options.clone();
-        if asks {
-            state.keyframes_changed();
-        }
+        state.set_options(options.clone());
         let client = client.map(|(client, _)| client);
         state.notify(client, || state.notice("edited").into());
         let recorded = self.recorded(&room.id, &options);

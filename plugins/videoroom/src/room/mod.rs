@@ -66,6 +66,26 @@ impl Resource for Room {
 
     const MEMBER: &'static str = "room";
 
+    const EDITABLE: &'static [&'static str] = &[
+        "description",
+        "is_private",
+        "secret",
+        "pin",
+        "require_pvtid",
+        "publishers",
+        "bitrate",
+        "fir_freq",
+        "rec_dir",
+        "record_format",
+        "lock_record",
+    ];
+
+    fn apply(&self, written: &ConfiguredRoom) {
+        let mut state = self.lock();
+        state.set_options(written.options.clone());
+        state.notify(None, || state.notice("edited").into());
+    }
+
     fn id(&self) -> &Id {
         &self.id
     }
@@ -86,6 +106,20 @@ impl Resource for Room {
             state.notify(None, || state.notice("destroyed").into());
         }
         is_ours
+    }
+}
+
+impl RoomState {
+    /// Changes what can be edited.
+    pub(crate) fn set_options(&mut self, mut options: RoomOptions) {
+        if options.description.is_empty() {
+            options.description = format!("Room {}", self.id);
+        }
+        let asks = options.fir_freq != self.options.fir_freq;
+        self.options = options;
+        if asks {
+            self.keyframes_changed();
+        }
     }
 }
 
