@@ -446,6 +446,7 @@ impl Connections {
     fn drop_connection(&mut self) -> Option<Closed> {
         let connection = self.current.take()?;
         self.had_one = true;
+        self.last_cause = None;
         let Context { media, peers, .. } = &*self.context;
         peers.remove(connection.peer);
         let closed = Closed::new(&self.context, connection.peer, connection.up);
