@@ -4,13 +4,14 @@ use std::fmt::Debug;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use portunus_core::{Fields, PluginCounter, Rights};
+use portunus_core::{Fields, PluginCounter, Rights, equal_in_constant_time};
 
 use crate::guesses::Guesses;
 use crate::registry::Registry;
+use crate::reload::Waiting;
 use crate::{
-    Guessing, Id, Ids, Limits, Maker, Refusal, Reservation, Saved, SavedError, Written,
-    check_secret,
+    Guessing, Id, Ids, Limits, Maker, Refusal, Reservation, ResourceKeys, Saved, SavedError,
+    Written, check_secret,
 };
 
 /// The members that open a single resource.
@@ -26,14 +27,30 @@ pub trait Resource: Debug + Send + Sync + 'static {
     /// The member of requests that names one of them, such as `room`.
     const MEMBER: &'static str;
 
+    /// The keys of the configuration that can change while somebody uses it.
+    const EDITABLE: &'static [&'static str] = &[];
+
     /// Its id.
     fn id(&self) -> &Id;
+
+    /// What the configuration knows it by, see [`Written::key`].
+    fn key(&self) -> Id {
+        self.id().clone()
+    }
+
+    /// Takes the values of [`Resource::EDITABLE`] from `written`, while somebody may use it.
+    fn apply(&self, _written: &Self::Written) {}
 
     /// Whether it is in lists for administrators only.
     fn is_private(&self) -> bool;
 
     /// Whether somebody uses it now. Requests that name it count by themselves.
     fn is_used(&self) -> bool;
+
+    /// Whether its end would put somebody out.
+    fn has_clients(&self) -> bool {
+        self.is_used()
+    }
 
     /// Ends it as its destruction by a request does, unless it is used after all, or has ended; gives whether it did.
     fn end_unused(self: Arc<Self>) -> impl Future<Output = bool> + Send;
@@ -47,9 +64,27 @@ pub struct Resources<R: Resource> {
     registry: Arc<Registry<R>>,
     saved: Option<Arc<Saved<R::Written>>>,
     guesses: Guesses,
+    waiting: Waiting<R>,
 }
 
 impl<R: Resource> Resources<R> {
+    /// Has the resources that `keys` describe. There are none yet; returns those to be made at the start: the `configured` ones as
+    /// far as the file of permanent ones does not say otherwise, and those of that file.
+    pub fn start(
+        keys: ResourceKeys,
+        configured: Vec<R::Written>,
+    ) -> Result<(Self, Vec<R::Written>), SavedError> {
+        let ResourceKeys {
+            admin_key,
+            ids,
+            save,
+            limits,
+            max_wrong,
+        } = keys;
+        let (resources, first) = Self::open(ids, admin_key, save, limits, configured)?;
+        Ok((resources.with_max_wrong(max_wrong), first))
+    }
+
     /// None yet; with those that are to be made at the start: the `configured` ones as far as the file `save` does not say
     /// otherwise, and those that it has. `admin_key` is needed to make others and to see private ones, if there is one. Clients make
     /// others within `limits`.
@@ -73,8 +108,14 @@ impl<R: Resource> Resources<R> {
             registry: Arc::new(Registry::new(limits)),
             saved,
             guesses: Guesses::new(0),
+            waiting: Waiting::default(),
         };
         Ok((resources, first))
+    }
+
+    /// Changes what clients may make. What they have made stays.
+    pub fn set_limits(&self, limits: Limits) {
+        self.registry.set_limits(limits);
     }
 
     /// The same, with how many wrong secrets a client may show at once for one of them; 0: any number. It is for a plugin whose
@@ -222,13 +263,40 @@ impl<R: Resource> Resources<R> {
         fields: Fields<'_>,
         by_administrator: bool,
     ) -> Result<Vec<Arc<R>>, Refusal> {
-        let is_shown = self.has_admin_key() && fields.string(ADMIN_KEY)?.is_some();
-        if is_shown {
-            self.check_admin_key(fields)?;
-        }
+        let shown = match self.has_admin_key() {
+            true => fields.string(ADMIN_KEY)?,
+            false => None,
+        };
+        self.listed_with(shown, by_administrator)
+    }
+
+    /// The same where the plugin has read `admin_key`.
+    pub fn listed_with(
+        &self,
+        admin_key: Option<&str>,
+        by_administrator: bool,
+    ) -> Result<Vec<Arc<R>>, Refusal> {
+        let is_shown = match (&self.admin_key, admin_key) {
+            (Some(key), Some(shown)) if !equal_in_constant_time(key, shown) => {
+                return Err(Refusal::Wrong(ADMIN_KEY));
+            }
+            (Some(_), shown) => shown.is_some(),
+            (None, _) => false,
+        };
         let mut all = self.registry.all();
         all.retain(|resource| is_shown || by_administrator || !resource.is_private());
         Ok(all)
+    }
+
+    /// The resource that the configuration knows by `key`.
+    pub(crate) fn configured(&self, key: &Id) -> Option<Arc<R>> {
+        let mut all = self.registry.of_operator().into_iter();
+        all.find(|resource| resource.key() == *key)
+    }
+
+    /// What ends once it is unused, because the configuration says so.
+    pub(crate) fn waiting(&self) -> &Waiting<R> {
+        &self.waiting
     }
 
     /// The file of permanent resources, if there is one.

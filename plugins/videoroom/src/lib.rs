@@ -1,22 +1,20 @@
-//! The Video Room plugin, `janus.plugin.videoroom`: rooms in which many publish and many watch. It only programs
-//! routes of the media graph; packets never pass through it.
+//! The Video Room plugin, `janus.plugin.videoroom`: rooms in which many publish and many watch.
+//!
+//! It is the door of the Janus API to the conferences of `portunus_room`: it parses what clients ask for (`read`), lets them
+//! in by secrets and tokens (`room`), and writes what they are told (`show`).
 #![forbid(unsafe_code)]
 
 mod attached;
 mod broadcast;
+mod client;
 mod config;
-mod delay;
-mod dummy;
 mod manage;
-mod news;
 mod options;
-mod publication;
+mod read;
 mod refusal;
 mod requests;
 mod room;
-mod roster;
-mod speakers;
-mod subscription;
+mod show;
 
 use std::sync::Arc;
 
@@ -25,9 +23,9 @@ use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
 use portunus_core::{
     Broadcast, ConfiguredPlugin, Fields, Handle, Networks, Plugin, PluginContext, PluginCounter,
-    PluginHandle, PluginInfo, Reply, Rights,
+    PluginHandle, PluginInfo, PluginReloaded, Reply, Rights,
 };
-use portunus_resources::{AllowedTokens, Ids, Maker, Resources};
+use portunus_resources::{AllowedTokens, Ids, Maker, Reloadable, Resources};
 use serde_json::Value;
 
 pub use config::{ConfiguredRoom, VideoRoomConfig, rewrite_saved};
@@ -135,6 +133,25 @@ impl ConfiguredPlugin for VideoRoom {
         let config = VideoRoomConfig { outgoing, ..config };
         VideoRoom::watched(config, media, recorder, &events)
     }
+
+    async fn reload(&self, running: &VideoRoomConfig, new: &VideoRoomConfig) -> PluginReloaded {
+        self.shared.rooms.set_limits(new.limits());
+        portunus_resources::reload(&self.shared, &running.rooms, &new.rooms).await
+    }
+}
+
+impl Reloadable for Shared {
+    type Resource = Room;
+
+    fn resources(&self) -> &Resources<Room> {
+        &self.rooms
+    }
+
+    async fn make_configured(self: Arc<Self>, room: ConfiguredRoom) -> Result<(), String> {
+        let (tokens, maker) = (AllowedTokens::default(), Maker::Operator);
+        let made = self.make(Some(room.id), room.options, tokens, maker);
+        made.map(drop).map_err(|error| error.to_string())
+    }
 }
 
 impl Plugin for VideoRoom {
@@ -146,6 +163,10 @@ impl Plugin for VideoRoom {
             version: 10,
             version_string: "0.0.10",
         }
+    }
+
+    fn begins(&self, request: &str) -> bool {
+        matches!(request, "join" | "joinandconfigure" | "watch")
     }
 
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {

@@ -3,38 +3,55 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use portunus_core::{Fields, Later, Object, Reply};
+use portunus_core::{Fields, Later, Reply};
+use portunus_resources::RoomContent;
+use serde::Deserialize;
 use serde_json::Value;
 
-use super::{ROOM, success};
 use crate::forward::ForwardRequest;
-use crate::members::{Members, Type, check};
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
 use crate::room::Room;
 use crate::target::{self, Target};
 
-/// The types of `rtp_forward`.
-const FORWARDED: Members = &[
-    ("secret", Type::Text),
-    ("ssrc", Type::Number),
-    ("codec", Type::Text),
-    ("ptype", Type::Number),
-    ("port", Type::NeededNumber),
-    ("host", Type::NeededText),
-    ("host_family", Type::Text),
-    ("srtp_suite", Type::Number),
-    ("srtp_crypto", Type::Text),
-    ("always_on", Type::Flag),
-    ("group", Type::Text),
-];
+/// The types of the members of `rtp_forward`.
+#[derive(Deserialize)]
+struct Forward<'a> {
+    #[serde(rename = "secret")]
+    _secret: Option<&'a str>,
+    #[serde(rename = "ssrc")]
+    _ssrc: Option<u64>,
+    #[serde(rename = "codec")]
+    _codec: Option<&'a str>,
+    #[serde(rename = "ptype")]
+    _ptype: Option<u64>,
+    #[serde(rename = "port")]
+    _port: u64,
+    #[serde(rename = "host")]
+    _host: &'a str,
+    #[serde(rename = "host_family")]
+    _host_family: Option<&'a str>,
+    #[serde(rename = "srtp_suite")]
+    _srtp_suite: Option<u64>,
+    #[serde(rename = "srtp_crypto")]
+    _srtp_crypto: Option<&'a str>,
+    #[serde(rename = "always_on")]
+    _always_on: Option<bool>,
+    #[serde(rename = "group")]
+    _group: Option<&'a str>,
+}
 
-/// The types of `stop_rtp_forward`.
-const STOPPED: Members = &[("secret", Type::Text), ("stream_id", Type::NeededNumber)];
+/// The members of `stop_rtp_forward`.
+#[derive(Deserialize)]
+struct StopForward<'a> {
+    #[serde(rename = "secret")]
+    _secret: Option<&'a str>,
+    stream_id: u64,
+}
 
 impl Shared {
     pub(super) fn rtp_forward(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
-        check(fields, FORWARDED)?;
+        fields.read::<Forward<'_>>()?;
         self.rooms.ids().required(fields, "room")?;
         self.check_forwarding(fields)?;
         let request = ForwardRequest::read(fields)?;
@@ -68,24 +85,19 @@ impl Shared {
     }
 
     pub(super) fn stop_rtp_forward(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
-        check(fields, STOPPED)?;
+        let StopForward { stream_id, .. } = fields.read()?;
         self.rooms.ids().required(fields, "room")?;
         self.check_forwarding(fields)?;
-        let stream = fields.required_positive("stream_id")?;
-        self.managed(fields, STOPPED, |room| {
-            room.end_forwarder(stream);
-            let reply = success().with("room", room.id.to_json());
-            Ok(reply.with("stream_id", stream).into())
+        self.managed(fields, |room| {
+            room.end_forwarder(stream_id);
+            Ok(room.told("success").with("stream_id", stream_id).into())
         })
     }
 
     pub(super) fn list_forwarders(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
-        self.managed(fields, ROOM, |room| {
-            let reply = Object::new()
-                .with("audiobridge", "forwarders")
-                .with("room", room.id.to_json())
-                .with("rtp_forwarders", room.forwarders());
-            Ok(reply.into())
+        self.managed(fields, |room| {
+            let reply = room.told("forwarders");
+            Ok(reply.with("rtp_forwarders", room.forwarders()).into())
         })
     }
 
@@ -112,8 +124,8 @@ impl Start {
         let mut state = self.room.lock();
         let place = state.check_forwarder(group.as_deref())?;
         let id = state.forward(None, (address, port).into(), spec, place);
-        let reply = success()
-            .with("room", state.id.to_json())
+        let reply = state
+            .told("success")
             .with_some("group", group.filter(|_| place.is_some()))
             .with("stream_id", id)
             .with("host", address.to_string())

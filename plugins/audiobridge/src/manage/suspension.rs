@@ -3,59 +3,70 @@
 use std::sync::Arc;
 
 use portunus_core::Fields;
-use portunus_resources::Id;
+use portunus_resources::{Asker, Id, RoomContent};
+use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Asker, alive, success};
-use crate::members::{Members, Type, check};
+use super::success;
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
 use crate::room::Room;
 
-/// The types of `suspend`.
-const SUSPENDED: Members = &[
-    ("secret", Type::Text),
-    ("pause_events", Type::Flag),
-    ("stop_record", Type::Flag),
-];
+/// The members of `suspend`.
+#[derive(Deserialize)]
+struct Suspend<'a> {
+    #[serde(rename = "secret")]
+    _secret: Option<&'a str>,
+    #[serde(default)]
+    pause_events: bool,
+    #[serde(default)]
+    stop_record: bool,
+}
 
-/// The types of `resume`.
-const RESUMED: Members = &[
-    ("secret", Type::Text),
-    ("record", Type::Flag),
-    ("filename", Type::Text),
-    ("record_format", Type::Text),
-];
+/// The types of the members of `resume`.
+#[derive(Deserialize)]
+struct Resume<'a> {
+    #[serde(rename = "secret")]
+    _secret: Option<&'a str>,
+    #[serde(rename = "record")]
+    _record: Option<bool>,
+    #[serde(rename = "filename")]
+    _filename: Option<&'a str>,
+    #[serde(rename = "record_format")]
+    _record_format: Option<&'a str>,
+}
 
 impl Shared {
-    pub(super) fn suspend(&self, fields: Fields<'_>, asker: Asker<'_>) -> Result<Value, Refusal> {
-        let (room, id) = self.suspended(fields, SUSPENDED, asker)?;
-        room.lock().suspend(&id, fields, asker.handle())?;
+    pub(super) fn suspend(&self, fields: Fields<'_>, asker: &Asker) -> Result<Value, Refusal> {
+        let Suspend {
+            pause_events,
+            stop_record,
+            ..
+        } = fields.read()?;
+        let (room, id) = self.suspended(fields, asker)?;
+        let how = (pause_events, stop_record);
+        room.lock().suspend(&id, how, asker.handle.as_ref());
         Ok(success().into())
     }
 
-    pub(super) fn resume(&self, fields: Fields<'_>, asker: Asker<'_>) -> Result<Value, Refusal> {
-        let (room, id) = self.suspended(fields, RESUMED, asker)?;
+    pub(super) fn resume(&self, fields: Fields<'_>, asker: &Asker) -> Result<Value, Refusal> {
+        fields.read::<Resume<'_>>()?;
+        let (room, id) = self.suspended(fields, asker)?;
         let asked = (fields, asker.rights);
-        room.lock().resume(&id, asked, asker.handle())?;
+        let mut room = room.lock();
+        room.resume(&id, asked, asker.handle.as_ref())?;
         Ok(success().into())
     }
 
     /// The participant that a request names and may suspend or resume.
-    fn suspended(
-        &self,
-        fields: Fields<'_>,
-        members: Members,
-        asker: Asker<'_>,
-    ) -> Result<(Arc<Room>, Id), Refusal> {
-        check(fields, members)?;
+    fn suspended(&self, fields: Fields<'_>, asker: &Asker) -> Result<(Arc<Room>, Id), Refusal> {
         let ids = self.rooms.ids();
         ids.required(fields, "room")?;
         let id = ids.required(fields, "id")?;
         let room = self.rooms.named(fields)?;
         let state = room.lock();
-        alive(&state)?;
-        let client = asker.handle().map(|handle| handle.id());
+        state.check_there()?;
+        let client = asker.handle.as_ref().map(|handle| handle.id());
         state.check_suspension(&id, fields, client)?;
         drop(state);
         Ok((room, id))

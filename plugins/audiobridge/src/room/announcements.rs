@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use portunus_audio::{AnnouncementEnd, AnnouncementId};
 use portunus_core::Object;
+use portunus_resources::RoomContent;
 use serde_json::Value;
 
 use super::{Audience, RoomState};

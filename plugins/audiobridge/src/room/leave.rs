@@ -1,7 +1,7 @@
 //! Leaving a room, and its end.
 
 use portunus_core::{Handle, HandleId, Notice};
-use portunus_resources::Id;
+use portunus_resources::{Id, RoomContent};
 
 use super::{Audience, Link, Participant, RoomState};
 use crate::refusal::Refusal;

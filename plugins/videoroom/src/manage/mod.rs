@@ -6,15 +6,21 @@ mod people;
 mod remote;
 mod remotize;
 mod rooms;
+mod target;
+
+use std::sync::Arc;
 
 use portunus_core::record::Recorder;
-use portunus_core::{Fields, Handle, Later, Object, Reply, Rights, TokenScope, recording_fault};
+use portunus_core::{Fields, Later, Object, Reply, Rights, TokenScope, recording_fault};
 use portunus_resources::{Maker, Writing};
 use serde_json::Value;
 
 use crate::Shared;
+use crate::client::Client;
 use crate::refusal::Refusal;
-use crate::room::RoomState;
+use crate::room::Locked;
+
+pub(crate) use forward::forwarder;
 
 impl Shared {
     /// Answers a request of a client, or of an administrator, that may be made with these rights. `maker` is who makes
@@ -23,14 +29,18 @@ impl Shared {
         &self,
         name: &str,
         fields: Fields<'_>,
-        client: Option<(&Handle, &TokenScope)>,
+        client: Option<(&Arc<Client>, &TokenScope)>,
         (rights, maker): (Rights, Maker),
     ) -> Result<Reply, Refusal> {
         let scoped = client;
-        let client = scoped.map(|(client, _)| client);
+        let asker = scoped.map(|(client, _)| client);
+        let client = asker.map(|client| &**client);
         match name {
             "create" => self.create(fields, client, (rights, maker)),
-            "edit" => self.edit(fields, scoped),
+            "edit" => {
+                let scoped = scoped.map(|(client, scope)| (&**client, scope));
+                self.edit(fields, scoped)
+            }
             "destroy" => self.destroy(fields, client),
             "exists" => self.exists(fields).map(Reply::Success),
             "list" => {
@@ -43,7 +53,7 @@ impl Shared {
             "moderate" => self.moderate(fields, client).map(Reply::Success),
             "enable_recording" => self.enable_recording(fields),
             "listparticipants" => self.list_participants(fields).map(Reply::Success),
-            "rtp_forward" => self.rtp_forward(fields, client),
+            "rtp_forward" => self.rtp_forward(fields, asker),
             "stop_rtp_forward" => self.stop_rtp_forward(fields, client).map(Reply::Success),
             "listforwarders" => self.list_forwarders(fields).map(Reply::Success),
             "publish_remotely" => self.publish_remotely(fields),
@@ -60,7 +70,7 @@ impl Shared {
     fn managed<T>(
         &self,
         fields: Fields<'_>,
-        act: impl FnOnce(&mut RoomState) -> Result<T, Refusal>,
+        act: impl FnOnce(&mut Locked<'_>) -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
         let room = self.rooms.named(fields)?;
         let mut room = room.lock();
