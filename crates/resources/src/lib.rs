@@ -13,8 +13,8 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod answer;
 mod asker;
-mod changed;
 mod configured;
 mod expiry;
 mod guarded;
@@ -31,8 +31,8 @@ mod room;
 mod saved;
 
 pub use access::{Access, AllowedTokens, check_secret};
+pub use answer::{Answer, RecordedRoom};
 pub use asker::Asker;
-pub use changed::{Changed, RecordedRoom};
 pub use configured::{ConfiguredOptions, ConfiguredRoom, RoomProblem, check_keys, read_rooms};
 pub use guarded::Refused;
 pub use guesses::Guessing;

@@ -30,6 +30,11 @@ pub trait Resource: Debug + Send + Sync + 'static {
     /// The keys of the configuration that can change while somebody uses it.
     const EDITABLE: &'static [&'static str] = &[];
 
+    /// Whether this key of the configuration can change while somebody uses it.
+    fn is_editable(key: &str) -> bool {
+        Self::EDITABLE.contains(&key)
+    }
+
     /// Its id.
     fn id(&self) -> &Id;
 
@@ -38,7 +43,7 @@ pub trait Resource: Debug + Send + Sync + 'static {
         self.id().clone()
     }
 
-    /// Takes the values of [`Resource::EDITABLE`] from `written`, while somebody may use it.
+    /// Takes the values that are [editable](Resource::is_editable) from `written`, while somebody may use it.
     fn apply(&self, _written: &Self::Written) {}
 
     /// Whether it is in lists for administrators only.

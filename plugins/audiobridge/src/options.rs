@@ -2,7 +2,7 @@
 
 use portunus_core::{Fields, Object};
 use portunus_dsp::{Channels, Format, SampleRate, TalkOptions};
-use portunus_resources::{Access, Options, place};
+use portunus_resources::{Access, Id, Options, place};
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
@@ -182,6 +182,14 @@ impl RoomOptions {
             options.audio_level_average = audio_level_average;
         }
         Ok(options)
+    }
+
+    /// The same with a description, where there is none.
+    pub(crate) fn described(mut self, room: &Id) -> Self {
+        if self.description.is_empty() {
+            self.description = format!("Room {room}");
+        }
+        self
     }
 
     /// The form of the mix.

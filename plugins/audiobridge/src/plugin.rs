@@ -137,7 +137,8 @@ impl ConfiguredPlugin for AudioBridge {
     }
 
     async fn reload(&self, running: &AudioBridgeConfig, new: &AudioBridgeConfig) -> PluginReloaded {
-        self.shared.rooms.set_limits(new.limits());
+        let limits = new.resource_keys().limits;
+        self.shared.rooms.set_limits(limits);
         portunus_resources::reload(&self.shared, &running.rooms, &new.rooms).await
     }
 }

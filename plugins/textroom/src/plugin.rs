@@ -108,7 +108,8 @@ impl ConfiguredPlugin for TextRoom {
     }
 
     async fn reload(&self, running: &TextRoomConfig, new: &TextRoomConfig) -> PluginReloaded {
-        self.shared.rooms.set_limits(new.limits());
+        let limits = new.resource_keys().limits;
+        self.shared.rooms.set_limits(limits);
         portunus_resources::reload(&self.shared, &running.rooms, &new.rooms).await
     }
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use portunus_core::{
-    Fields, Handle, HandleEvent, JsepKind, LocalJsep, Message, Object, PluginHandle, Reply, Rights,
+    Answered, Asked, Fields, Handle, HandleEvent, JsepKind, LocalJsep, Message, Object,
+    PluginHandle, Reply, Rights,
 };
 use portunus_resources::Maker;
 use portunus_room::{self as room, Configured, Join, Outcome, Permissions, PersonId, Switch};
@@ -13,7 +14,7 @@ use crate::Shared;
 use crate::client::Client;
 use crate::read::{self, ConfigureRequest};
 use crate::refusal::Refusal;
-use crate::requests::REQUESTS;
+use crate::requests::Request;
 use crate::room::{Locked, Room};
 use crate::show::Show;
 
@@ -33,23 +34,6 @@ enum Role {
     Left,
 }
 
-/// The requests that are answered by events.
-const ASYNCHRONOUS: [&str; 13] = [
-    "join",
-    "watch",
-    "joinandconfigure",
-    "configure",
-    "publish",
-    "unpublish",
-    "leave",
-    "start",
-    "pause",
-    "subscribe",
-    "unsubscribe",
-    "update",
-    "switch",
-];
-
 impl Attached {
     pub(crate) fn new(handle: Handle, shared: Arc<Shared>) -> Self {
         let ids = shared.rooms.ids();
@@ -61,48 +45,45 @@ impl Attached {
     }
 
     /// Answers by events.
-    fn request(&mut self, name: &str, message: &Message) -> Result<(), Refusal> {
-        in_scope(name, message)?;
+    fn request(&mut self, asked: Asked<Request>, message: &Message) -> Result<(), Refusal> {
         let (shared, fields) = (Arc::clone(&self.shared), Fields(&message.body));
         let maker = Maker::of(message.rights, message.client);
-        shared
-            .rooms
-            .guarded(fields, maker, || self.take(name, message))
+        shared.rooms.guarded(fields, maker, || {
+            let (request, rights) = shared.permit(asked, message)?;
+            self.take(request, message, rights)
+        })
     }
 
-    fn take(&mut self, name: &str, message: &Message) -> Result<(), Refusal> {
-        let fields = Fields(&message.body);
-        let rights = self.shared.check(name, fields, message.rights)?;
-        let is_join = matches!(name, "join" | "joinandconfigure" | "watch");
+    fn take(&mut self, request: Request, message: &Message, rights: Rights) -> Result<(), Refusal> {
+        let joins = request.joins();
         match &self.role {
-            Role::Fresh if is_join => self.join(name, message, rights),
+            Role::Fresh if joins => self.join(request, message, rights),
             Role::Fresh => Err(Refusal::JoinFirst),
-            _ if is_join => Err(Refusal::AlreadyJoined),
+            _ if joins => Err(Refusal::AlreadyJoined),
             Role::Participant(room, id) => {
                 let (room, id) = (room.clone(), id.clone());
-                self.participant(&room, &id, name, message, rights)
+                self.participant(&room, &id, request, message, rights)
             }
             Role::Subscriber(room) => {
                 let room = room.clone();
-                self.subscriber(&room, name, message)
+                self.subscriber(&room, request, message)
             }
             Role::Left => Err(room::Refusal::NotInRoom.into()),
         }
     }
 
     /// Answers at once.
-    fn manage(&self, name: &str, message: &Message) -> Result<Reply, Refusal> {
-        in_scope(name, message)?;
+    fn manage(&self, asked: Asked<Request>, message: &Message) -> Result<Reply, Refusal> {
         let (shared, fields) = (&self.shared, Fields(&message.body));
         let maker = Maker::of(message.rights, message.client);
         shared.rooms.guarded(fields, maker, || {
-            let rights = shared.check(name, fields, message.rights)?;
+            let (request, rights) = shared.permit(asked, message)?;
             let client = Some((&self.client, &message.scope));
-            shared.manage(name, fields, client, (rights, maker))
+            shared.manage(request, fields, client, (rights, maker))
         })
     }
 
-    fn join(&mut self, name: &str, message: &Message, rights: Rights) -> Result<(), Refusal> {
+    fn join(&mut self, request: Request, message: &Message, rights: Rights) -> Result<(), Refusal> {
         let fields = Fields(&message.body);
         let ids = self.shared.rooms.ids();
         let room = self.shared.rooms.named(fields)?;
@@ -121,7 +102,7 @@ impl Attached {
         }
         let (client, key) = (self.client.clone(), self.client.key());
         let jsep = message.jsep.as_ref();
-        if name == "watch" {
+        if request == Request::Watch {
             let watch = read::watch(fields, ids)?;
             let local = state.watch(client, &watch, jsep, by_secret)?;
             self.push(message, state.show().attached(key), Some(local));
@@ -135,9 +116,9 @@ impl Attached {
                 let profile = read::profile(fields)?;
                 let token = fields.string("token")?;
                 let talk = read::talk(fields)?;
-                let configure = match name {
-                    "join" => None,
-                    _ => Some(read::configure(fields, rights)?),
+                let configure = match request {
+                    Request::JoinAndConfigure => Some(read::configure(fields, rights)?),
+                    _ => None,
                 };
                 if !by_secret {
                     state.door.allowed.check(token)?;
@@ -239,16 +220,16 @@ impl Attached {
         &mut self,
         room: &Room,
         id: &PersonId,
-        name: &str,
+        request: Request,
         message: &Message,
         rights: Rights,
     ) -> Result<(), Refusal> {
         let mut state = room.lock();
         let key = self.client.key();
         let publishes = state.publishes(id, key)?;
-        match name {
-            "publish" | "configure" => {
-                if name == "publish" && publishes {
+        match request {
+            Request::Publish | Request::Configure => {
+                if request == Request::Publish && publishes {
                     return Err(Refusal::AlreadyPublished);
                 }
                 let configure = read::configure(Fields(&message.body), rights)?;
@@ -260,13 +241,13 @@ impl Attached {
                     state.tell_updated(id);
                 }
             }
-            "unpublish" => {
+            Request::Unpublish => {
                 state.media_ended(id)?;
                 let event = state.show().event().with("unpublished", "ok");
                 self.push(message, event, None);
                 self.client.handle.close_pc();
             }
-            "leave" => {
+            Request::Leave => {
                 state.leave(id, key)?;
                 let event = state.show().event().with("leaving", "ok");
                 self.push(message, event, None);
@@ -277,7 +258,12 @@ impl Attached {
         Ok(())
     }
 
-    fn subscriber(&mut self, room: &Room, name: &str, message: &Message) -> Result<(), Refusal> {
+    fn subscriber(
+        &mut self,
+        room: &Room,
+        request: Request,
+        message: &Message,
+    ) -> Result<(), Refusal> {
         let mut state = room.lock();
         let key = self.client.key();
         state.check_subscriber(key)?;
@@ -291,7 +277,7 @@ impl Attached {
         if let Some(answer) = answer {
             state.accept(key, answer)?;
         }
-        if name == "leave" {
+        if request == Request::Leave {
             state.leave_subscriber(key);
             let left = state.show().event().with("left", "ok");
             self.push(message, left, None);
@@ -299,7 +285,7 @@ impl Attached {
             self.role = Role::Left;
             return Ok(());
         }
-        let outcome = self.change(&mut state, name, message);
+        let outcome = self.change(&mut state, request, message);
         if answer.is_some() {
             state.offer_pending(key);
         }
@@ -307,16 +293,24 @@ impl Attached {
     }
 
     /// Does what a subscriber asks for, and answers.
-    fn change(&self, room: &mut Locked<'_>, name: &str, message: &Message) -> Result<(), Refusal> {
+    fn change(
+        &self,
+        room: &mut Locked<'_>,
+        request: Request,
+        message: &Message,
+    ) -> Result<(), Refusal> {
         let fields = Fields(&message.body);
         let (ids, key) = (self.shared.rooms.ids(), self.client.key());
-        let (event, offer) = match name {
-            "start" | "pause" => {
-                room.pause(key, name == "pause")?;
-                let done = if name == "pause" { "paused" } else { "started" };
-                (room.show().event().with(done, "ok"), None)
+        let (event, offer) = match request {
+            Request::Start => {
+                room.pause(key, false)?;
+                (room.show().event().with("started", "ok"), None)
             }
-            "configure" => {
+            Request::Pause => {
+                room.pause(key, true)?;
+                (room.show().event().with("paused", "ok"), None)
+            }
+            Request::Configure => {
                 let configure = read::subscriber_configure(fields)?;
                 let outcome = room.configure_subscriber(key, &configure)?;
                 let configured = room.show().event().with("configured", "ok");
@@ -327,8 +321,8 @@ impl Attached {
                     Outcome::Offer(offer) => (configured, Some(offer)),
                 }
             }
-            "subscribe" | "unsubscribe" | "update" => {
-                let change = read::change(fields, ids, name)?;
+            Request::Subscribe | Request::Unsubscribe | Request::Update => {
+                let change = read::change(fields, ids, request)?;
                 let outcome = room.change(key, change)?;
                 let show = room.show();
                 match outcome {
@@ -337,7 +331,7 @@ impl Attached {
                     Outcome::Offer(offer) => (show.offered(key), Some(offer)),
                 }
             }
-            "switch" => {
+            Request::Switch => {
                 let switch = read::switch(fields, ids)?;
                 let feed = match &switch {
                     Switch::Feed(feed) => Some(feed.clone()),
@@ -386,36 +380,18 @@ impl Attached {
     }
 }
 
-/// Whether a request may name the room that it names.
-fn in_scope(name: &str, message: &Message) -> Result<(), Refusal> {
-    let room = message.body.get("room");
-    Ok(message.scope.check(room, name == "create")?)
-}
-
 impl PluginHandle for Attached {
     fn message(&mut self, message: Message) -> Reply {
-        let fields = Fields(&message.body);
-        let name = match fields.required_string("request") {
-            Ok(name) => name.to_ascii_lowercase(),
-            Err(error) => return self.refuse(&message, &error.into()),
+        let subscribed = match &self.role {
+            Role::Subscriber(room) if message.offer.is_some() => Some(room.conference.clone()),
+            _ => None,
         };
-        if REQUESTS.reach(&name).is_none() {
-            return self.refuse(&message, &Refusal::UnknownRequest(name));
+        let reply = self.reply(&message);
+        // A subscriber's offer is refused, but has taken the place of ours, which nobody will answer.
+        if let Some(conference) = subscribed {
+            conference.lock().offer_replaced(self.client.key());
         }
-        if !ASYNCHRONOUS.contains(&name.as_str()) {
-            return match self.manage(&name, &message) {
-                Ok(reply) => {
-                    self.offer_replaced(&message);
-                    reply
-                }
-                Err(refusal) => self.refuse(&message, &refusal),
-            };
-        }
-        if let Err(refusal) = self.request(&name, &message) {
-            self.offer_replaced(&message);
-            self.push(&message, refusal.to_json(), None);
-        }
-        Reply::Ack(None)
+        reply
     }
 
     fn event(&mut self, event: HandleEvent) {
@@ -517,21 +493,31 @@ impl PluginHandle for Attached {
 }
 
 impl Attached {
-    fn refuse(&self, message: &Message, refusal: &Refusal) -> Reply {
-        self.offer_replaced(message);
-        Reply::Success(refusal.to_json())
+    fn reply(&mut self, message: &Message) -> Reply {
+        let name = match Fields(&message.body).required_string("request") {
+            Ok(name) => name,
+            Err(error) => return refuse(&error.into()),
+        };
+        let Some(asked) = Asked::<Request>::named(name) else {
+            return refuse(&Refusal::UnknownRequest(name.to_ascii_lowercase()));
+        };
+        match asked.answered() {
+            Answered::Reply => {
+                let reply = self.manage(asked, message);
+                reply.unwrap_or_else(|refusal| refuse(&refusal))
+            }
+            Answered::Event => {
+                if let Err(refusal) = self.request(asked, message) {
+                    self.push(message, refusal.to_json(), None);
+                }
+                Reply::Ack(None)
+            }
+        }
     }
+}
 
-    /// An offer that came with a request that is refused takes the place of ours, which nobody will answer then.
-    fn offer_replaced(&self, message: &Message) {
-        let offers = |jsep: &portunus_core::Jsep| jsep.kind == JsepKind::Offer;
-        if !message.jsep.as_ref().is_some_and(offers) {
-            return;
-        }
-        if let Role::Subscriber(room) = &self.role {
-            room.conference.lock().offer_replaced(self.client.key());
-        }
-    }
+fn refuse(refusal: &Refusal) -> Reply {
+    Reply::Success(refusal.to_json())
 }
 
 /// A plugin's fault ends the handle without a word: it does not stay in the room.

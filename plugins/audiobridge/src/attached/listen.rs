@@ -57,7 +57,7 @@ impl Attached {
         if let Some(link) = self.connection.link() {
             state.send_mix(self.handle.id(), link.line.clone());
         }
-        let listening = state.told("listening");
+        let listening = state.message("listening");
         drop(state);
         self.place = Place::Listening(Arc::downgrade(&room));
         Ok((listening.into(), Some(local)))

@@ -14,22 +14,12 @@ use crate::room::{MAX_DIALLED, PhoneEntrance, ended_with_room, tell_of_call};
 
 /// The members of `dial_out`.
 #[derive(Deserialize)]
-struct DialOut<'a> {
-    #[serde(rename = "secret")]
-    _secret: Option<&'a str>,
+struct DialOut {
     to: String,
     #[serde(default, deserialize_with = "portunus_core::with::text")]
     trunk: Option<String>,
     #[serde(default, deserialize_with = "portunus_core::with::text")]
     display: Option<String>,
-}
-
-/// The members of `stop_dial_out`.
-#[derive(Deserialize)]
-struct StopDialOut<'a> {
-    #[serde(rename = "secret")]
-    _secret: Option<&'a str>,
-    call: u64,
 }
 
 /// News of a call that wait at most: it has three.
@@ -38,9 +28,8 @@ const NEWS: usize = 8;
 impl Shared {
     /// Calls a telephone into a room. The reply says that it is called; how it goes follows by events.
     pub(super) fn dial_out(&self, fields: Fields<'_>, asker: &Asker) -> Result<Value, Refusal> {
-        let DialOut {
-            to, trunk, display, ..
-        } = fields.read()?;
+        fields.string("secret")?;
+        let DialOut { to, trunk, display } = fields.read()?;
         self.rooms.ids().required(fields, "room")?;
         let telephone = self.doors.telephone().ok_or(Refusal::NoTelephone)?;
         let room = self.managed_room(fields)?;
@@ -65,7 +54,7 @@ impl Shared {
             return Err(ended.into());
         }
         state.phones.add(call, to.clone());
-        let reply = state.told("success").with("call", call.0).with("to", to);
+        let reply = state.message("success").with("call", call.0).with("to", to);
         drop(state);
         let client = asker.handle.clone();
         let (id, room) = (room.id.clone(), Arc::downgrade(&room));
@@ -85,10 +74,11 @@ impl Shared {
 
     /// Ends a call of `dial_out`, whether it was answered or still rings.
     pub(super) fn stop_dial_out(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
-        let StopDialOut { call, .. } = fields.read()?;
+        fields.string("secret")?;
+        let call = fields.required_positive("call")?;
         self.rooms.ids().required(fields, "room")?;
         self.managed(fields, |room| match room.phones.end(DialId(call)) {
-            true => Ok(room.told("success").with("call", call).into()),
+            true => Ok(room.message("success").with("call", call).into()),
             false => Err(Refusal::NoSuchCall(call)),
         })
     }

@@ -18,8 +18,6 @@ use crate::room::{Room, RoomState};
 /// The members of `play_file`.
 #[derive(Deserialize)]
 struct PlayFile<'a> {
-    #[serde(rename = "secret")]
-    _secret: Option<&'a str>,
     filename: String,
     #[serde(default, deserialize_with = "portunus_core::with::text")]
     file_id: Option<String>,
@@ -28,22 +26,14 @@ struct PlayFile<'a> {
     looping: bool,
 }
 
-/// The members of `is_playing` and `stop_file`.
-#[derive(Deserialize)]
-struct AboutFile<'a> {
-    #[serde(rename = "secret")]
-    _secret: Option<&'a str>,
-    file_id: &'a str,
-}
-
 impl Shared {
     pub(super) fn play_file(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
+        fields.string("secret")?;
         let PlayFile {
             filename,
             file_id,
             group,
             looping,
-            ..
         } = fields.read()?;
         self.rooms.ids().required(fields, "room")?;
         self.check_playing(fields)?;
@@ -58,7 +48,7 @@ impl Shared {
             let played = play(&room, &folders, filename, (group, looping), number).await;
             let mut state = room.lock();
             match played {
-                Ok(()) => state.told("success").with("file_id", file_id).into(),
+                Ok(()) => state.message("success").with("file_id", file_id).into(),
                 Err(refusal) => {
                     state.forget_announcement(number);
                     refusal.to_json()
@@ -70,7 +60,7 @@ impl Shared {
     pub(super) fn is_playing(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
         self.about_file(fields, |room, file_id| {
             let playing = room.is_playing(file_id);
-            let reply = room.told("success").with("file_id", file_id);
+            let reply = room.message("success").with("file_id", file_id);
             reply.with("playing", playing).into()
         })
     }
@@ -78,7 +68,7 @@ impl Shared {
     pub(super) fn stop_file(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
         self.about_file(fields, |room, file_id| {
             room.stop_file(file_id);
-            room.told("success").with("file_id", file_id).into()
+            room.message("success").with("file_id", file_id).into()
         })
     }
 
@@ -88,13 +78,13 @@ impl Shared {
         self.check_playing(fields)?;
         self.managed(fields, |room| {
             let files = room.stop_all_files();
-            Ok(room.told("success").with("file_id_list", files).into())
+            Ok(room.message("success").with("file_id_list", files).into())
         })
     }
 
     pub(super) fn list_announcements(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
         self.managed(fields, |room| {
-            let reply = room.told("announcements");
+            let reply = room.message("announcements");
             Ok(reply.with("announcements", room.announcements()).into())
         })
     }
@@ -104,7 +94,8 @@ impl Shared {
         fields: Fields<'_>,
         act: impl FnOnce(&mut RoomState, &str) -> Value,
     ) -> Result<Value, Refusal> {
-        let AboutFile { file_id, .. } = fields.read()?;
+        fields.string("secret")?;
+        let file_id = fields.required_string("file_id")?;
         self.rooms.ids().required(fields, "room")?;
         self.check_playing(fields)?;
         self.managed(fields, |room| Ok(act(room, file_id)))

@@ -3,9 +3,8 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use portunus_core::{Fields, Later, Reply};
+use portunus_core::{FieldError, Fields, Later, Reply};
 use portunus_resources::RoomContent;
-use serde::Deserialize;
 use serde_json::Value;
 
 use crate::forward::ForwardRequest;
@@ -14,44 +13,9 @@ use crate::refusal::Refusal;
 use crate::room::Room;
 use crate::target::{self, Target};
 
-/// The types of the members of `rtp_forward`.
-#[derive(Deserialize)]
-struct Forward<'a> {
-    #[serde(rename = "secret")]
-    _secret: Option<&'a str>,
-    #[serde(rename = "ssrc")]
-    _ssrc: Option<u64>,
-    #[serde(rename = "codec")]
-    _codec: Option<&'a str>,
-    #[serde(rename = "ptype")]
-    _ptype: Option<u64>,
-    #[serde(rename = "port")]
-    _port: u64,
-    #[serde(rename = "host")]
-    _host: &'a str,
-    #[serde(rename = "host_family")]
-    _host_family: Option<&'a str>,
-    #[serde(rename = "srtp_suite")]
-    _srtp_suite: Option<u64>,
-    #[serde(rename = "srtp_crypto")]
-    _srtp_crypto: Option<&'a str>,
-    #[serde(rename = "always_on")]
-    _always_on: Option<bool>,
-    #[serde(rename = "group")]
-    _group: Option<&'a str>,
-}
-
-/// The members of `stop_rtp_forward`.
-#[derive(Deserialize)]
-struct StopForward<'a> {
-    #[serde(rename = "secret")]
-    _secret: Option<&'a str>,
-    stream_id: u64,
-}
-
 impl Shared {
     pub(super) fn rtp_forward(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
-        fields.read::<Forward<'_>>()?;
+        check_types(fields)?;
         self.rooms.ids().required(fields, "room")?;
         self.check_forwarding(fields)?;
         let request = ForwardRequest::read(fields)?;
@@ -85,18 +49,19 @@ impl Shared {
     }
 
     pub(super) fn stop_rtp_forward(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
-        let StopForward { stream_id, .. } = fields.read()?;
+        fields.string("secret")?;
+        let stream_id = fields.required_positive("stream_id")?;
         self.rooms.ids().required(fields, "room")?;
         self.check_forwarding(fields)?;
         self.managed(fields, |room| {
             room.end_forwarder(stream_id);
-            Ok(room.told("success").with("stream_id", stream_id).into())
+            Ok(room.message("success").with("stream_id", stream_id).into())
         })
     }
 
     pub(super) fn list_forwarders(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
         self.managed(fields, |room| {
-            let reply = room.told("forwarders");
+            let reply = room.message("forwarders");
             Ok(reply.with("rtp_forwarders", room.forwarders()).into())
         })
     }
@@ -108,6 +73,22 @@ impl Shared {
             false => Ok(()),
         }
     }
+}
+
+/// Checks the types of the members of `rtp_forward`: they are told before what is wrong with a value.
+fn check_types(fields: Fields<'_>) -> Result<(), FieldError> {
+    fields.string("secret")?;
+    fields.positive("ssrc")?;
+    fields.string("codec")?;
+    fields.positive("ptype")?;
+    fields.required_positive("port")?;
+    fields.required_string("host")?;
+    fields.string("host_family")?;
+    fields.positive("srtp_suite")?;
+    fields.string("srtp_crypto")?;
+    fields.boolean("always_on")?;
+    fields.string("group")?;
+    Ok(())
 }
 
 /// A forwarder that may be.
@@ -125,7 +106,7 @@ impl Start {
         let place = state.check_forwarder(group.as_deref())?;
         let id = state.forward(None, (address, port).into(), spec, place);
         let reply = state
-            .told("success")
+            .message("success")
             .with_some("group", group.filter(|_| place.is_some()))
             .with("stream_id", id)
             .with("host", address.to_string())

@@ -13,7 +13,7 @@ impl Shared {
     pub(super) fn list_participants(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
         let room = self.rooms.named(fields)?;
         let room = room.lock();
-        let reply = room.told("participants");
+        let reply = room.message("participants");
         Ok(reply.with("participants", room.others(None)).into())
     }
 
@@ -60,7 +60,7 @@ impl Shared {
     pub(super) fn denoise(&self, fields: Fields<'_>, denoise: bool) -> Result<Value, Refusal> {
         self.about(fields, |room, id| {
             room.denoise(id, denoise)?;
-            Ok(room.told("success").into())
+            Ok(room.message("success").into())
         })
     }
 
@@ -81,7 +81,7 @@ impl Shared {
 /// The reply names the room only if something has changed in it.
 fn changed_or_not(room: &RoomState, changed: bool) -> Value {
     match changed {
-        true => room.told("success").into(),
+        true => room.message("success").into(),
         false => success().into(),
     }
 }

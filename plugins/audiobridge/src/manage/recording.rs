@@ -14,9 +14,7 @@ use crate::room::{Room, record_mix, record_people};
 
 /// The members of `enable_recording`.
 #[derive(Deserialize)]
-struct EnableRecording<'a> {
-    #[serde(rename = "secret")]
-    _secret: Option<&'a str>,
+struct EnableRecording {
     record: bool,
     #[serde(default, deserialize_with = "portunus_core::with::text")]
     record_file: Option<String>,
@@ -27,8 +25,6 @@ struct EnableRecording<'a> {
 /// The members of `enable_mjrs`.
 #[derive(Deserialize)]
 struct EnableMjrs<'a> {
-    #[serde(rename = "secret")]
-    _secret: Option<&'a str>,
     mjrs: bool,
     #[serde(default, deserialize_with = "portunus_core::with::text")]
     mjrs_dir: Option<String>,
@@ -38,11 +34,11 @@ struct EnableMjrs<'a> {
 
 impl Shared {
     pub(super) fn enable_recording(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
+        fields.string("secret")?;
         let EnableRecording {
             record,
             record_file,
             record_dir,
-            ..
         } = fields.read()?;
         let room = self.recorded_room(fields)?;
         let reply = Value::from(success().with("record", record));
@@ -62,6 +58,7 @@ impl Shared {
     }
 
     pub(super) fn enable_mjrs(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
+        fields.string("secret")?;
         let EnableMjrs {
             mjrs: record,
             mjrs_dir,

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use portunus_core::{Fields, Reply, Right};
 use portunus_resources::{AllowedTokens, Asker, Maker, RecordedRoom, RoomContent};
-use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use tokio::time::sleep;
@@ -20,16 +19,6 @@ use crate::target;
 /// How long it takes until the host of a configured forwarder is asked for again: at first, and at most.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-
-/// The members of `allowed`.
-#[derive(Deserialize)]
-struct Allowed<'a> {
-    #[serde(rename = "secret")]
-    _secret: Option<&'a str>,
-    action: &'a str,
-    #[serde(rename = "allowed")]
-    _allowed: Option<Vec<IgnoredAny>>,
-}
 
 impl Shared {
     pub(super) fn create(&self, fields: Fields<'_>, asker: &Asker) -> Result<Reply, Refusal> {
@@ -72,15 +61,9 @@ impl Shared {
         allowed: AllowedTokens,
         maker: Maker,
     ) -> Result<Arc<Room>, Refusal> {
-        let ConfiguredRoom {
-            id,
-            options: mut setup,
-        } = new;
-        let options = &mut setup.options;
+        let ConfiguredRoom { id, options: setup } = new;
         let reservation = self.rooms.reserve(Some(id.clone()), maker)?;
-        if options.description.is_empty() {
-            options.description = format!("Room {id}");
-        }
+        let options = &setup.options;
         let opened = self.audio.open(portunus_dsp::RoomOptions {
             format: options.format(),
             loudest: usize::try_from(options.loudest).unwrap_or(0),
@@ -166,7 +149,9 @@ impl Shared {
     }
 
     pub(super) fn allowed(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
-        let Allowed { action, .. } = fields.read()?;
+        fields.string("secret")?;
+        let action = fields.required_string("action")?;
+        fields.member::<Vec<IgnoredAny>>("allowed")?;
         self.rooms.ids().required(fields, "room")?;
         let known = ["enable", "disable", "add", "remove"];
         if !known.iter().any(|it| it.eq_ignore_ascii_case(action)) {

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use portunus_core::Fields;
 use portunus_resources::{Asker, Id, RoomContent};
-use serde::Deserialize;
 use serde_json::Value;
 
 use super::success;
@@ -12,45 +11,22 @@ use crate::plugin::Shared;
 use crate::refusal::Refusal;
 use crate::room::Room;
 
-/// The members of `suspend`.
-#[derive(Deserialize)]
-struct Suspend<'a> {
-    #[serde(rename = "secret")]
-    _secret: Option<&'a str>,
-    #[serde(default)]
-    pause_events: bool,
-    #[serde(default)]
-    stop_record: bool,
-}
-
-/// The types of the members of `resume`.
-#[derive(Deserialize)]
-struct Resume<'a> {
-    #[serde(rename = "secret")]
-    _secret: Option<&'a str>,
-    #[serde(rename = "record")]
-    _record: Option<bool>,
-    #[serde(rename = "filename")]
-    _filename: Option<&'a str>,
-    #[serde(rename = "record_format")]
-    _record_format: Option<&'a str>,
-}
-
 impl Shared {
     pub(super) fn suspend(&self, fields: Fields<'_>, asker: &Asker) -> Result<Value, Refusal> {
-        let Suspend {
-            pause_events,
-            stop_record,
-            ..
-        } = fields.read()?;
+        fields.string("secret")?;
+        let paused = fields.boolean("pause_events")?.unwrap_or(false);
+        let stops = fields.boolean("stop_record")?.unwrap_or(false);
         let (room, id) = self.suspended(fields, asker)?;
-        let how = (pause_events, stop_record);
+        let how = (paused, stops);
         room.lock().suspend(&id, how, asker.handle.as_ref());
         Ok(success().into())
     }
 
     pub(super) fn resume(&self, fields: Fields<'_>, asker: &Asker) -> Result<Value, Refusal> {
-        fields.read::<Resume<'_>>()?;
+        fields.string("secret")?;
+        fields.boolean("record")?;
+        fields.string("filename")?;
+        fields.string("record_format")?;
         let (room, id) = self.suspended(fields, asker)?;
         let asked = (fields, asker.rights);
         let mut room = room.lock();

@@ -156,7 +156,7 @@ impl RoomState {
     fn tell_announcement(&self, what: &str, file_id: &str) {
         self.tell(
             Audience::Listening,
-            self.told(what).with("file_id", file_id),
+            self.message(what).with("file_id", file_id),
         );
         self.notify(None, || self.notice(what).with("file_id", file_id).into());
     }

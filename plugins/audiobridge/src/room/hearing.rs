@@ -136,7 +136,7 @@ impl RoomState {
             false => "stopped-talking",
         };
         let (id, who) = (person.id.clone(), person.who.clone());
-        let event = self.told(what).with("id", id.to_json());
+        let event = self.message(what).with("id", id.to_json());
         self.notify(who.handle(), || event.clone().into());
         self.tell(Audience::Listening, event);
     }

@@ -105,7 +105,7 @@ impl RoomState {
         };
         let shown = person.shown(&self.options, false).with("setup", setup);
         let event = self
-            .told("joined")
+            .message("joined")
             .with("participants", vec![serde_json::Value::from(shown)]);
         self.tell(Audience::Others(id), event);
         self.notify_settings(person, "joined");
@@ -113,7 +113,7 @@ impl RoomState {
 
     /// What somebody is told who has come: `joined` or `roomchanged`.
     pub(crate) fn welcome(&self, id: &Id, what: &str) -> Object {
-        self.told(what)
+        self.message(what)
             .with("id", id.to_json())
             .with("participants", self.others(Some(id)))
     }

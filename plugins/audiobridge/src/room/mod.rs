@@ -31,7 +31,7 @@ use portunus_resources::{Access, AllowedTokens, Id, RoomContent};
 
 use crate::config::RoomSetup;
 use crate::forward::StaticForwarder;
-use crate::options::RoomOptions;
+use crate::options::{OPTIONS, RoomOptions};
 
 pub(crate) use callers::{PhoneEntrance, PhoneRooms};
 pub(crate) use dialled::{MAX_DIALLED, ended_with_room, tell_of_call};
@@ -99,25 +99,6 @@ impl RoomContent for RoomState {
 
     const PLUGIN: &'static str = "audiobridge";
 
-    const EDITABLE: &'static [&'static str] = &[
-        "description",
-        "is_private",
-        "secret",
-        "pin",
-        "record_dir",
-        "mjrs_dir",
-    ];
-
-    fn apply(&self, written: &ConfiguredRoom) {
-        let mut options = written.options.options.clone();
-        if options.description.is_empty() {
-            options.description = format!("Room {}", self.id);
-        }
-        let mut state = self.lock();
-        state.options = options;
-        state.notify(None, || state.notice("edited").into());
-    }
-
     fn id(&self) -> &Id {
         &self.id
     }
@@ -135,6 +116,14 @@ impl RoomContent for RoomState {
             options: self.options.clone(),
             forwarder: self.configured.clone(),
         }
+    }
+
+    fn is_editable(key: &str) -> bool {
+        OPTIONS.is_editable(key)
+    }
+
+    fn apply(&mut self, setup: RoomSetup) {
+        self.options = setup.options.described(&self.id);
     }
 
     /// Whether somebody is in it, or hears it.
@@ -158,8 +147,8 @@ impl RoomContent for RoomState {
 impl RoomState {
     pub(crate) fn new(id: Id, setup: RoomSetup, allowed: AllowedTokens, means: Means) -> Self {
         RoomState {
+            options: setup.options.described(&id),
             id,
-            options: setup.options,
             allowed,
             destroyed: false,
             configured: setup.forwarder,

@@ -9,7 +9,7 @@ use super::{Audience, Participant, RoomState};
 impl RoomState {
     /// A message of the room that is called an event, without what it says.
     pub(super) fn event(&self) -> Object {
-        self.told("event")
+        self.message("event")
     }
 
     /// Tells an audience something.

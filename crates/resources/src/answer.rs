@@ -8,7 +8,7 @@ use crate::Writing;
 /// The answer to a request. If it changes something for good, the answer is complete once that is written.
 #[derive(Debug)]
 #[must_use]
-pub struct Changed {
+pub struct Answer {
     answer: Object,
     writing: Option<Writing>,
     recorded: Option<Box<RecordedRoom>>,
@@ -25,14 +25,14 @@ pub struct RecordedRoom {
     pub dirs: Vec<Option<String>>,
 }
 
-impl Changed {
+impl Answer {
     /// The answer to a change, which gets the member `permanent`: whether the change was written, if it was to be.
     pub fn new(answer: Object, writing: Option<Writing>) -> Self {
         let answer = match writing {
             Some(_) => answer,
             None => answer.with("permanent", false),
         };
-        Changed {
+        Answer {
             answer,
             writing,
             recorded: None,
@@ -42,10 +42,10 @@ impl Changed {
     /// The answer gets the member `recording_failed`, with the reason, if this room is to be recorded and cannot be.
     pub fn recording(self, recorded: Option<RecordedRoom>) -> Self {
         let recorded = recorded.map(Box::new);
-        Changed { recorded, ..self }
+        Answer { recorded, ..self }
     }
 
-    /// Returns the answer if it is known, else `Err`: it has to be waited for with [`Changed::answer`].
+    /// Returns the answer if it is known, else `Err`: it has to be waited for with [`Answer::complete`].
     pub fn now(self) -> Result<Object, Self> {
         match self.writing.is_none() && self.recorded.is_none() {
             true => Ok(self.answer),
@@ -53,8 +53,8 @@ impl Changed {
         }
     }
 
-    /// Waits for the answer.
-    pub async fn answer(self) -> Object {
+    /// Waits until the answer is complete.
+    pub async fn complete(self) -> Object {
         let answer = match self.writing {
             Some(writing) => {
                 let is_written = writing.done().await.is_ok();
@@ -73,15 +73,15 @@ impl Changed {
     pub fn reply(self) -> Reply {
         match self.now() {
             Ok(answer) => Reply::Success(answer.into()),
-            Err(later) => Reply::Later(Later::new(async { later.answer().await.into() })),
+            Err(later) => Reply::Later(Later::new(async { later.complete().await.into() })),
         }
     }
 }
 
 /// An answer that is known, of a request that changes nothing for good.
-impl From<Object> for Changed {
+impl From<Object> for Answer {
     fn from(answer: Object) -> Self {
-        Changed {
+        Answer {
             answer,
             writing: None,
             recorded: None,
