@@ -1,5 +1,6 @@
 // A browser's call over a network that loses and reorders, is gone for a while, and gives the browser another port and address. A
-// relay of UDP in front of the server is that network.
+// relay of UDP in front of the server is that network. The browser's own address stays, as behind a router or a VPN that moves:
+// Chromium gathers its candidates once, so that the loss of the address itself takes a new offer (an ICE restart).
 import type { Page } from '@playwright/test';
 import { isReference } from '../server/index.mjs';
 import { startPortunus } from '../server/portunus.mjs';
