@@ -53,7 +53,7 @@ function median(numbers) {
  */
 export function memoryBound(seconds) {
   const isLong = seconds >= 1_800;
-  return { level: isLong ? 600 : seconds * 0.4, window: isLong ? 180 : Math.min(60, seconds * 0.2), growth: isLong ? 0.05 : 0.15 };
+  return { level: isLong ? 600 : seconds * 0.4, window: isLong ? 180 : Math.min(60, seconds * 0.2), growth: isLong ? 0.05 : 0.08 };
 }
 
 /** Memory stays at its level. */
