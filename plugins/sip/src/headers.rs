@@ -1,6 +1,6 @@
 //! Header fields that requests add to SIP messages, and those of SIP messages that clients want to see.
 
-use portunus_core::{FieldError, Fields};
+use portunus_core::{DRAIN_RETRY_SECONDS, FieldError, Fields};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
@@ -42,6 +42,11 @@ fn fit(map: &Map<String, Value>) -> Vec<(String, String)> {
         headers.push((name.clone(), value.to_owned()));
     }
     headers
+}
+
+/// When a caller may try again whom a server refuses that is being drained (RFC 3261 section 20.33).
+pub(crate) fn retry_after_drain() -> (String, String) {
+    ("Retry-After".to_owned(), DRAIN_RETRY_SECONDS.to_string())
 }
 
 /// RFC 3261 section 25.1: `token`.
