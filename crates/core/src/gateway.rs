@@ -266,6 +266,11 @@ impl Gateway {
         self.inner.context.facts.audio.as_ref()
     }
 
+    /// The TURN server, if it is on.
+    pub fn turn(&self) -> Option<&portunus_turn::Turn> {
+        self.inner.context.facts.turn.as_ref()
+    }
+
     /// Whether somebody who shows `credentials` may use the API and attach to `package`: for what lets clients in
     /// by itself, see [`Client::internal`].
     pub fn admits(&self, credentials: Credentials<'_>, package: &str) -> Result<(), ApiError> {

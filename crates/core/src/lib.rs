@@ -111,3 +111,5 @@ pub use portunus_media as media;
 pub use portunus_record as record;
 /// The words of negotiations: descriptions, m-lines, codecs.
 pub use portunus_sdp as sdp;
+/// The TURN server.
+pub use portunus_turn as turn;

@@ -151,7 +151,7 @@ impl Configuration for MediaConfig {
 
 impl MediaConfig {
     /// Worker threads, one at least.
-    pub(crate) fn worker_count(&self) -> usize {
+    pub fn worker_count(&self) -> usize {
         match self.workers {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             workers => workers,

@@ -24,6 +24,7 @@ mod totals;
 mod waiting;
 mod worker;
 
+pub use addresses::{Reachable, reachable};
 pub use capture::{CaptureEnd, CaptureError, CaptureFormat, CaptureOptions, CaptureStats};
 pub use command::{KeyframeCache, KeyframeInterval, Priority, RouteOptions, SourceRef, TrackRef};
 pub use config::{AnnouncedAddress, MediaConfig};
@@ -44,7 +45,7 @@ pub use outlet::{
 pub use plane::{MediaPlane, PeerId, PeerOptions, RouteId};
 pub use portunus_rtc::bandwidth::Reason;
 pub use portunus_rtc::data::MAX_LABEL;
-pub use portunus_rtc::{Carrier, Path, SelectedPair};
+pub use portunus_rtc::{Carrier, IceAttempt, IceCause, Path, RemoteCandidate, Scope, SelectedPair};
 pub use settings::MediaSettings;
 pub use stats::{
     BandwidthStats, CandidateStats, DtlsStats, IceStats, LayerStats, LineStats, MediaStats,

@@ -15,6 +15,7 @@ use portunus_core::{
     tell_of_recordings,
 };
 use portunus_media::{MediaError, MediaPlane};
+use portunus_turn::{MediaAddress, MediaAddresses, Turn};
 
 use crate::banner;
 use crate::config::{Config, ResolveError};
@@ -46,6 +47,8 @@ pub(crate) enum RunError {
     #[error(transparent)]
     Transport(#[from] StartError),
     #[error(transparent)]
+    Turn(#[from] portunus_turn::StartError),
+    #[error(transparent)]
     Plugin(#[from] PluginError),
     #[error(transparent)]
     EventHandler(#[from] EventHandlerError),
@@ -72,11 +75,13 @@ pub(crate) async fn run(
     let bus = EventBus::new(&config.core.server_name, config.core.string_ids);
     tokio::spawn(tell_of_recordings(recorder.clone(), bus.clone()));
     let started = async {
+        let turn = turn(&config, &media)?;
         event_handlers(&mut config, &bus).await?;
-        Ok::<_, RunError>(plugins(&mut config, (&media, &audio, &recorder), &bus).await?)
+        let plugins = plugins(&mut config, (&media, &audio, &recorder), &bus).await?;
+        Ok::<_, RunError>((turn, plugins))
     };
-    let plugins = match started.await {
-        Ok(plugins) => plugins,
+    let (turn, plugins) = match started.await {
+        Ok(started) => started,
         Err(error) => {
             media.shutdown();
             return Err(error);
@@ -91,6 +96,7 @@ pub(crate) async fn run(
             log: log.control(),
             jwt,
             audio: Some(audio),
+            turn: turn.clone(),
             ..facts(&config, &media, recorder.clone(), bus.clone())
         },
     );
@@ -103,7 +109,7 @@ pub(crate) async fn run(
             return Err(error.into());
         }
     };
-    banner::print(file, &config, &media, &transports);
+    banner::print(file, &config, &media, &transports, turn.as_ref());
     reload::note_certificates(&gateway, &config);
 
     let reload = Arc::new(Reload::new(
@@ -124,6 +130,9 @@ pub(crate) async fn run(
     gateway.tell_end(outcome.as_ref().map_or(0, |signal| signal.number()));
     let end = async {
         gateway.shutdown().await;
+        if let Some(turn) = &turn {
+            turn.stop();
+        }
         media.shutdown();
         media.ended().await;
         recorder.finished().await;
@@ -185,6 +194,16 @@ async fn serve(
     let calls = gateway.calls();
     tracing::info!(signal = signal.name(), calls, "ending calls");
     Ok(signal)
+}
+
+/// Starts the TURN server, if it is on.
+fn turn(config: &Config, media: &MediaPlane) -> Result<Option<Turn>, RunError> {
+    if !config.turn.enabled {
+        return Ok(None);
+    }
+    let address = |(announced, bound)| MediaAddress { announced, bound };
+    let addresses = MediaAddresses::new(media.addresses().map(address));
+    Ok(Some(Turn::start(&config.turn, addresses)?))
 }
 
 async fn event_handlers(config: &mut Config, bus: &EventBus) -> Result<(), EventHandlerError> {

@@ -70,9 +70,15 @@ async fn a_stuck_worker_is_named_until_it_moves_again() {
             _ => tokio::time::sleep(Duration::from_millis(100)).await,
         }
     };
-    assert!(told.contains("media worker 0 has been stuck for 5 s"), "{told}");
+    assert!(
+        told.contains("media worker 0 has been stuck for 5 s"),
+        "{told}"
+    );
     let ready = http(address, "GET /readyz", &[], b"").await;
-    assert!(ready.0 == 503 && ready.1.contains("media worker 0"), "{ready:?}");
+    assert!(
+        ready.0 == 503 && ready.1.contains("media worker 0"),
+        "{ready:?}"
+    );
     trap.open();
     while livez().await.0 != 200 {
         tokio::time::sleep(Duration::from_millis(20)).await;

@@ -161,6 +161,7 @@ impl Gateway {
                     Err(ApiError::Transport(reason.to_owned()))
                 }
             },
+            ("ice_servers", None) => Ok(Dispatched::Done(self.ice_servers(&session, &request))),
             ("attach", None) => self
                 .attach(client, &session, &request)
                 .map(Dispatched::Done),
@@ -173,7 +174,7 @@ impl Gateway {
                 let reply = self.hand(client, &session, &handle, responder, request);
                 Ok(Dispatched::Handed(reply.await))
             }
-            ("attach" | "destroy", Some(_))
+            ("attach" | "destroy" | "ice_servers", Some(_))
             | ("message" | "trickle" | "hangup" | "detach", None) => {
                 Err(ApiError::InvalidPath(request.verb))
             }
@@ -275,6 +276,25 @@ impl Gateway {
         let data = json!({ "id": id.to_json(context.config().string_ids) });
         let reply = Object::new().with_all(self.reply("success", session, request));
         Ok(reply.with("data", data).into())
+    }
+
+    /// The TURN server for the client of a session, as `RTCPeerConnection` takes it, and for how many seconds its
+    /// credentials are valid.
+    fn ice_servers(&self, session: &Session, request: &Request) -> Value {
+        let servers = self.turn().map(|turn| {
+            let server = turn.ice_server();
+            json!({
+                "urls": server.urls,
+                "username": server.username,
+                "credential": server.credential,
+            })
+        });
+        let lifetime = self.turn().map(|turn| turn.credential_lifetime().as_secs());
+        let data = Object::new()
+            .with("ice_servers", servers.into_iter().collect::<Vec<_>>())
+            .with_some("ttl", lifetime);
+        let reply = Object::new().with_all(self.reply("success", session, request));
+        reply.with("data", Value::from(data)).into()
     }
 
     /// Lets the handle's task answer. No reply ever comes if it has ended, or ends before.

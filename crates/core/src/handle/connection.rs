@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use portunus_media::{IceState, PeerId, PeerOptions};
+use portunus_media::{IceCause, IceState, PeerId, PeerOptions};
 use portunus_rtp::Mid;
 use portunus_sdp::{
     Description, IceCredentials, Jsep, LocalCandidates, LocalJsep, LocalTransport, Negotiated,
@@ -37,6 +37,8 @@ pub(super) struct Connections {
     untold: Vec<Untold>,
     /// There was a connection at some time.
     had_one: bool,
+    /// Why ICE failed for the last connection, if it did.
+    last_cause: Option<IceCause>,
     /// The number of offers of the client so far.
     offers: u64,
 }
@@ -79,6 +81,7 @@ impl Connections {
             closing: false,
             untold: Vec::new(),
             had_one: false,
+            last_cause: None,
             offers: 0,
         }
     }
@@ -98,6 +101,16 @@ impl Connections {
 
     pub(super) fn had_one(&self) -> bool {
         self.had_one
+    }
+
+    /// Returns why ICE failed for the last connection. Returns `None` if it did not, or if there is a connection again.
+    pub(super) fn last_cause(&self) -> Option<&IceCause> {
+        self.last_cause.as_ref().filter(|_| self.current.is_none())
+    }
+
+    /// Remembers why ICE failed for the connection that is closed now. `None` if it did not.
+    pub(super) fn set_last_cause(&mut self, cause: Option<IceCause>) {
+        self.last_cause = cause;
     }
 
     pub(super) fn facts(&self) -> Option<ConnectionFacts> {
@@ -457,6 +470,7 @@ impl Connections {
     fn drop_connection(&mut self) -> Option<Closed> {
         let connection = self.current.take()?;
         self.had_one = true;
+        self.last_cause = None;
         let Context { media, peers, .. } = &*self.context;
         peers.remove(connection.peer);
         let closed = Closed::new(&self.context, connection.peer, connection.up);

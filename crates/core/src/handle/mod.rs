@@ -192,13 +192,13 @@ impl Handle {
                 closed,
                 reason: REASON,
             }),
-            false => self.tell_hangup(REASON),
+            false => self.tell_hangup(REASON, None),
         }
         drop(connections);
         if has_to_wait {
             self.shared.inbox.deliver(Command::TellClosed);
         }
-        self.emit(client_event::hangup(REASON));
+        self.emit(client_event::hangup(REASON, None));
     }
 
     /// Detaches the handle: the client gets `detached`.

@@ -27,12 +27,8 @@ pub type Table = Vec<(&'static str, Needs)>;
 pub const PLUGINS: [(&str, fn() -> Table, bool); 10] = [
     ("streaming", || listed(portunus_streaming::REQUESTS), true),
     ("videoroom", table::<portunus_videoroom::Request>, true),
-    (
-        "audiobridge",
-        || listed(portunus_audiobridge::REQUESTS),
-        true,
-    ),
-    ("textroom", || listed(portunus_textroom::REQUESTS), true),
+    ("audiobridge", audiobridge, true),
+    ("textroom", textroom, true),
     ("videocall", table::<portunus_videocall::Request>, false),
     ("echotest", table::<portunus_echotest::Request>, false),
     ("voicemail", || listed(portunus_voicemail::REQUESTS), false),
@@ -40,6 +36,21 @@ pub const PLUGINS: [(&str, fn() -> Table, bool); 10] = [
     ("nosip", table::<portunus_nosip::Request>, false),
     ("sip", table::<portunus_sip_plugin::Request>, false),
 ];
+
+fn audiobridge() -> Table {
+    use portunus_audiobridge::{Management, Participation};
+    [table::<Management>(), table::<Participation>()].concat()
+}
+
+fn textroom() -> Table {
+    use portunus_textroom::{Management, Membership, Negotiation};
+    let tables = [
+        table::<Negotiation>(),
+        table::<Management>(),
+        table::<Membership>(),
+    ];
+    tables.concat()
+}
 
 fn table<R: PluginRequest>() -> Table {
     let named = |request: &R| {
