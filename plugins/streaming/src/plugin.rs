@@ -8,7 +8,7 @@ use portunus_core::events::{EventBus, PluginEvents};
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
 use portunus_core::{
-    Broadcast, ConfiguredPlugin, Fields, Handle, Plugin, PluginContext, PluginCounter,
+    Asked, Broadcast, ConfiguredPlugin, Fields, Handle, Plugin, PluginContext, PluginCounter,
     PluginHandle, PluginInfo, Reply, Rights,
 };
 use portunus_files::Folders;
@@ -20,7 +20,7 @@ use crate::config::StreamingConfig;
 use crate::manage::{self, Asker};
 use crate::mountpoint::Mountpoint;
 use crate::refusal::Refusal;
-use crate::requests::REQUESTS;
+use crate::requests::Request;
 use crate::viewer::{Attached, ViewerId};
 
 pub(crate) const PACKAGE: &str = "janus.plugin.streaming";
@@ -44,16 +44,15 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// The rights of somebody who makes a request, with those that it shows the admin key for; an error if it needs others.
-    pub(crate) fn check(
+    /// Returns the request, if `rights` and those of the admin key that it shows suffice, and all of these rights.
+    pub(crate) fn permit(
         &self,
-        request: &str,
+        asked: Asked<Request>,
         fields: Fields<'_>,
         rights: Rights,
-    ) -> Result<Rights, Refusal> {
+    ) -> Result<(Request, Rights), Refusal> {
         let rights = self.mountpoints.rights(fields, rights);
-        REQUESTS.check(request, fields, rights)?;
-        Ok(rights)
+        Ok((asked.permit(fields, rights)?, rights))
     }
 
     /// Tells whoever watches the server what has happened: as something that `client` did, if one did it.
@@ -165,24 +164,17 @@ impl Plugin for Streaming {
         let Value::Object(body) = request else {
             return Some(Reply::Success(Refusal::NotAnObject.to_json()));
         };
-        let name = match Fields(&body).required_string("request") {
-            Ok(name) => name.to_ascii_lowercase(),
-            Err(error) => return Some(Reply::Success(Refusal::from(error).to_json())),
+        let asked = match Request::asked(Fields(&body)) {
+            Ok(asked) => asked,
+            Err(refusal) => return Some(Reply::Success(refusal.to_json())),
         };
-        if !manage::is_management(&name) {
-            return Some(Reply::Success(Refusal::UnknownRequest(name).to_json()));
-        }
         let administrator = Asker {
             rights: Rights::ALL,
             maker: Maker::Operator,
             client: None,
         };
-        Some(manage::reply(
-            self.shared.clone(),
-            name,
-            body,
-            administrator,
-        ))
+        let shared = self.shared.clone();
+        Some(manage::reply(shared, asked, body, administrator))
     }
 
     fn counters(&self) -> Vec<PluginCounter> {

@@ -25,7 +25,7 @@ pub type Table = Vec<(&'static str, Needs)>;
 
 /// The requests of each plugin; whether the plugin has an admin key.
 pub const PLUGINS: [(&str, fn() -> Table, bool); 10] = [
-    ("streaming", || listed(portunus_streaming::REQUESTS), true),
+    ("streaming", table::<portunus_streaming::Request>, true),
     ("videoroom", || listed(portunus_videoroom::REQUESTS), true),
     (
         "audiobridge",
@@ -35,8 +35,8 @@ pub const PLUGINS: [(&str, fn() -> Table, bool); 10] = [
     ("textroom", || listed(portunus_textroom::REQUESTS), true),
     ("videocall", || listed(portunus_videocall::REQUESTS), false),
     ("echotest", table::<portunus_echotest::Request>, false),
-    ("voicemail", || listed(portunus_voicemail::REQUESTS), false),
-    ("recordplay", || listed(portunus_recordplay::REQUESTS), true),
+    ("voicemail", table::<portunus_voicemail::Request>, false),
+    ("recordplay", table::<portunus_recordplay::Request>, true),
     ("nosip", || listed(portunus_nosip::REQUESTS), false),
     ("sip", || listed(portunus_sip_plugin::REQUESTS), false),
 ];
