@@ -32,7 +32,7 @@ pub const PLUGINS: [(&str, fn() -> Table, bool); 10] = [
         || listed(portunus_audiobridge::REQUESTS),
         true,
     ),
-    ("textroom", || listed(portunus_textroom::REQUESTS), true),
+    ("textroom", textroom, true),
     ("videocall", || listed(portunus_videocall::REQUESTS), false),
     ("echotest", table::<portunus_echotest::Request>, false),
     ("voicemail", table::<portunus_voicemail::Request>, false),
@@ -40,6 +40,16 @@ pub const PLUGINS: [(&str, fn() -> Table, bool); 10] = [
     ("nosip", || listed(portunus_nosip::REQUESTS), false),
     ("sip", || listed(portunus_sip_plugin::REQUESTS), false),
 ];
+
+fn textroom() -> Table {
+    use portunus_textroom::{Management, Membership, Negotiation};
+    let tables = [
+        table::<Negotiation>(),
+        table::<Management>(),
+        table::<Membership>(),
+    ];
+    tables.concat()
+}
 
 fn table<R: PluginRequest>() -> Table {
     let named = |request: &R| {
