@@ -12,12 +12,12 @@ use portunus_core::{
     PluginHandle, PluginInfo, Reply, Rights,
 };
 use portunus_files::Folders;
-use portunus_resources::{Ids, Maker, Resources, SavedError};
+use portunus_resources::{Asker, Resources, SavedError};
 use serde_json::Value;
 
 use crate::bounds::{Bounds, Places};
 use crate::config::StreamingConfig;
-use crate::manage::{self, Asker};
+use crate::manage;
 use crate::mountpoint::Mountpoint;
 use crate::refusal::Refusal;
 use crate::requests::Request;
@@ -86,22 +86,17 @@ impl Streaming {
         recorder: Recorder,
         events: &EventBus,
     ) -> Result<Self, SavedError> {
-        let limits = config.limits();
+        let keys = config.resource_keys();
         let StreamingConfig {
-            admin_key,
             rtp_port_range,
             folders,
             outgoing,
-            string_ids,
-            save,
-            max_wrong,
             mountpoints,
             ..
         } = config;
-        let ids = Ids::of(string_ids);
         let sources: Vec<_> = mountpoints.iter().map(|m| m.source().clone()).collect();
         let configured = mountpoints.into_iter().map(|m| m.into_spec()).collect();
-        let (mountpoints, first) = Resources::open(ids, admin_key, save, limits, configured)?;
+        let (mountpoints, first) = Resources::start(keys, configured)?;
         let shared = Arc::new(Shared {
             ports: rtp_port_range,
             bounds: Bounds::Within(Arc::new(Places {
@@ -111,7 +106,7 @@ impl Streaming {
             media,
             recorder,
             events: events.of_plugin(PACKAGE),
-            mountpoints: mountpoints.with_max_wrong(max_wrong),
+            mountpoints,
             next_viewer: AtomicU64::new(1),
         });
         manage::create_all(&shared, first, &sources).await;
@@ -168,12 +163,7 @@ impl Plugin for Streaming {
             Ok(asked) => asked,
             Err(refusal) => return Some(Reply::Success(refusal.to_json())),
         };
-        let administrator = Asker {
-            rights: Rights::ALL,
-            maker: Maker::Operator,
-            client: None,
-        };
-        let shared = self.shared.clone();
+        let (shared, administrator) = (self.shared.clone(), Asker::administrator());
         Some(manage::reply(shared, asked, body, administrator))
     }
 

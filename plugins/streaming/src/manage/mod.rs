@@ -7,7 +7,7 @@ mod recording;
 use std::sync::Arc;
 
 use portunus_core::{Asked, Fields, Handle, Later, PluginRequest, Reply, Right, Rights};
-use portunus_resources::{Id, Maker, off_thread};
+use portunus_resources::{Asker, Id, Maker, off_thread};
 use serde_json::{Map, Value, json};
 
 use crate::mountpoint::Mountpoint;
@@ -16,16 +16,6 @@ use crate::refusal::Refusal;
 use crate::requests::Request;
 
 pub(crate) use create::create_all;
-
-/// Who makes a request.
-pub(crate) struct Asker {
-    /// What they may do beyond a call.
-    pub(crate) rights: Rights,
-    /// Whose what it makes is.
-    pub(crate) maker: Maker,
-    /// The client, if it is one.
-    pub(crate) client: Option<Handle>,
-}
 
 /// Answers a request that manages mountpoints.
 pub(crate) fn reply(
@@ -50,7 +40,7 @@ async fn answer(
 ) -> Result<Value, Refusal> {
     let fields = Fields(body);
     let (request, rights) = shared.permit(asked, fields, asker.rights)?;
-    let client = asker.client.as_ref();
+    let client = asker.handle.as_ref();
     match request {
         Request::List => list(shared, fields, client.is_none()),
         Request::Info => info(shared, fields, rights, asker.maker),

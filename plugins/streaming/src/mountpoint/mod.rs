@@ -16,11 +16,11 @@ use std::time::Duration;
 use portunus_core::events::PluginEvents;
 use portunus_core::media::MediaPlane;
 use portunus_core::{Notice, Object};
-use portunus_resources::{Access, Id, Resource};
+use portunus_resources::{Id, Resource};
 use serde_json::Value;
 
 use crate::bounds::Bounds;
-use crate::spec::{MediaKind, MountpointSpec, PayloadFormat, PayloadTypes, SourceSpec};
+use crate::spec::{Details, MediaKind, MountpointSpec, PayloadFormat, PayloadTypes, SourceSpec};
 use crate::viewer::{Viewer, ViewerId};
 
 pub(crate) use open::open;
@@ -59,14 +59,6 @@ pub(crate) struct Mountpoint {
     media: MediaPlane,
     /// Where whoever watches the server is told of what no client does to it.
     events: PluginEvents,
-}
-
-/// What can be edited.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Details {
-    pub(crate) description: String,
-    pub(crate) metadata: Option<String>,
-    pub(crate) access: Access,
 }
 
 /// Who watches.

@@ -20,10 +20,10 @@ use portunus_core::{
     Answered, Asked, Fields, Handle, HandleEvent, LocalJsep, Message, Notice, Object, PendingOffer,
     PluginHandle, PluginRequest, Reply,
 };
-use portunus_resources::Maker;
+use portunus_resources::Asker;
 use serde_json::{Value, json};
 
-use crate::manage::{self, Asker};
+use crate::manage;
 use crate::mountpoint::{Mountpoint, Playing};
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
@@ -134,23 +134,18 @@ impl Attached {
         };
         let viewer = &self.0;
         let creates = asked == Asked::unnamed(Request::Create);
-        let scope = message.scope.check(message.body.get("id"), creates);
-        let maker = Maker::of(message.rights, message.client);
+        let asker = Asker::client(&viewer.handle, &message);
+        let scope = asker.check_scope(fields, "id", creates);
         match (asked.answered(), scope) {
             (Answered::Reply, Err(error)) => Reply::Success(Refusal::from(error).to_json()),
             (Answered::Reply, Ok(())) => {
-                let client = Asker {
-                    rights: message.rights,
-                    maker,
-                    client: Some(viewer.handle.clone()),
-                };
-                manage::reply(viewer.shared.clone(), asked, message.body, client)
+                manage::reply(viewer.shared.clone(), asked, message.body, asker)
             }
             (Answered::Event, scope) => {
                 viewer.begin_answer();
                 let answered = scope.map_err(Refusal::from).and_then(|()| {
-                    viewer.shared.mountpoints.guarded(fields, maker, || {
-                        let (request, _) = viewer.shared.permit(asked, fields, message.rights)?;
+                    viewer.shared.mountpoints.guarded(fields, asker.maker, || {
+                        let (request, _) = viewer.shared.permit(asked, fields, asker.rights)?;
                         Ok((request, viewer.answer(request, &message)?))
                     })
                 });

@@ -39,7 +39,7 @@ impl Viewer {
 /// A position that can be gone to in what `mountpoint` plays.
 fn position(seconds: f64, mountpoint: &Mountpoint) -> Result<Duration, Refusal> {
     if !mountpoint.is_on_demand() {
-        let kind = mountpoint.source_name();
+        let kind = mountpoint.spec.source.name();
         return Err(Refusal::Invalid(format!(
             "A viewer can seek in mountpoints of type ondemand; this one is of type {kind}"
         )));
