@@ -1,6 +1,6 @@
 //! The asynchronous events of the Janus API, in their JSON form.
 
-use portunus_media::Event;
+use portunus_media::{Event, IceCause};
 use serde_json::{Value, json};
 
 use crate::Object;
@@ -51,8 +51,14 @@ pub(crate) fn of_peer(event: &Event, no_media_ms: u32) -> Option<Value> {
     }
 }
 
-pub(crate) fn hangup(reason: &str) -> Value {
-    json!({ "janus": "hangup", "reason": reason })
+/// `cause`: why ICE failed, if it did. Janus does not say so.
+pub(crate) fn hangup(reason: &str, cause: Option<&IceCause>) -> Value {
+    let event = Object::new()
+        .with("janus", "hangup")
+        .with("reason", reason)
+        .with_some("cause", cause.map(|cause| cause.code))
+        .with_some("text", cause.map(|cause| cause.text.as_str()));
+    event.into()
 }
 
 pub(crate) fn detached() -> Value {

@@ -6,15 +6,17 @@ use crate::{AnnouncedAddress, MediaConfig, MediaError};
 
 /// An address to offer: bound here, known to peers by another name behind a 1:1 NAT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Reachable {
-    pub(crate) bound: IpAddr,
-    pub(crate) announced: IpAddr,
+pub struct Reachable {
+    /// Where sockets are bound, or the address of the interface if they are bound to all.
+    pub bound: IpAddr,
+    /// What peers are told.
+    pub announced: IpAddr,
     /// The announced port of worker 0, where it differs.
-    pub(crate) port: Option<u16>,
+    pub port: Option<u16>,
 }
 
-/// The addresses to offer, most preferred first: routable ones, IPv4 before IPv6, loopback last.
-pub(crate) fn reachable(config: &MediaConfig) -> Result<Vec<Reachable>, MediaError> {
+/// Returns the addresses to offer, most preferred first: routable ones, IPv4 before IPv6, loopback last.
+pub fn reachable(config: &MediaConfig) -> Result<Vec<Reachable>, MediaError> {
     let named: Vec<IpAddr> = config
         .bind
         .iter()

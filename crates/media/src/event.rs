@@ -1,6 +1,6 @@
 //! What the media plane tells the control plane.
 
-use portunus_rtc::SelectedPair;
+use portunus_rtc::{IceAttempt, SelectedPair};
 use portunus_rtp::Mid;
 
 use crate::waiting::Held;
@@ -213,11 +213,10 @@ pub enum CloseReason {
     DtlsFailed(String),
     /// A fault of the server; it is logged, and other peers are not concerned.
     Internal,
-    /// No pair worked; the text names the pairs and the likely cause.
-    IceFailed(String),
-    /// Consent ran out after a pair had worked (RFC 7675), mostly because a page was closed. The text
-    /// is like that of a failure.
-    ConsentLost(String),
+    /// No pair worked.
+    IceFailed(Box<IceAttempt>),
+    /// Consent ran out after a pair had worked (RFC 7675), mostly because a page was closed.
+    ConsentLost(Box<IceAttempt>),
 }
 
 impl CloseReason {

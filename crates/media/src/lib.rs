@@ -7,6 +7,7 @@ mod config;
 mod error;
 mod event;
 mod graph;
+mod identity;
 mod inbox;
 pub mod ingest;
 pub mod leg;
@@ -23,6 +24,7 @@ mod totals;
 mod waiting;
 mod worker;
 
+pub use addresses::{Reachable, reachable};
 pub use capture::{CaptureEnd, CaptureError, CaptureFormat, CaptureOptions, CaptureStats};
 pub use command::{KeyframeCache, KeyframeInterval, Priority, RouteOptions, SourceRef, TrackRef};
 pub use config::{AnnouncedAddress, MediaConfig};
@@ -31,6 +33,7 @@ pub use event::{
     CloseReason, DataMessage, DataPayload, DtlsState, Event, IceState, Layer, PeerEvent, SentLayers,
 };
 pub use graph::{LayerReason, SpeechActivity, TalkDetection};
+pub use identity::MediaIdentity;
 pub use ingest::{
     Ingest, IngestBind, IngestError, IngestFeed, IngestId, IngestMedia, IngestOptions,
     IngestSocket, IngestStatus, PacketFeed, SharedClock, SharedSocket, ThreadFeed, packet_feed,
@@ -42,7 +45,7 @@ pub use outlet::{
 pub use plane::{MediaPlane, PeerId, PeerOptions, RouteId};
 pub use portunus_rtc::bandwidth::Reason;
 pub use portunus_rtc::data::MAX_LABEL;
-pub use portunus_rtc::{Carrier, Path, SelectedPair};
+pub use portunus_rtc::{Carrier, IceAttempt, IceCause, Path, RemoteCandidate, Scope, SelectedPair};
 pub use settings::MediaSettings;
 pub use stats::{
     BandwidthStats, CandidateStats, DtlsStats, IceStats, LayerStats, LineStats, MediaStats,

@@ -238,7 +238,7 @@ struct Running {
     child: Child,
     /// Lines of the standard output.
     lines: mpsc::Receiver<String>,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Drop for Running {
@@ -274,7 +274,7 @@ impl Running {
         Self {
             child,
             lines,
-            _folder: folder,
+            folder,
         }
     }
 
@@ -425,15 +425,24 @@ fn out_of_file_descriptors_it_logs_little_and_serves_again() {
 }
 
 #[test]
-fn sighup_changes_nothing() {
-    let server = Running::start("");
+fn sighup_reads_the_configuration_again() {
+    let mut server = Running::start("");
     let api = server.row("HTTP");
+    let path = server.folder.path().join("test.toml");
+    let text = format!("{ANY_PORTS}[server]\nsession_timeout = 7\nserver_name = \"Other\"\n");
+    std::fs::write(&path, text).unwrap();
     server.signal("-HUP");
-    assert!(get(&format!("{api}/ping")).contains("pong"));
-    server.signal("-TERM");
-    let (status, logs) = server.end();
-    assert_eq!(status, Some(0));
-    assert!(logs.contains("SIGHUP is ignored"), "{logs}");
+    let logs = BufReader::new(server.child.stderr.take().unwrap()).lines();
+    let mut logs = logs.map_while(Result::ok);
+    for part in [
+        "the configuration is reloaded changed=\"server.session_timeout\"",
+        "these changes need a restart keys=\"server.server_name\"",
+    ] {
+        assert!(logs.any(|line| line.contains(part)), "{part}");
+    }
+    assert!(get(&format!("{api}/info")).contains("\"session-timeout\":7,"));
+    server.signal("-INT");
+    assert!(server.child.wait().unwrap().success());
 }
 
 #[test]

@@ -13,8 +13,8 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod answer;
 mod asker;
-mod changed;
 mod configured;
 mod expiry;
 mod guarded;
@@ -25,13 +25,14 @@ mod limits;
 mod options;
 mod refusal;
 mod registry;
+mod reload;
 mod resources;
 mod room;
 mod saved;
 
 pub use access::{Access, AllowedTokens, check_secret};
+pub use answer::{Answer, RecordedRoom};
 pub use asker::Asker;
-pub use changed::{Changed, RecordedRoom};
 pub use configured::{ConfiguredOptions, ConfiguredRoom, RoomProblem, check_keys, read_rooms};
 pub use guarded::Refused;
 pub use guesses::Guessing;
@@ -43,6 +44,7 @@ pub use options::written;
 pub use options::{Opt, OptionValue, Options, Place};
 pub use refusal::Refusal;
 pub use registry::Reservation;
+pub use reload::{Reloadable, reload};
 pub use resources::{Resource, Resources};
 pub use room::{Room, RoomContent};
 pub use saved::{Saved, SavedError, Writing, Written, off_thread, rewrite_saved};

@@ -275,6 +275,12 @@ impl<O, E> Options<O, E> {
         })
     }
 
+    /// Whether `edit` can change the option with this key.
+    pub fn is_editable(&self, key: &str) -> bool {
+        let mut options = self.0.iter();
+        options.any(|option| option.name == key && option.edited.is_some())
+    }
+
     /// The keys of the configuration.
     pub fn keys(&self) -> impl Iterator<Item = &'static str> {
         let configured = self.0.iter().filter(|option| option.is_configured);

@@ -13,7 +13,7 @@ use portunus_core::{Fields, Handle, Object};
 use serde_json::{Value, json};
 
 use crate::{
-    Access, AllowedTokens, Asker, Changed, ConfiguredOptions, ConfiguredRoom, Id, RecordedRoom,
+    Access, AllowedTokens, Answer, Asker, ConfiguredOptions, ConfiguredRoom, Id, RecordedRoom,
     Refusal, Resource, Resources, Saved,
 };
 
@@ -45,6 +45,12 @@ pub trait RoomContent: Debug + Send + Sized + 'static {
     /// The options as they are saved.
     fn options(&self) -> Self::Options;
 
+    /// Whether this key of the configuration can change while somebody is in the room.
+    fn is_editable(key: &str) -> bool;
+
+    /// Takes the editable options from a configuration that was read again.
+    fn apply(&mut self, options: Self::Options);
+
     /// Whether somebody is in it.
     fn is_used(&self) -> bool;
 
@@ -72,8 +78,8 @@ pub trait RoomContent: Debug + Send + Sized + 'static {
     }
 
     /// An answer about the room: `{ PLUGIN: what, "room": … }`.
-    fn told(&self, what: &str) -> Object {
-        told::<Self>(what, self.id())
+    fn message(&self, what: &str) -> Object {
+        message::<Self>(what, self.id())
     }
 
     /// Something that has happened in the room, for whoever watches the server.
@@ -95,7 +101,7 @@ pub trait RoomContent: Debug + Send + Sized + 'static {
     fn allow(&mut self, fields: Fields<'_>) -> Result<Object, Refusal> {
         let tokens = self.allowed().change(fields)?;
         let tokens = tokens.map(|tokens| json!(tokens));
-        Ok(self.told("success").with_some("allowed", tokens))
+        Ok(self.message("success").with_some("allowed", tokens))
     }
 
     /// The room as it is saved.
@@ -108,7 +114,7 @@ pub trait RoomContent: Debug + Send + Sized + 'static {
 }
 
 /// An answer about the room `id`.
-fn told<S: RoomContent>(what: &str, id: &Id) -> Object {
+fn message<S: RoomContent>(what: &str, id: &Id) -> Object {
     Object::new()
         .with(S::PLUGIN, what)
         .with("room", id.to_json())
@@ -134,8 +140,18 @@ impl<S: RoomContent> Resource for Room<S> {
 
     const MEMBER: &'static str = "room";
 
+    fn is_editable(key: &str) -> bool {
+        S::is_editable(key)
+    }
+
     fn id(&self) -> &Id {
         &self.id
+    }
+
+    fn apply(&self, written: &Self::Written) {
+        let mut state = self.lock();
+        state.apply(written.options.clone());
+        state.notify(None, || state.notice("edited").into());
     }
 
     fn is_private(&self) -> bool {
@@ -178,14 +194,14 @@ impl<S: RoomContent> Resources<Room<S>> {
         saved: Option<&Arc<Saved<ConfiguredRoom<S::Options>>>>,
         asker: &Asker,
         recorded: impl FnOnce(&S) -> Option<RecordedRoom>,
-    ) -> Changed {
+    ) -> Answer {
         tracing::info!(room = %room.id, "room created");
         let state = room.lock();
         state.notify(asker.handle.as_ref(), || state.notice("created").into());
         // Whoever has destroyed it since then has the last word.
         let saved = saved.filter(|_| !state.has_ended());
         let writing = saved.map(|saved| saved.keep_soon(state.to_configured()));
-        Changed::new(state.told("created"), writing).recording(recorded(&state))
+        Answer::new(state.message("created"), writing).recording(recorded(&state))
     }
 
     /// Answers the request `edit` of `asker`: finds the room, checks its secret, and has `edit` change it. If the room is to be
@@ -195,7 +211,7 @@ impl<S: RoomContent> Resources<Room<S>> {
         fields: Fields<'_>,
         asker: &Asker,
         edit: impl FnOnce(&mut S) -> Result<Option<RecordedRoom>, E>,
-    ) -> Result<Changed, E> {
+    ) -> Result<Answer, E> {
         self.managed(fields, |room, state| {
             let saved = self.permanent(fields)?;
             let recorded = edit(state)?;
@@ -204,12 +220,12 @@ impl<S: RoomContent> Resources<Room<S>> {
             if writing.is_some() {
                 self.adopt(room);
             }
-            Ok(Changed::new(state.told("edited"), writing).recording(recorded))
+            Ok(Answer::new(state.message("edited"), writing).recording(recorded))
         })
     }
 
     /// Answers the request `destroy` of `asker`: finds the room, checks its secret, and ends the room.
-    pub fn destroy(&self, fields: Fields<'_>, asker: &Asker) -> Result<Changed, Refusal> {
+    pub fn destroy(&self, fields: Fields<'_>, asker: &Asker) -> Result<Answer, Refusal> {
         self.managed(fields, |room, state| {
             let saved = self.permanent(fields)?;
             // Before somebody may make another of its id.
@@ -220,7 +236,7 @@ impl<S: RoomContent> Resources<Room<S>> {
             state.end(client);
             state.notify(client, || state.notice("destroyed").into());
             tracing::info!(room = %room.id, "room destroyed");
-            Ok(Changed::new(state.told("destroyed"), writing))
+            Ok(Answer::new(state.message("destroyed"), writing))
         })
     }
 
@@ -228,7 +244,7 @@ impl<S: RoomContent> Resources<Room<S>> {
     pub fn find(&self, fields: Fields<'_>) -> Result<Object, Refusal> {
         let id = self.ids().required(fields, "room")?;
         let exists = self.exists(&id);
-        Ok(told::<S>("success", &id).with("exists", exists))
+        Ok(message::<S>("success", &id).with("exists", exists))
     }
 
     /// Answers the request `list` of `asker`, who shows `admin_key`, if it is there: with the id of each room, and with what `listed`

@@ -16,6 +16,7 @@ mod ice;
 mod identity;
 mod path;
 mod reflection;
+mod scope;
 pub mod streams;
 mod transport;
 
@@ -26,12 +27,13 @@ pub use connection::{Connection, Feedback, StreamConfig};
 pub use demux::{Protocol, Transaction, stun_answer, stun_check, stun_username};
 pub use dtls::{DtlsError, MTU as DTLS_MTU};
 pub use ice::{
-    ANSWERABLE, CandidateError, CandidateText, CandidateTransport, IceFailure, IceState,
-    LocalCandidate, PairFigures, PairProgress, SelectedPair, candidate_lines,
+    ANSWERABLE, CandidateError, CandidateText, CandidateTransport, IceAttempt, IceCause, IceState,
+    LocalCandidate, PairFigures, PairProgress, RemoteCandidate, SelectedPair, candidate_lines,
 };
 pub use identity::{Identity, IdentityError};
 pub use path::{Carrier, Path};
 pub use reflection::Reflection;
+pub use scope::Scope;
 pub use transport::{
     Amount, Counters, Direction, DropReason, DtlsFigures, DtlsState, FailReason, PacketObserver,
     Received, Transmit, Transport, TransportConfig, TransportError, TransportEvent,

@@ -17,7 +17,7 @@ use portunus_core::{
 };
 
 pub use config::NoSipConfig;
-pub use request::REQUESTS;
+pub use request::Request;
 
 use crate::attached::Attached;
 use crate::counts::Counts;
@@ -77,6 +77,10 @@ impl Plugin for NoSip {
             version: 2,
             version_string: "0.0.2",
         }
+    }
+
+    fn begins(&self, request: &str) -> bool {
+        matches!(request, "generate" | "process")
     }
 
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {

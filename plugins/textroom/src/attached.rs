@@ -7,7 +7,7 @@ use portunus_core::{
     Asked, FieldError, Fields, Handle, HandleEvent, JsepKind, LocalJsep, Message, PluginHandle,
     Reply,
 };
-use portunus_resources::{Asker, Changed};
+use portunus_resources::{Answer, Asker};
 use serde_json::{Value, json};
 
 use crate::guest::Guest;
@@ -78,10 +78,10 @@ impl Attached {
         request: &str,
         fields: Fields<'_>,
         asker: &Asker,
-    ) -> Result<Changed, Refusal> {
+    ) -> Result<Answer, Refusal> {
         let wanted = requested_name(fields, request)?;
         match Asked::<Membership>::named(wanted) {
-            Some(asked) => self.guest.by_api(asked, fields, asker).map(Changed::from),
+            Some(asked) => self.guest.by_api(asked, fields, asker).map(Answer::from),
             None => self.shared.manage(wanted, fields, asker),
         }
     }

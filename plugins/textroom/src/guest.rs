@@ -243,7 +243,7 @@ impl Guest {
                 let (handle, json) = (self.handle.clone(), self.json());
                 let transaction = request.transaction.clone();
                 tokio::spawn(async move {
-                    let answer = answered(later.answer().await);
+                    let answer = answered(later.complete().await);
                     send(&handle, &addressed(json, answer, Some(&transaction)));
                 });
             }

@@ -1,7 +1,7 @@
 //! What a room can be told, when it is made and later.
 
 use portunus_core::Fields;
-use portunus_resources::{Access, Options, place};
+use portunus_resources::{Access, Id, Options, place};
 use url::Url;
 
 use crate::post;
@@ -20,6 +20,16 @@ pub struct RoomOptions {
     pub(crate) history: usize,
     /// Where messages are posted to.
     pub(crate) post: Option<Url>,
+}
+
+impl RoomOptions {
+    /// The same with a description, where there is none.
+    pub(crate) fn described(mut self, room: &Id) -> Self {
+        if self.description.is_empty() {
+            self.description = format!("Room {room}");
+        }
+        self
+    }
 }
 
 type Opt = portunus_resources::Opt<RoomOptions, Refusal>;

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use portunus_core::{ConfiguredPlugin, Handle, Plugin, PluginContext, PluginHandle, PluginInfo};
 
-pub use request::REQUESTS;
+pub use request::Request;
 
 use crate::users::Users;
 
@@ -42,6 +42,10 @@ impl Plugin for VideoCall {
             version: 6,
             version_string: "0.0.6",
         }
+    }
+
+    fn begins(&self, request: &str) -> bool {
+        matches!(request, "register" | "call")
     }
 
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {

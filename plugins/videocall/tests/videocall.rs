@@ -242,7 +242,7 @@ async fn a_hangup_without_a_call_is_fine() {
 async fn losing_a_side_ends_the_call() {
     let mut call = Call::new(&LINES).await;
     let (al, _) = call.peers();
-    let lost = CloseReason::IceFailed("no pair".to_owned());
+    let lost = CloseReason::IceFailed(Box::default());
     call.server.happen(al, Event::Closed(lost)).await;
     assert_eq!(call.al.next().await["reason"], "ICE failed");
     let hangup = json!({ "event": "hangup", "username": "al", "reason": "Remote WebRTC hangup" });

@@ -12,7 +12,7 @@ mod tests;
 
 use std::time::Duration;
 
-use portunus_media::{MediaStats, PeerStats, Sample, WorkerStats};
+use portunus_media::{IceCause, MediaStats, PeerStats, Sample, WorkerStats};
 use portunus_sdp::negotiated::Kind;
 
 /// What is known of a PeerConnection.
@@ -33,6 +33,12 @@ pub(super) struct Cause {
     pub(super) code: &'static str,
     /// What it is, with its figures, and what to do.
     pub(super) text: String,
+}
+
+impl From<IceCause> for Cause {
+    fn from(IceCause { code, text }: IceCause) -> Self {
+        Cause { code, text }
+    }
 }
 
 impl Cause {

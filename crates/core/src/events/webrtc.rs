@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-use portunus_media::{DtlsState, IceState, SelectedPair};
+use portunus_media::{DtlsState, IceCause, IceState, SelectedPair};
 use serde::Serialize;
 
 use crate::JsepKind;
@@ -216,6 +216,11 @@ pub(crate) struct Connection<'a> {
     connection: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
+    /// Why ICE failed: a code, and a sentence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cause: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'a str>,
 }
 
 /// Media can flow.
@@ -223,14 +228,18 @@ pub(crate) fn up() -> Connection<'static> {
     Connection {
         connection: "webrtcup",
         reason: None,
+        cause: None,
+        text: None,
     }
 }
 
 /// The PeerConnection is closed.
-pub(crate) fn hangup(reason: &str) -> Connection<'_> {
+pub(crate) fn hangup<'a>(reason: &'a str, cause: Option<&'a IceCause>) -> Connection<'a> {
     Connection {
         connection: "hangup",
         reason: Some(reason),
+        cause: cause.map(|cause| cause.code),
+        text: cause.map(|cause| cause.text.as_str()),
     }
 }
 
@@ -307,8 +316,16 @@ mod tests {
         assert_eq!(told, expected);
         assert_eq!(written(ice(IceState::Ready))["ice"], "ready");
         assert_eq!(
-            written(hangup("ICE failed")),
-            json!({ "connection": "hangup", "reason": "ICE failed" })
+            written(hangup("DTLS alert", None)),
+            json!({ "connection": "hangup", "reason": "DTLS alert" })
+        );
+        let cause = IceCause {
+            code: "unreachable",
+            text: "Nothing came.".to_owned(),
+        };
+        assert_eq!(
+            written(hangup("ICE failed", Some(&cause))),
+            json!({ "connection": "hangup", "reason": "ICE failed", "cause": "unreachable", "text": "Nothing came." })
         );
     }
 }

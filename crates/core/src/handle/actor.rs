@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use portunus_media::{CloseReason, Event, PeerEvent, PeerStats};
+use portunus_media::{CloseReason, Event, IceCause, IceState, PeerEvent, PeerStats};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
@@ -15,11 +15,11 @@ use super::outgoing::Outgoing;
 use super::{Command, Handle, Inbox, PendingOffer, Responder, Shared, trickle};
 use crate::context::Context;
 use crate::counters::{add, subtract};
-use crate::plugin::{HandleEvent, JsepKind, Message, Plugin, PluginHandle, Reply};
+use crate::plugin::{HandleEvent, Message, Plugin, PluginHandle, Reply};
 use crate::session::{Attached, Session};
 use crate::tokens::ShownToken;
 use crate::{
-    ApiError, Client, Credentials, Fields, HandleId, Object, Rights, Share, TokenScope,
+    ApiError, Client, Credentials, Fields, HandleId, JsepKind, Object, Rights, Share, TokenScope,
     client_event,
 };
 
@@ -46,7 +46,7 @@ pub(crate) fn start(
     } = attachment;
     session.begin_handle()?;
     let (inbox, commands) = Inbox::new(context.counters.clone());
-    let full_trickle = context.config.full_trickle && !session.is_internal();
+    let full_trickle = context.config().full_trickle && !session.is_internal();
     let shared = Shared {
         id,
         session: session.clone(),
@@ -56,7 +56,7 @@ pub(crate) fn start(
         created: Instant::now(),
         inbox: inbox.clone(),
         stopped: AtomicBool::new(false),
-        outgoing: Mutex::new(Outgoing::new(context.config.ack_pause())),
+        outgoing: Mutex::new(Outgoing::new(context.config().ack_pause())),
         connections: Mutex::new(Connections::new(context.clone(), full_trickle)),
         context: context.clone(),
     };
@@ -115,7 +115,7 @@ impl Actor {
                 }
                 Command::Hangup { reason, responder } => {
                     self.handle.hold();
-                    self.hangup(&reason, None).await;
+                    self.hangup(&reason, None, None).await;
                     match responder {
                         Some((transaction, responder)) => {
                             self.respond(&transaction, Ok(success()), responder);
@@ -147,7 +147,7 @@ impl Actor {
                     self.handle.send_all();
                     self.handle.shared.stopped.store(true, Ordering::Release);
                     self.tell_untold().await;
-                    self.hangup("Detach", None).await;
+                    self.hangup("Detach", None, None).await;
                     self.plugin.detach();
                     if let Some((transaction, responder)) = responder {
                         self.respond(&transaction, Ok(success()), responder);
@@ -165,7 +165,7 @@ impl Actor {
         let session = self
             .handle
             .session_id()
-            .to_json(shared.context.config.string_ids);
+            .to_json(shared.context.config().string_ids);
         let reply = match reply {
             Ok(reply) => {
                 let reply = Object::new()
@@ -263,13 +263,22 @@ impl Actor {
     }
 
     /// Closes the PeerConnection, if there is one: first whoever watches is told, then the plugin, then the client. `last`: the
-    /// last figures, if the media plane has given them.
-    async fn hangup(&mut self, reason: &str, last: Option<Box<PeerStats>>) {
+    /// last figures, if the media plane has given them. `cause`: why ICE failed, if it did.
+    async fn hangup(
+        &mut self,
+        reason: &str,
+        cause: Option<IceCause>,
+        last: Option<Box<PeerStats>>,
+    ) {
         let closed = self.handle.connections().start_closing();
         if let Some(closed) = closed {
-            closed.tell(&self.handle, reason, last).await;
+            closed
+                .tell(&self.handle, reason, (cause.as_ref(), last))
+                .await;
             self.plugin.event(HandleEvent::Hangup(reason.to_owned()));
-            self.handle.emit(client_event::hangup(reason));
+            self.handle
+                .emit(client_event::hangup(reason, cause.as_ref()));
+            self.handle.connections().set_last_cause(cause);
             self.handle.connections().closed();
         }
     }
@@ -278,7 +287,7 @@ impl Actor {
     async fn tell_untold(&mut self) {
         let untold = self.handle.connections().take_untold();
         for Untold { closed, reason } in untold {
-            closed.tell(&self.handle, reason, None).await;
+            closed.tell(&self.handle, reason, (None, None)).await;
         }
     }
 
@@ -289,6 +298,15 @@ impl Actor {
         // What clients hear of a medium, those who watch do too.
         if told.is_some() || !matches!(event, Event::Media { .. }) {
             self.handle.tell_peer_event(&event);
+        }
+        match &event {
+            Event::Ice(IceState::Connected | IceState::Ready) => {
+                self.handle.connections().ice_connected();
+            }
+            Event::Media {
+                receiving: true, ..
+            } => self.handle.connections().media_came(),
+            _ => {}
         }
         let event = match event {
             Event::Connected { srtp_profile } => {
@@ -368,15 +386,18 @@ impl Actor {
         let (session, handle) = (self.handle.session_id(), self.handle.id());
         let subject = self.handle.subject();
         let counters = &self.handle.shared.context.counters;
+        let mut cause = None;
         match reason {
-            CloseReason::IceFailed(cause) => {
+            CloseReason::IceFailed(attempt) => {
                 add(&counters.ice_failures);
-                tracing::warn!(%session, %handle, subject, "ICE failed: {cause}");
+                tracing::warn!(%session, %handle, subject, "ICE failed: {attempt}");
+                cause = Some(attempt.cause());
             }
             // Most of these have closed the page.
-            CloseReason::ConsentLost(cause) => {
+            CloseReason::ConsentLost(attempt) => {
                 add(&counters.ice_failures);
-                tracing::info!(%session, %handle, subject, "connection lost: {cause}");
+                tracing::info!(%session, %handle, subject, "connection lost: {attempt}");
+                cause = Some(attempt.cause());
             }
             CloseReason::DtlsFailed(cause) => {
                 add(&counters.dtls_failures);
@@ -385,7 +406,7 @@ impl Actor {
             // The media plane has logged a fault of its own.
             CloseReason::Requested | CloseReason::DtlsAlert | CloseReason::Internal => {}
         }
-        self.hangup(reason.as_str(), last).await;
+        self.hangup(reason.as_str(), cause, last).await;
     }
 }
 
@@ -402,10 +423,10 @@ impl Drop for Actor {
         };
         // Nobody can wait for last figures here.
         for Untold { reason, .. } in untold {
-            self.handle.tell_hangup(reason);
+            self.handle.tell_hangup(reason, None);
         }
         if closed.is_some() {
-            self.handle.tell_hangup("Detach");
+            self.handle.tell_hangup("Detach", None);
         }
         shared.session.remove_handle(self.handle.id());
         shared

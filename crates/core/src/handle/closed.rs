@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::time::Duration;
 
-use portunus_media::{PeerId, PeerStats};
+use portunus_media::{IceCause, PeerId, PeerStats};
 use tokio::time::timeout;
 
 use super::Handle;
@@ -31,8 +31,14 @@ impl Closed {
         Closed { last }
     }
 
-    /// Tells whoever watches. `last`: the figures that came with the end, if it was the media plane that told of it.
-    pub(super) async fn tell(self, handle: &Handle, reason: &str, last: Option<Box<PeerStats>>) {
+    /// Tells whoever watches. If it was the media plane that told of the end, `cause` says why ICE failed, if it did, and `last` has
+    /// the last figures.
+    pub(super) async fn tell(
+        self,
+        handle: &Handle,
+        reason: &str,
+        (cause, last): (Option<&IceCause>, Option<Box<PeerStats>>),
+    ) {
         if let Some(asked) = self.last {
             let last = match last {
                 Some(last) => Some(*last),
@@ -42,7 +48,7 @@ impl Closed {
                 handle.tell_statistics(&last.media, last.remb);
             }
         }
-        handle.tell_hangup(reason);
+        handle.tell_hangup(reason, cause);
     }
 
     /// Whether its last figures are still to come.

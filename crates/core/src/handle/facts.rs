@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portunus_media::PeerId;
+use portunus_media::{IceCause, PeerId};
 use portunus_sdp::{Negotiated, Signaling};
 use tokio::time::Instant;
 
@@ -26,6 +26,8 @@ pub(crate) struct HandleFacts {
     pub(crate) closing: bool,
     /// There was a PeerConnection, and it is gone.
     pub(crate) had_connection: bool,
+    /// Why ICE failed for the last PeerConnection, if it did and there is none now.
+    pub(crate) last_cause: Option<IceCause>,
     pub(crate) connection: Option<ConnectionFacts>,
 }
 
@@ -83,6 +85,7 @@ impl Handle {
             early: connections.early(),
             closing: connections.is_closing(),
             had_connection: connections.had_one(),
+            last_cause: connections.last_cause().cloned(),
             connection: connections.facts(),
         }
     }

@@ -1,12 +1,12 @@
 //! What whoever watches the server is told of a handle.
 
-use portunus_media::{Event, IceState, LineStats, MediaStats, PeerId};
+use portunus_media::{Event, IceCause, IceState, LineStats, MediaStats, PeerId};
 use serde::Serialize;
 
 use super::Handle;
 use super::jsep::RawJsep;
+use crate::JsepKind;
 use crate::events::{EventBus, EventKind, lifecycle, media, statistics, webrtc};
-use crate::plugin::JsepKind;
 
 impl Handle {
     pub(super) fn tell_attached(&self) {
@@ -53,9 +53,9 @@ impl Handle {
         });
     }
 
-    pub(super) fn tell_hangup(&self, reason: &str) {
+    pub(super) fn tell_hangup(&self, reason: &str, cause: Option<&IceCause>) {
         self.tell(EventKind::WebRtc, Some(webrtc::CONNECTION), || {
-            webrtc::hangup(reason)
+            webrtc::hangup(reason, cause)
         });
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use portunus_core::media::Event;
+use portunus_core::media::{CloseReason, Event, IceAttempt};
 use portunus_core::testing::{Line, TestClient, jsep};
 use portunus_core::{CoreConfig, ServerFacts, StoredToken};
 use serde_json::{Value, json};
@@ -123,6 +123,42 @@ async fn a_peer_connection_has_its_descriptions_and_its_state() {
     client.on_handle("hangup", json!({})).await;
     client.next().await;
     assert_eq!(flags(&info(&stage, &client).await), ["stopped", "alert"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn why_ice_failed_is_told_until_the_next_peer_connection() {
+    let stage = Stage::new();
+    let mut client = stage.attach().await;
+    let offer = jsep("offer", "abcd", &[Line::Audio]);
+    let answer = json!({ "do": "answer" });
+    client.message(answer.clone(), Some(offer)).await;
+    client.event_with_jsep().await;
+    let gone = IceAttempt {
+        was_connected: true,
+        ..IceAttempt::default()
+    };
+    let lost = Event::Closed(CloseReason::ConsentLost(gone.clone().into()));
+    stage
+        .world
+        .server
+        .happen(stage.world.server.peers()[0], lost)
+        .await;
+    let hangup = client.next().await;
+    let cause = gone.cause();
+    assert_eq!(
+        (&hangup["cause"], &hangup["text"]),
+        (&json!(cause.code), &json!(cause.text))
+    );
+    let told = json!([{ "cause": "connection-lost", "text": cause.text }]);
+    assert_eq!(info(&stage, &client).await["diagnosis"], told);
+    client
+        .message(answer, Some(jsep("offer", "efgh", &[Line::Audio])))
+        .await;
+    client.event_with_jsep().await;
+    assert_eq!(info(&stage, &client).await["diagnosis"], json!([]));
+    client.on_handle("hangup", json!({})).await;
+    client.next().await;
+    assert_eq!(info(&stage, &client).await["diagnosis"], json!([]));
 }
 
 #[tokio::test(start_paused = true)]

@@ -400,11 +400,8 @@ async fn a_hangup_closes_the_peer_connection() {
 #[tokio::test]
 async fn a_lost_peer_connection_is_reported_with_its_reason() {
     for (reason, text) in [
-        (CloseReason::IceFailed("no pair".to_owned()), "ICE failed"),
-        (
-            CloseReason::ConsentLost("no consent".to_owned()),
-            "ICE failed",
-        ),
+        (CloseReason::IceFailed(Box::default()), "ICE failed"),
+        (CloseReason::ConsentLost(Box::default()), "ICE failed"),
         (
             CloseReason::DtlsFailed("wrong fingerprint".to_owned()),
             "DTLS failed",
@@ -422,6 +419,8 @@ async fn a_lost_peer_connection_is_reported_with_its_reason() {
             (&event["janus"], &event["reason"]),
             (&json!("hangup"), &json!(text))
         );
+        let is_explained = event["cause"].is_string() && event["text"].is_string();
+        assert_eq!(is_explained, text == "ICE failed", "{event}");
         let counters = world.gateway.counters().snapshot();
         assert_eq!(counters.ice_failures, u64::from(text == "ICE failed"));
         assert_eq!(counters.dtls_failures, u64::from(text == "DTLS failed"));

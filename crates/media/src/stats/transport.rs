@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use portunus_rtc::{Carrier, Path};
+use portunus_rtc::{Carrier, IceAttempt, Path};
 use portunus_sdp::negotiated::{DtlsRole, Fingerprint};
 
 use super::Traffic;
@@ -32,6 +32,8 @@ pub struct IceStats {
     pub ignored_mdns: u32,
     /// Those that are of no use as nobody connects by them (TCP).
     pub ignored_tcp: u32,
+    /// What is known of the attempt to connect. `None` while a pair works, and before the peer's side is known.
+    pub attempt: Option<IceAttempt>,
     /// Between which addresses media travels, and by what, once a pair is selected. Ours is the bound one.
     pub selected: Option<Path>,
     /// The pairs, that in use first.

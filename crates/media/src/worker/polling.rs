@@ -212,11 +212,10 @@ impl Worker {
                 }
             }
             TransportEvent::DataChannelClosed { .. } | TransportEvent::DataWritable => {}
-            TransportEvent::Failed(FailReason::Ice(failure)) => {
-                let text = failure.to_string();
-                let reason = match failure.was_connected() {
-                    true => CloseReason::ConsentLost(text),
-                    false => CloseReason::IceFailed(text),
+            TransportEvent::Failed(FailReason::Ice(attempt)) => {
+                let reason = match attempt.was_connected {
+                    true => CloseReason::ConsentLost(attempt.into()),
+                    false => CloseReason::IceFailed(attempt.into()),
                 };
                 self.end_peer(slot, reason, now);
             }

@@ -66,6 +66,14 @@ impl RoomContent for Board {
         self.options.clone()
     }
 
+    fn is_editable(key: &str) -> bool {
+        OPTIONS.is_editable(key)
+    }
+
+    fn apply(&mut self, options: BoardOptions) {
+        self.options = options;
+    }
+
     fn is_used(&self) -> bool {
         false
     }
@@ -101,7 +109,7 @@ impl Boards {
         Ok((Boards(boards), first))
     }
 
-    fn create(&self, members: Value) -> Result<Changed, Refusal> {
+    fn create(&self, members: Value) -> Result<Answer, Refusal> {
         let fields = Fields(members.as_object().unwrap());
         let asker = Asker::administrator();
         let saved = self.0.permanent(fields)?;
@@ -118,7 +126,7 @@ impl Boards {
         Ok(self.0.created(&room, saved, &asker, |_| None))
     }
 
-    fn request(&self, name: &str, members: Value) -> Result<Changed, Refusal> {
+    fn request(&self, name: &str, members: Value) -> Result<Answer, Refusal> {
         let fields = Fields(members.as_object().unwrap());
         let asker = Asker::administrator();
         match name {
@@ -128,21 +136,21 @@ impl Boards {
                 Ok(None)
             }),
             "destroy" => self.0.destroy(fields, &asker),
-            "exists" => self.0.find(fields).map(Changed::from),
+            "exists" => self.0.find(fields).map(Answer::from),
             "allowed" => {
                 let allowed = |_: &Arc<_>, board: &mut Board| board.allow(fields);
-                self.0.managed(fields, allowed).map(Changed::from)
+                self.0.managed(fields, allowed).map(Answer::from)
             }
             _ => {
                 let key = fields.string("admin_key")?;
                 let listed = |board: &Board| OPTIONS.listed(&board.options);
-                self.0.list(key, &asker, listed).map(Changed::from)
+                self.0.list(key, &asker, listed).map(Answer::from)
             }
         }
     }
 
     async fn answer(&self, name: &str, members: Value) -> Result<Value, Refusal> {
-        Ok(self.request(name, members)?.answer().await.into())
+        Ok(self.request(name, members)?.complete().await.into())
     }
 }
 

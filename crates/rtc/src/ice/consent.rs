@@ -29,8 +29,8 @@ impl Ice {
             self.alive = Some(alive);
         } else {
             self.alive = None;
-            let failure = self.failure(now.saturating_duration_since(alive));
-            self.events.push_back(IceEvent::Failed(failure));
+            let attempt = self.attempt_of(now.saturating_duration_since(alive));
+            self.events.push_back(IceEvent::Failed(attempt));
         }
     }
 }

@@ -1,13 +1,14 @@
 //! ICE (RFC 8445): the agent of the crate `is`, with what it leaves to its user: bound and announced
 //! addresses, consent freshness (RFC 7675), an end to trying, and a report of why.
 
+mod attempt;
 mod bare_answer;
 mod candidate;
+mod cause;
 mod checks;
 mod consent;
 mod leave;
 mod pairs;
-mod report;
 mod sources;
 mod tcp;
 #[cfg(test)]
@@ -26,18 +27,19 @@ use crate::demux::{stun_answer, stun_check};
 use crate::path::TransportAddress;
 use crate::{Carrier, Path};
 
+use attempt::kind_name;
+pub use attempt::{IceAttempt, RemoteCandidate};
 pub(crate) use candidate::Ignored;
 pub use candidate::{
     CandidateError, CandidateText, CandidateTransport, LocalCandidate, candidate_lines,
 };
 use candidate::{Parsed, parse};
+pub use cause::IceCause;
 pub use checks::ANSWERABLE;
 use checks::Checks;
 use leave::Nominations;
 use pairs::Pairs;
 pub use pairs::{PairFigures, PairProgress};
-pub use report::IceFailure;
-use report::kind_name;
 use sources::Sources;
 
 /// Consent: how long a pair may stay without an answer to our checks (RFC 7675 section 5.1). A new
@@ -99,7 +101,7 @@ pub(crate) enum IceEvent {
     Selected(SelectedPair),
     /// Authentic messages come by UDP from this address.
     Source(SocketAddr),
-    Failed(IceFailure),
+    Failed(IceAttempt),
 }
 
 /// A datagram to send.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use is::Candidate;
 
-use super::report::kind_name;
+use super::attempt::kind_name;
 use super::{Ice, MAX_PAIRS, MAX_UNANSWERED, address};
 use crate::Carrier;
 use crate::path::TransportAddress;

@@ -6,7 +6,7 @@ use portunus_rtp::{Header, SeqNo};
 use portunus_srtp::{OpenError, Profile};
 
 use crate::data::DataMessage;
-use crate::{Carrier, DtlsError, IceFailure, IceState, Path, SelectedPair};
+use crate::{Carrier, DtlsError, IceAttempt, IceState, Path, SelectedPair};
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub enum DtlsState {
 pub enum FailReason {
     /// No pair worked, or the peer no longer consents (RFC 7675).
     #[error("ICE failed: {0}")]
-    Ice(IceFailure),
+    Ice(IceAttempt),
     /// The handshake failed.
     #[error(transparent)]
     Dtls(DtlsError),

@@ -18,7 +18,7 @@ use portunus_srtp::{Opener, Profile, SealError, Sealer};
 use crate::data::{Data, DataConfig, DataError, DataOptions, DataPayload};
 use crate::dtls::{Established, Handshake, MTU};
 use crate::ice::{Datagram, Ice, IceEvent, StunOutcome};
-use crate::{CandidateError, Identity, LocalCandidate, Path, Protocol, SelectedPair};
+use crate::{CandidateError, IceAttempt, Identity, LocalCandidate, Path, Protocol, SelectedPair};
 
 pub use event::{Counters, DropReason, DtlsState, FailReason, Received, Transmit, TransportEvent};
 pub use figures::{Amount, DtlsFigures};
@@ -224,6 +224,12 @@ impl Transport {
     /// Candidates of the peer that were not used: those that hide its address (mDNS names), and those of TCP that nobody connects by.
     pub fn ignored_candidates(&self) -> (u32, u32) {
         self.ice.ignored()
+    }
+
+    /// Returns what is known of the attempt to connect that is under way. Returns `None` while a pair works, before the remote side
+    /// is known, and after failure.
+    pub fn ice_attempt(&self, now: Instant) -> Option<IceAttempt> {
+        self.ice.attempt(now)
     }
 
     /// Whether this side sends no media and no data: then the peer's media is a sign of life as good as its answers
@@ -537,11 +543,11 @@ impl Transport {
                     self.events.push_back(TransportEvent::SelectedPair(pair));
                     self.start_dtls(now);
                 }
-                IceEvent::Failed(failure) => {
-                    tracing::debug!(%failure, "ICE failed");
+                IceEvent::Failed(attempt) => {
+                    tracing::debug!(%attempt, "ICE failed");
                     self.end();
                     self.events
-                        .push_back(TransportEvent::Failed(FailReason::Ice(failure)));
+                        .push_back(TransportEvent::Failed(FailReason::Ice(attempt)));
                 }
             }
         }

@@ -6,7 +6,7 @@ use std::sync::Weak;
 use portunus_audio::AudioEvent;
 use portunus_core::HandleId;
 use portunus_dsp::ParticipantId;
-use portunus_resources::Id;
+use portunus_resources::{Id, RoomContent};
 use tokio::sync::mpsc;
 
 use super::recording::{BegunRecording, record_mix, recorded_notice};
@@ -45,6 +45,14 @@ impl RoomState {
     pub(crate) fn is_by_rtp(&self, id: &Id) -> bool {
         let person = self.roster.get(id);
         person.is_some_and(|person| matches!(person.link, Link::Rtp(_)))
+    }
+
+    /// How many participants have media without a PeerConnection: by plain RTP, or by a telephone.
+    pub(crate) fn without_peer(&self) -> usize {
+        let links = self.roster.iter().map(|person| &person.link);
+        links
+            .filter(|link| matches!(link, Link::Rtp(_) | Link::Phone(_)))
+            .count()
     }
 
     /// Whether somebody by plain RTP is still to say where to send to.
@@ -128,7 +136,7 @@ impl RoomState {
             false => "stopped-talking",
         };
         let (id, who) = (person.id.clone(), person.who.clone());
-        let event = self.told(what).with("id", id.to_json());
+        let event = self.message(what).with("id", id.to_json());
         self.notify(who.handle(), || event.clone().into());
         self.tell(Audience::Listening, event);
     }

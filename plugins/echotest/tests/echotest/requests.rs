@@ -284,7 +284,7 @@ async fn a_lost_peer_connection_ends_with_done() {
     let server = server();
     let mut client = server.attach(PACKAGE).await;
     call(&mut client, json!({}), &LINES).await;
-    let lost = Event::Closed(CloseReason::IceFailed("no pair".to_owned()));
+    let lost = Event::Closed(CloseReason::IceFailed(Box::default()));
     server.happen(server.peers()[0], lost).await;
     assert_eq!(client.event().await["result"], "done");
     assert_eq!(client.next().await["reason"], "ICE failed");

@@ -15,7 +15,7 @@ use crate::plugin::Shared;
 use crate::refusal::Refusal;
 use crate::requests::Request;
 
-pub(crate) use create::create_all;
+pub(crate) use create::{create_all, create_configured};
 
 /// Answers a request that manages mountpoints.
 pub(crate) fn reply(

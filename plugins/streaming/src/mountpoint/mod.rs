@@ -20,7 +20,9 @@ use portunus_resources::{Id, Resource};
 use serde_json::Value;
 
 use crate::bounds::Bounds;
-use crate::spec::{Details, MediaKind, MountpointSpec, PayloadFormat, PayloadTypes, SourceSpec};
+use crate::spec::{
+    DETAILS, Details, MediaKind, MountpointSpec, PayloadFormat, PayloadTypes, SourceSpec,
+};
 use crate::viewer::{Viewer, ViewerId};
 
 pub(crate) use open::open;
@@ -74,12 +76,28 @@ impl Resource for Mountpoint {
 
     const MEMBER: &'static str = "id";
 
+    fn is_editable(key: &str) -> bool {
+        DETAILS.is_editable(key)
+    }
+
+    fn key(&self) -> Id {
+        Id::Text(self.name.clone())
+    }
+
+    fn apply(&self, written: &MountpointSpec) {
+        *self.details() = written.details.clone().of(&self.name);
+    }
+
     fn id(&self) -> &Id {
         &self.id
     }
 
     fn is_private(&self) -> bool {
         self.details().access.is_private
+    }
+
+    fn has_clients(&self) -> bool {
+        self.viewer_count() > 0 || self.is_published()
     }
 
     fn is_used(&self) -> bool {

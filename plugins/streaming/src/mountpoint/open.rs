@@ -125,10 +125,7 @@ pub(crate) async fn open(
         .name
         .take()
         .unwrap_or_else(|| default_name(&id, &spec.source));
-    let mut details = std::mem::take(&mut spec.details);
-    if details.description.is_empty() {
-        details.description.clone_from(&name);
-    }
+    let details = std::mem::take(&mut spec.details).of(&name);
     Ok(Mountpoint {
         id,
         name,

@@ -112,7 +112,7 @@ impl Mountpoint {
 
 fn options(spec: &FileSpec) -> OpenOptions {
     OpenOptions {
-        audio: spec.audio.unwrap_or(true),
+        audio: spec.audio,
         video: spec.video.unwrap_or(true),
         looping: true,
     }

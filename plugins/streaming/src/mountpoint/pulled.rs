@@ -50,7 +50,7 @@ pub(super) async fn open_rtsp(
     let config = config(spec, shared, bounds)?;
     let session = match Session::open(&config).await {
         Ok(session) => Some(session),
-        Err(error) if spec.is_checked() || is_forbidden(&error) => {
+        Err(error) if spec.failcheck || is_forbidden(&error) => {
             return Err(Refusal::CannotCreate(format!("the RTSP server: {error}")));
         }
         Err(error) => {
@@ -61,7 +61,7 @@ pub(super) async fn open_rtsp(
     let media = session.as_ref().map(Session::media).unwrap_or_default();
     // What else it has is worth having; the log says what is left out.
     let unknown = || media.iter().filter(|it| codec_of(it, spec).is_none());
-    if spec.is_checked() && !media.is_empty() && unknown().count() == media.len() {
+    if spec.failcheck && !media.is_empty() && unknown().count() == media.len() {
         let codecs: Vec<String> = unknown().map(rtpmap).collect();
         let reason = format!("viewers cannot be offered {}", codecs.join(" or "));
         return Err(Refusal::CannotCreate(reason));
@@ -144,10 +144,10 @@ fn config(spec: &RtspSpec, shared: &Shared, bounds: &Bounds) -> Result<Config, R
         },
         local: local.map_err(|error| Refusal::CannotCreate(error.to_string()))?,
         ports: ports.first()..=ports.last(),
-        connect_timeout: Duration::from_secs(spec.connect_timeout.unwrap_or(5)),
-        request_timeout: Duration::from_secs(spec.timeout.unwrap_or(10)),
-        keep_alive: spec.session_timeout.map(Duration::from_secs),
-        reconnect_delay: Duration::from_secs(spec.reconnect_delay.unwrap_or(5)),
+        connect_timeout: Duration::from_secs(spec.connect_timeout),
+        request_timeout: Duration::from_secs(spec.timeout),
+        keep_alive: (spec.session_timeout > 0).then(|| Duration::from_secs(spec.session_timeout)),
+        reconnect_delay: Duration::from_secs(spec.reconnect_delay),
         path_only: spec.quirk,
         allowed: bounds.addresses(),
         ..Config::new(&spec.url)

@@ -16,6 +16,16 @@ pub(crate) struct Details {
     pub(crate) access: Access,
 }
 
+impl Details {
+    /// The same of a mountpoint with this name.
+    pub(crate) fn of(mut self, name: &str) -> Self {
+        if self.description.is_empty() {
+            name.clone_into(&mut self.description);
+        }
+        self
+    }
+}
+
 type Opt = portunus_resources::Opt<Details, SpecProblem>;
 
 pub(crate) const DETAILS: Options<Details, SpecProblem> = Options(&[

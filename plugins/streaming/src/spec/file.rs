@@ -8,12 +8,12 @@ use super::values::{Read, any_text, choice, ignored, payload_type};
 use super::{SpecProblem, StreamCodec};
 
 /// A file that is played again and again.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileSpec {
     /// Where it is.
     pub filename: String,
-    /// Play its audio; also if nothing is said.
-    pub audio: Option<bool>,
+    /// Play its audio.
+    pub audio: bool,
     /// Play its video; if nothing is said, the video that there is.
     pub video: Option<bool>,
     /// What viewers are offered instead of the usual.
@@ -39,6 +39,17 @@ pub struct FileOffer {
     pub fmtp: Option<String>,
 }
 
+impl Default for FileSpec {
+    fn default() -> Self {
+        FileSpec {
+            filename: String::new(),
+            audio: true,
+            video: None,
+            offer: FileOffers::default(),
+        }
+    }
+}
+
 type Opt = portunus_resources::Opt<FileSpec, SpecProblem>;
 
 pub(super) const OPTIONS: Options<FileSpec, SpecProblem> = Options(&[
@@ -46,7 +57,7 @@ pub(super) const OPTIONS: Options<FileSpec, SpecProblem> = Options(&[
         .required()
         .listed()
         .confidential(),
-    Opt::new("audio", place!(audio, choice)),
+    Opt::new("audio", place!(audio)),
     Opt::new("video", place!(video, choice)),
     Opt::new("audiopt", place!(offer.audio.pt, payload_type)),
     Opt::new("audiocodec", place!(offer.audio.codec, audio)),
@@ -74,7 +85,7 @@ impl FileSpec {
         let spec = OPTIONS.read(fields)?;
         let lower = spec.filename.to_ascii_lowercase();
         let mut only_audio = [".alaw", ".mulaw", ".opus"].iter();
-        let has_others = spec.audio == Some(false) || spec.video == Some(true);
+        let has_others = !spec.audio || spec.video == Some(true);
         if has_others && only_audio.any(|end| lower.ends_with(end)) {
             let reason = "there is nothing but audio in a file of this type";
             return Err(SpecProblem::cannot_create("filename", reason));

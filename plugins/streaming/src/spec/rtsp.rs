@@ -8,12 +8,10 @@ use super::SpecProblem;
 use super::codec::{audio, video};
 use super::file::FileOffers;
 use super::rtp::KeyframeSpec;
-use super::values::{
-    Read, above_0, any_text, choice, ignored, number16, number32, payload_type, seconds,
-};
+use super::values::{Read, above_0, any_text, ignored, number16, number32, payload_type, seconds};
 
 /// A mountpoint whose media comes from an RTSP server.
-#[derive(Clone, PartialEq, Eq, Default)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct RtspSpec {
     /// `rtsp://…`
     pub url: String,
@@ -35,16 +33,16 @@ pub struct RtspSpec {
     pub transport: RtspTransport,
     /// Interface for the RTP ports.
     pub iface: Option<String>,
-    /// There is no mountpoint if the server cannot be reached; also if nothing is said.
-    pub failcheck: Option<bool>,
-    /// Seconds of silence after which it is connected anew, and of the pause between tries. Without it 5.
-    pub reconnect_delay: Option<u64>,
-    /// Seconds after which a keep-alive is sent at the latest. Without it the server says when.
-    pub session_timeout: Option<u64>,
-    /// Seconds that a request may take. Without it 10.
-    pub timeout: Option<u64>,
-    /// Seconds that connecting may take. Without it 5.
-    pub connect_timeout: Option<u64>,
+    /// There is no mountpoint if the server cannot be reached.
+    pub failcheck: bool,
+    /// Seconds of silence after which it is connected anew, and of the pause between tries.
+    pub reconnect_delay: u64,
+    /// Seconds after which a keep-alive is sent at the latest. With 0 the server says when.
+    pub session_timeout: u64,
+    /// Seconds that a request may take.
+    pub timeout: u64,
+    /// Seconds that connecting may take.
+    pub connect_timeout: u64,
     /// After a 404 to DESCRIBE, ask again with the path only.
     pub quirk: bool,
     /// Tell viewers about lost and new connections.
@@ -59,15 +57,38 @@ impl std::fmt::Debug for RtspSpec {
 }
 
 /// How packets come from an RTSP server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RtspTransport {
     /// Over UDP, or over TCP if that brings nothing.
-    #[default]
     Auto,
     /// Over UDP only.
     Udp,
     /// Over the RTSP connection only.
     Tcp,
+}
+
+impl Default for RtspSpec {
+    fn default() -> Self {
+        RtspSpec {
+            url: String::new(),
+            user: None,
+            password: None,
+            audio: false,
+            video: false,
+            offer: FileOffers::default(),
+            keyframes: KeyframeSpec::default(),
+            threads: 0,
+            transport: RtspTransport::Auto,
+            iface: None,
+            failcheck: true,
+            reconnect_delay: 5,
+            session_timeout: 0,
+            timeout: 10,
+            connect_timeout: 5,
+            quirk: false,
+            notify_changes: false,
+        }
+    }
 }
 
 type Opt = portunus_resources::Opt<RtspSpec, SpecProblem>;
@@ -132,9 +153,9 @@ fn number(fields: Fields<'_>, name: &str) -> Read<u32> {
 }
 
 /// Reads whether the server has to be reached. `rtsp_check` is the older name.
-fn failcheck(fields: Fields<'_>, name: &str) -> Read<Option<bool>> {
-    match choice(fields, name)? {
-        None => choice(fields, "rtsp_check"),
+fn failcheck(fields: Fields<'_>, name: &str) -> Read<bool> {
+    match fields.boolean(name)? {
+        None => Ok(fields.boolean("rtsp_check")?),
         check => Ok(check),
     }
 }
@@ -161,11 +182,6 @@ impl From<RtspTransport> for Value {
 }
 
 impl RtspSpec {
-    /// Whether there is no mountpoint if the server cannot be reached.
-    pub(crate) fn is_checked(&self) -> bool {
-        self.failcheck.unwrap_or(true)
-    }
-
     /// User and password: one without the other means nothing.
     pub(crate) fn login(&self) -> Option<(&str, &str)> {
         self.user.as_deref().zip(self.password.as_deref())

@@ -48,13 +48,13 @@ fn number<T: TryFrom<u64> + Into<u64>>(fields: Fields<'_>, name: &str, most: T) 
 }
 
 /// Reads a time in seconds, at most a day. 0 counts as absent.
-pub(super) fn seconds(fields: Fields<'_>, name: &str) -> Read<Option<u64>> {
+pub(super) fn seconds(fields: Fields<'_>, name: &str) -> Read<u64> {
     match fields.positive(name)? {
         Some(seconds) if seconds > LONGEST => {
             let reason = format!("expected at most {LONGEST} seconds");
             Err(SpecProblem::element(name, reason))
         }
-        seconds => Ok(Some(seconds.filter(|seconds| *seconds > 0))),
+        seconds => Ok(seconds.filter(|seconds| *seconds > 0)),
     }
 }
 

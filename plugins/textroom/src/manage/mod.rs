@@ -4,15 +4,15 @@ mod people;
 mod rooms;
 
 use portunus_core::{Asked, FieldError, Fields, Object, Reply};
-use portunus_resources::{Asker, Changed};
+use portunus_resources::{Answer, Asker};
 
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
 use crate::requests::Management;
 
 /// The reply by the API. What is refused is a reply, too.
-pub(crate) fn reply(changed: Result<Changed, Refusal>) -> Reply {
-    let refused = |refusal: Refusal| Changed::from(refusal.to_object());
+pub(crate) fn reply(changed: Result<Answer, Refusal>) -> Reply {
+    let refused = |refusal: Refusal| Answer::from(refusal.to_object());
     changed.unwrap_or_else(refused).reply()
 }
 
@@ -31,7 +31,7 @@ impl Shared {
         name: &str,
         fields: Fields<'_>,
         asker: &Asker,
-    ) -> Result<Changed, Refusal> {
+    ) -> Result<Answer, Refusal> {
         let unsupported = || Refusal::Unsupported(name.to_owned());
         let asked = Asked::<Management>::named(name).ok_or_else(unsupported)?;
         let answer = || {
@@ -39,15 +39,15 @@ impl Shared {
             asker.check_scope(fields, "room", makes)?;
             let rights = self.rooms.rights(fields, asker.rights);
             match asked.permit(fields, rights)? {
-                Management::List => self.list(fields, asker).map(Changed::from),
-                Management::ListParticipants => self.list_participants(fields).map(Changed::from),
+                Management::List => self.list(fields, asker).map(Answer::from),
+                Management::ListParticipants => self.list_participants(fields).map(Answer::from),
                 Management::Exists => Ok(self.rooms.find(fields)?.into()),
                 Management::Create => self.create(fields, asker),
                 Management::Edit => self.edit(fields, asker),
                 Management::Destroy => self.destroy(fields, asker),
-                Management::Allowed => self.allowed(fields).map(Changed::from),
-                Management::Kick => self.kick(fields, asker).map(Changed::from),
-                Management::Announcement => self.announcement(fields).map(Changed::from),
+                Management::Allowed => self.allowed(fields).map(Answer::from),
+                Management::Kick => self.kick(fields, asker).map(Answer::from),
+                Management::Announcement => self.announcement(fields).map(Answer::from),
             }
         };
         self.rooms.guarded(fields, asker.maker, answer)

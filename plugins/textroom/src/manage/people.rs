@@ -13,7 +13,7 @@ impl Shared {
         let room = self.rooms.named(fields)?;
         let room = room.lock();
         let participants = room.participants();
-        Ok(room.told("success").with("participants", participants))
+        Ok(room.message("success").with("participants", participants))
     }
 
     pub(super) fn allowed(&self, fields: Fields<'_>) -> Result<Object, Refusal> {

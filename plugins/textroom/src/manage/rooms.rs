@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use portunus_core::{Fields, Object};
-use portunus_resources::{AllowedTokens, Asker, Changed, Id, Maker};
+use portunus_resources::{AllowedTokens, Answer, Asker, Id, Maker};
 
 use super::check_types;
 use crate::options::{OPTIONS, RoomOptions};
@@ -13,7 +13,7 @@ use crate::refusal::Refusal;
 use crate::room::{Room, RoomState};
 
 impl Shared {
-    pub(super) fn create(&self, fields: Fields<'_>, asker: &Asker) -> Result<Changed, Refusal> {
+    pub(super) fn create(&self, fields: Fields<'_>, asker: &Asker) -> Result<Answer, Refusal> {
         let wanted = self.rooms.ids().wanted(fields, "room")?;
         let options = OPTIONS.read(fields)?;
         let allowed = AllowedTokens::read(fields)?;
@@ -29,15 +29,12 @@ impl Shared {
     pub(crate) fn make(
         &self,
         wanted: Option<Id>,
-        mut options: RoomOptions,
+        options: RoomOptions,
         allowed: AllowedTokens,
         (maker, reachable): (Maker, Reachable),
     ) -> Result<Arc<Room>, Refusal> {
         let reservation = self.rooms.reserve(wanted, maker)?;
         let id = reservation.id().clone();
-        if options.description.is_empty() {
-            options.description = format!("Room {id}");
-        }
         let post = options.post.clone();
         let outlet = post.map(|to| self.back_ends.open(&id, to, reachable));
         let outlet = outlet.transpose()?;
@@ -48,7 +45,7 @@ impl Shared {
         Ok(room)
     }
 
-    pub(super) fn edit(&self, fields: Fields<'_>, asker: &Asker) -> Result<Changed, Refusal> {
+    pub(super) fn edit(&self, fields: Fields<'_>, asker: &Asker) -> Result<Answer, Refusal> {
         check_types(fields, &["secret"])?;
         OPTIONS.check_edited(fields, |_| true)?;
         fields.boolean("permanent")?;
@@ -67,7 +64,7 @@ impl Shared {
         })
     }
 
-    pub(super) fn destroy(&self, fields: Fields<'_>, asker: &Asker) -> Result<Changed, Refusal> {
+    pub(super) fn destroy(&self, fields: Fields<'_>, asker: &Asker) -> Result<Answer, Refusal> {
         check_types(fields, &["secret"])?;
         fields.boolean("permanent")?;
         Ok(self.rooms.destroy(fields, asker)?)

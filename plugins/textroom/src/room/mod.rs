@@ -108,6 +108,15 @@ impl RoomContent for RoomState {
         self.options.clone()
     }
 
+    /// A back-end changes with its outlet.
+    fn is_editable(key: &str) -> bool {
+        key != "post" && OPTIONS.is_editable(key)
+    }
+
+    fn apply(&mut self, options: RoomOptions) {
+        self.options = options.described(&self.id);
+    }
+
     fn is_used(&self) -> bool {
         !self.members.is_empty()
     }
@@ -123,7 +132,7 @@ impl RoomContent for RoomState {
     /// Who ends the room is told, and all members are.
     fn end(&mut self, by: Option<&Handle>) {
         self.destroyed = true;
-        let event = self.text(self.told("destroyed"));
+        let event = self.text(self.message("destroyed"));
         if let Some(by) = by {
             send(by, &event);
         }
@@ -144,9 +153,9 @@ impl RoomState {
         surroundings: Surroundings,
     ) -> Self {
         RoomState {
-            id,
             history: History::new(options.history),
-            options,
+            options: options.described(&id),
+            id,
             allowed,
             outlet,
             destroyed: false,
@@ -215,7 +224,7 @@ impl RoomState {
                 send(handle, message);
             }
         }
-        self.tell(self.told("join").with_all(news.clone()));
+        self.tell(self.message("join").with_all(news.clone()));
         if way == Way::Channel {
             send(handle, &answer);
         }
@@ -233,7 +242,7 @@ impl RoomState {
         let Some(username) = username.filter(|_| !self.destroyed) else {
             return Err(Refusal::NotInRoom(self.id.clone()));
         };
-        self.tell(self.told("leave").with("username", username));
+        self.tell(self.message("leave").with("username", username));
         self.removed(handle);
         Ok(())
     }
@@ -241,7 +250,7 @@ impl RoomState {
     /// Removes a member who is gone, if it is one; the others are told.
     pub(crate) fn gone(&mut self, handle: HandleId) {
         if let Some(username) = self.removed(handle) {
-            self.tell(self.told("leave").with("username", username));
+            self.tell(self.message("leave").with("username", username));
         }
     }
 
@@ -268,7 +277,7 @@ impl RoomState {
             return Err(Refusal::NotInRoom(self.id.clone()));
         };
         let event = self
-            .told("message")
+            .message("message")
             .with("from", author.username.as_str())
             .with("date", now())
             .with("text", text);
@@ -302,7 +311,7 @@ impl RoomState {
     /// Tells all something that nobody of them says.
     pub(crate) fn announce(&mut self, text: &str) -> Result<(), Refusal> {
         let event = self
-            .told("announcement")
+            .message("announcement")
             .with("date", now())
             .with("text", text);
         self.publish(event.clone(), event)?;
@@ -334,7 +343,7 @@ impl RoomState {
             });
         };
         let handle = member.handle.id();
-        let event = self.told("kicked").with("username", username);
+        let event = self.message("kicked").with("username", username);
         self.tell(event.clone());
         self.members.remove(handle);
         self.notify(by, || event.into());

@@ -1,6 +1,6 @@
 //! Requests that reach beyond the call.
 
-use portunus_core::{Needs, PluginRequest, Reach, Requests, Right};
+use portunus_core::{Needs, PluginRequest, Right};
 use serde_json::{Value, json};
 
 use crate::world::{FILE, World};
@@ -26,20 +26,21 @@ pub type Table = Vec<(&'static str, Needs)>;
 /// The requests of each plugin; whether the plugin has an admin key.
 pub const PLUGINS: [(&str, fn() -> Table, bool); 10] = [
     ("streaming", table::<portunus_streaming::Request>, true),
-    ("videoroom", || listed(portunus_videoroom::REQUESTS), true),
-    (
-        "audiobridge",
-        || listed(portunus_audiobridge::REQUESTS),
-        true,
-    ),
+    ("videoroom", table::<portunus_videoroom::Request>, true),
+    ("audiobridge", audiobridge, true),
     ("textroom", textroom, true),
-    ("videocall", || listed(portunus_videocall::REQUESTS), false),
+    ("videocall", table::<portunus_videocall::Request>, false),
     ("echotest", table::<portunus_echotest::Request>, false),
     ("voicemail", table::<portunus_voicemail::Request>, false),
     ("recordplay", table::<portunus_recordplay::Request>, true),
-    ("nosip", || listed(portunus_nosip::REQUESTS), false),
-    ("sip", || listed(portunus_sip_plugin::REQUESTS), false),
+    ("nosip", table::<portunus_nosip::Request>, false),
+    ("sip", table::<portunus_sip_plugin::Request>, false),
 ];
+
+fn audiobridge() -> Table {
+    use portunus_audiobridge::{Management, Participation};
+    [table::<Management>(), table::<Participation>()].concat()
+}
 
 fn textroom() -> Table {
     use portunus_textroom::{Management, Membership, Negotiation};
@@ -57,16 +58,6 @@ fn table<R: PluginRequest>() -> Table {
         request.names().iter().map(move |name| (*name, needs))
     };
     R::ALL.iter().flat_map(named).collect()
-}
-
-fn listed(requests: Requests) -> Table {
-    let needs = |reach: &Reach| match *reach {
-        Reach::Call => Needs::Nothing,
-        Reach::Beyond(right) => Needs::Right(right),
-        Reach::Said(needs) => Needs::Depends(needs),
-    };
-    let rows = requests.0.iter();
-    rows.map(|(name, reach)| (*name, needs(reach))).collect()
 }
 
 /// All rows, for the files of a world.

@@ -33,97 +33,14 @@ pub(super) fn cause(observed: &Observed<'_>) -> Option<Cause> {
 
 fn ice(stats: &PeerStats) -> Option<Cause> {
     let ice = &stats.ice;
-    match ice.state {
+    let attempt = ice.attempt.as_ref()?;
+    let wait = match ice.state {
         Some(IceState::Connected | IceState::Ready) => return None,
-        Some(IceState::Disconnected | IceState::Failed) if ice.connected.is_some() => {
-            let since = ice.disconnected.unwrap_or(stats.age);
-            let text = format!(
-                "The client has not answered for {}: it was closed, went to sleep, or its network changed. It can restart ICE, or \
-                 call again.",
-                seconds(stats.age.saturating_sub(since))
-            );
-            return Some(Cause::new("connection-lost", text));
-        }
-        None
-        | Some(
-            IceState::Gathering | IceState::Connecting | IceState::Disconnected | IceState::Failed,
-        ) => {}
-    }
-    if stats.age >= CANDIDATES_WAIT && ice.remote.is_empty() {
-        return Some(no_candidate(stats));
-    }
-    (stats.age >= ICE_WAIT).then(|| no_pair(stats))
-}
-
-/// The client has named no address that is of use, and none of its checks came.
-fn no_candidate(stats: &PeerStats) -> Cause {
-    let (ice, age) = (&stats.ice, seconds(stats.age));
-    match (ice.ignored_mdns, ice.ignored_tcp) {
-        (0, 0) => Cause::new(
-            "no-candidates",
-            format!(
-                "The client has named no address within {age}, and none of its checks came. Does the application pass its candidates \
-                 on (trickle)?"
-            ),
-        ),
-        (0, tcp) => Cause::new(
-            "tcp-only",
-            format!(
-                "The client names {tcp} addresses of TCP only: its network blocks UDP. Turn media.ice_tcp on and open its ports, or \
-                 give the client a TURN server."
-            ),
-        ),
-        (mdns, _) => Cause::new(
-            "mdns-only",
-            format!(
-                "The client hides its {mdns} addresses (mDNS), which is usual, but its own checks have not reached the server for \
-                 {age}: a firewall blocks the server's media ports, or media.announced names a wrong address."
-            ),
-        ),
-    }
-}
-
-/// Pairs are tried, and none works.
-fn no_pair(stats: &PeerStats) -> Cause {
-    let pairs = &stats.ice.pairs;
-    let sum = |count: fn(&portunus_media::PairStats) -> u32| -> u32 {
-        pairs
-            .iter()
-            .fold(0, |sum, pair| sum.saturating_add(count(pair)))
+        _ if attempt.was_connected => Duration::ZERO,
+        _ if attempt.remotes.is_empty() => CANDIDATES_WAIT,
+        _ => ICE_WAIT,
     };
-    let sent = sum(|pair| pair.checks_sent);
-    let answered = sum(|pair| pair.checks_answered);
-    let received = sum(|pair| pair.checks_received);
-    let age = seconds(stats.age);
-    if received == 0 && answered == 0 {
-        let ours = match sent {
-            0 => String::new(),
-            sent => format!(" and {sent} of the server's were not answered"),
-        };
-        return Cause::new(
-            "unreachable",
-            format!(
-                "In {age} none of the client's checks came{ours}: a firewall blocks the server's media ports, or media.announced \
-                 names a wrong address."
-            ),
-        );
-    }
-    if answered == 0 && !stats.ice.lite {
-        return Cause::new(
-            "one-way",
-            format!(
-                "{received} checks of the client came, but none of the server's {sent} was answered in {age}: what the server sends \
-                 is lost. A firewall blocks its outgoing UDP, or it has several networks and answers from the wrong one (media.bind)."
-            ),
-        );
-    }
-    Cause::new(
-        "not-nominated",
-        format!(
-            "Addresses work ({received} checks of the client came, {answered} of the server's were answered), but in {age} none was \
-             chosen for good: the network is lossy, or changes."
-        ),
-    )
+    (attempt.time >= wait).then(|| attempt.cause().into())
 }
 
 fn dtls(stats: &PeerStats) -> Option<Cause> {

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use portunus_media::{
-    BandwidthStats, CandidateStats, DtlsState, DtlsStats, IceState, IceStats, LayerStats,
-    PairState, PairStats, StreamStats,
+    BandwidthStats, Carrier, DtlsState, DtlsStats, IceAttempt, IceState, IceStats, LayerStats,
+    RemoteCandidate, StreamStats,
 };
-use portunus_rtc::Carrier;
+use portunus_rtc::LocalCandidate;
 use portunus_rtp::{Mid, Rid};
 
 use super::*;
@@ -47,8 +47,6 @@ fn healthy() -> PeerStats {
         ice: IceStats {
             state: Some(IceState::Ready),
             connected: Some(Duration::from_millis(200)),
-            remote: vec!["1 1 udp 1 198.51.100.9 61234 typ host".into()],
-            pairs: vec![pair(4, 4, 4)],
             ..IceStats::default()
         },
         dtls: DtlsStats {
@@ -62,32 +60,25 @@ fn healthy() -> PeerStats {
     }
 }
 
-/// A pair with so many checks sent, answered and received.
-fn pair(checks_sent: u32, checks_answered: u32, checks_received: u32) -> PairStats {
-    let at = |last| CandidateStats {
-        address: ([192, 0, 2, last], 10_000).into(),
-        kind: "host",
-        carrier: Carrier::Udp,
-    };
-    PairStats {
-        local: at(1),
-        remote: at(2),
-        state: PairState::InProgress,
-        nominated: false,
-        round_trip: None,
-        checks_sent,
-        checks_answered,
-        checks_received,
-    }
-}
-
-/// The same before ICE has connected, after so long.
+/// The same before ICE has connected, after so long: the client has named an address, and nothing came from there.
 fn connecting(age: Duration) -> PeerStats {
+    let address = ([203, 0, 113, 7], 10_000).into();
+    let client = RemoteCandidate {
+        address: ([198, 51, 100, 9], 61_234).into(),
+        carrier: Carrier::Udp,
+        kind: "host",
+    };
     PeerStats {
         age,
         ice: IceStats {
             state: Some(IceState::Connecting),
             connected: None,
+            attempt: Some(IceAttempt {
+                time: age,
+                locals: vec![LocalCandidate::udp(address, address)],
+                remotes: vec![client],
+                ..IceAttempt::default()
+            }),
             ..healthy().ice
         },
         dtls: DtlsStats::default(),
@@ -155,55 +146,28 @@ fn a_description_that_is_not_answered() {
 }
 
 #[test]
-fn a_client_without_candidates_that_can_be_reached() {
-    let without = |mdns, tcp| {
-        let mut stats = connecting(8 * SECOND);
-        stats.ice.remote.clear();
-        stats.ice.pairs.clear();
-        (stats.ice.ignored_mdns, stats.ice.ignored_tcp) = (mdns, tcp);
+fn ice_that_does_not_succeed_is_told_of_after_a_while() {
+    let after = |time, remotes: bool| {
+        let mut stats = connecting(time);
+        let attempt = stats.ice.attempt.as_mut().unwrap();
+        attempt.remotes.truncate(usize::from(remotes));
         causes_of(&stats)
     };
-    told("no-candidates", &["8 s", "trickle"], &without(0, 0));
-    told(
-        "tcp-only",
-        &["2 addresses", "media.ice_tcp"],
-        &without(0, 2),
-    );
-    told("mdns-only", &["1 addresses", "firewall"], &without(1, 0));
-    told("mdns-only", &[], &without(1, 2));
-}
-
-#[test]
-fn checks_that_do_not_come_or_are_not_answered() {
-    let after = |pair, lite| {
-        let mut stats = connecting(9 * SECOND);
-        stats.ice.pairs = vec![pair];
-        stats.ice.lite = lite;
-        causes_of(&stats)
-    };
-    told(
-        "unreachable",
-        &["9 s", "21 of the server's"],
-        &after(pair(21, 0, 0), false),
-    );
-    told("unreachable", &["firewall"], &after(pair(0, 0, 0), true));
-    told(
-        "one-way",
-        &["7 checks", "server's 21"],
-        &after(pair(21, 0, 7), false),
-    );
-    told(
-        "not-nominated",
-        &["7 checks", "3 of"],
-        &after(pair(21, 3, 7), false),
-    );
+    assert_eq!(after(2 * SECOND, false), []);
+    told("no-candidates", &["3 s"], &after(3 * SECOND, false));
+    assert_eq!(after(4 * SECOND, true), []);
+    told("unreachable", &["5 s"], &after(5 * SECOND, true));
 }
 
 #[test]
 fn a_client_that_went_away() {
     tells("connection-lost", &["12 s"], |stats| {
         stats.ice.state = Some(IceState::Disconnected);
-        stats.ice.disconnected = Some(48 * SECOND);
+        stats.ice.attempt = Some(IceAttempt {
+            time: 12 * SECOND,
+            was_connected: true,
+            ..IceAttempt::default()
+        });
     });
 }
 

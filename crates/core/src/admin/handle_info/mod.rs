@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
-use super::diagnosis::{Observed, diagnose};
+use super::diagnosis::{Cause, Observed, diagnose};
 use crate::context::Context;
 use crate::handle::{Command, ConnectionFacts, Handle, HandleFacts, Inbox};
 use crate::session::Session;
@@ -34,7 +34,7 @@ pub(super) async fn handle_info(
     let facts = handle.facts();
     let connection = facts.connection.as_ref().filter(|_| !plugin_only);
     let (plugin, stats) = tokio::join!(plugin_state(inbox), stats_of(context, connection));
-    let id = handle.id().to_json(context.config.string_ids);
+    let id = handle.id().to_json(context.config().string_ids);
     let told = SessionState::of(context, session).told();
     let info = Object::new()
         .with_all(told)
@@ -66,7 +66,7 @@ impl SessionState {
     fn of(context: &Context, session: &Session) -> Self {
         let facts = session.facts();
         SessionState {
-            id: session.id.to_json(context.config.string_ids),
+            id: session.id.to_json(context.config().string_ids),
             last_activity: micros(context, facts.last_activity),
             timeout: facts.timeout.seconds(&context.settings),
             transport: facts.transport,
@@ -95,7 +95,8 @@ fn peer_connection(
         return info
             .with("sdps", json!({}))
             .with_some("pending-trickles", some(facts.early))
-            .with("queued-packets", 0);
+            .with("queued-packets", 0)
+            .with("diagnosis", told(facts.last_cause.clone().map(Cause::from)));
     };
     let (lite, controlling) = (context.facts.ice_lite, stats.ice.controlling);
     let role = if controlling {
@@ -114,8 +115,6 @@ fn peer_connection(
         negotiated: connection.negotiated.is_some(),
         worker: workers.iter().find(|stats| stats.index == worker),
     });
-    let causes = causes.into_iter();
-    let causes = causes.map(|cause| json!({ "cause": cause.code, "text": cause.text }));
     let started = connection.started;
     info.with("agent-created", micros(context, connection.created))
         .with_some("agent-started", started.map(|at| micros(context, at)))
@@ -129,7 +128,14 @@ fn peer_connection(
         )
         .with_all(capture(&stats))
         .with("webrtc", webrtc::webrtc(context, connection, &stats))
-        .with("diagnosis", causes.collect::<Value>())
+        .with("diagnosis", told(causes))
+}
+
+fn told(causes: impl IntoIterator<Item = Cause>) -> Value {
+    let causes = causes.into_iter();
+    causes
+        .map(|cause| json!({ "cause": cause.code, "text": cause.text }))
+        .collect()
 }
 
 /// The capture that is running.

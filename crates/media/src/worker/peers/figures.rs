@@ -66,7 +66,7 @@ impl Peer {
         let estimate = self.connection.bandwidth();
         PeerStats {
             age: now.saturating_duration_since(self.created),
-            ice: self.ice_figures(),
+            ice: self.ice_figures(now),
             dtls: self.dtls_figures(),
             sctp: transport.data_figures().is_some_and(|it| it.established),
             extensions: extensions.iter().collect(),
@@ -98,7 +98,7 @@ impl Peer {
             .collect()
     }
 
-    fn ice_figures(&self) -> IceStats {
+    fn ice_figures(&self, now: Instant) -> IceStats {
         let transport = &self.connection.transport;
         let (ignored_mdns, ignored_tcp) = transport.ignored_candidates();
         IceStats {
@@ -113,6 +113,7 @@ impl Peer {
             remote: transport.remote_candidates(),
             ignored_mdns,
             ignored_tcp,
+            attempt: transport.ice_attempt(now),
             selected: transport.selected_pair().map(Path::from),
             pairs: transport.pairs().into_iter().map(pair).collect(),
             round_trip: transport.rtt(),
