@@ -358,16 +358,10 @@ impl Connections {
         self.offers
     }
 
-    /// Forgets the client's offer with this number, unless it has been answered or another has taken its place.
+    /// Forgets the client's offer with this number, and the peer that it was to be the first of, unless it has been answered or
+    /// another has taken its place.
     pub(super) fn discard_offer(&mut self, number: u64) {
-        if self.offers == number {
-            self.discard_any_offer();
-        }
-    }
-
-    /// Forgets an offer of the client that will not be answered, and the peer that it was to be the first of.
-    pub(super) fn discard_any_offer(&mut self) {
-        let Some(connection) = &mut self.current else {
+        let Some(connection) = self.current.as_mut().filter(|_| self.offers == number) else {
             return;
         };
         if connection.session.signaling() != Signaling::HaveRemoteOffer {
