@@ -3,19 +3,22 @@
 use std::sync::Arc;
 
 use portunus_core::{
-    Answered, Asked, Fields, Handle, HandleEvent, JsepKind, LocalJsep, Message, Object,
-    PluginHandle, Reply, Rights,
+    Asked, Fields, Handle, HandleEvent, JsepKind, LocalJsep, Message, Object, PluginHandle, Reply,
 };
-use portunus_resources::Maker;
-use portunus_room::{self as room, Configured, Join, Outcome, Permissions, PersonId, Switch};
+use portunus_resources::{Asker, Id, Maker};
+use portunus_room::{
+    self as room, Configured, Join, Outcome, Permissions, PersonId, Room as Conference, State,
+    Switch,
+};
 use serde_json::{Value, json};
 
 use crate::Shared;
 use crate::client::Client;
+use crate::options::DoorOptions;
 use crate::read::{self, ConfigureRequest};
 use crate::refusal::Refusal;
-use crate::requests::Request;
-use crate::room::{Locked, Room};
+use crate::requests::Participation;
+use crate::room::Room;
 use crate::show::Show;
 
 /// A handle as long as its client is there.
@@ -25,11 +28,19 @@ pub(crate) struct Attached {
     role: Role,
 }
 
+/// The room that the handle is in.
+#[derive(Clone)]
+struct Place {
+    room: Arc<Room>,
+    /// The same without who may come in, which most of what happens does not need.
+    conference: Arc<Conference>,
+}
+
 /// What the handle has joined as; it does so once in its life.
 enum Role {
     Fresh,
-    Participant(Arc<Room>, PersonId),
-    Subscriber(Arc<Room>),
+    Participant(Place, PersonId),
+    Subscriber(Place),
     /// A subscription that was left.
     Left,
 }
@@ -45,69 +56,77 @@ impl Attached {
     }
 
     /// Answers by events.
-    fn request(&mut self, asked: Asked<Request>, message: &Message) -> Result<(), Refusal> {
-        let (shared, fields) = (Arc::clone(&self.shared), Fields(&message.body));
-        let maker = Maker::of(message.rights, message.client);
-        shared.rooms.guarded(fields, maker, || {
-            let (request, rights) = shared.permit(asked, message)?;
-            self.take(request, message, rights)
+    fn request(&mut self, asked: Asked<Participation>, message: &Message) -> Result<(), Refusal> {
+        let fields = Fields(&message.body);
+        let asker = Asker::client(&self.client.handle, message);
+        asker.check_scope(fields, "room", false)?;
+        let shared = Arc::clone(&self.shared);
+        shared.rooms.guarded(fields, asker.maker, || {
+            let rights = shared.rooms.rights(fields, asker.rights);
+            let request = asked.permit(fields, rights)?;
+            self.take(request, message, &Asker { rights, ..asker })
         })
     }
 
-    fn take(&mut self, request: Request, message: &Message, rights: Rights) -> Result<(), Refusal> {
+    fn take(
+        &mut self,
+        request: Participation,
+        message: &Message,
+        asker: &Asker,
+    ) -> Result<(), Refusal> {
         let joins = request.joins();
         match &self.role {
-            Role::Fresh if joins => self.join(request, message, rights),
+            Role::Fresh if joins => self.join(request, message, asker),
             Role::Fresh => Err(Refusal::JoinFirst),
             _ if joins => Err(Refusal::AlreadyJoined),
             Role::Participant(room, id) => {
                 let (room, id) = (room.clone(), id.clone());
-                self.participant(&room, &id, request, message, rights)
+                self.participant(&room, &id, request, message, asker)
             }
             Role::Subscriber(room) => {
-                let room = room.clone();
-                self.subscriber(&room, request, message)
+                let conference = room.conference.clone();
+                self.subscriber(&conference, request, message)
             }
             Role::Left => Err(room::Refusal::NotInRoom.into()),
         }
     }
 
-    /// Answers at once.
-    fn manage(&self, asked: Asked<Request>, message: &Message) -> Result<Reply, Refusal> {
-        let (shared, fields) = (&self.shared, Fields(&message.body));
-        let maker = Maker::of(message.rights, message.client);
-        shared.rooms.guarded(fields, maker, || {
-            let (request, rights) = shared.permit(asked, message)?;
-            let client = Some((&self.client, &message.scope));
-            shared.manage(request, fields, client, (rights, maker))
-        })
-    }
-
-    fn join(&mut self, request: Request, message: &Message, rights: Rights) -> Result<(), Refusal> {
+    fn join(
+        &mut self,
+        request: Participation,
+        message: &Message,
+        asker: &Asker,
+    ) -> Result<(), Refusal> {
         let fields = Fields(&message.body);
         let ids = self.shared.rooms.ids();
         let room = self.shared.rooms.named(fields)?;
-        let mut state = room.lock();
-        state.check_there()?;
+        let door = room.lock();
+        let place = Place {
+            room: room.clone(),
+            conference: door.conference.clone(),
+        };
+        let mut state = door.conference.lock();
+        if state.is_destroyed() {
+            return Err(Refusal::NoSuchRoom(room.id.clone()));
+        }
         // Of the wrong type they are refused with the secret and without it.
         for name in ["pin", "token"] {
             fields.string(name)?;
         }
-        let options = &state.door.options;
-        let by_secret = options.access.shows_secret(fields);
+        let access = &door.options.access;
+        let by_secret = access.shows_secret(fields);
         if !by_secret {
-            let client = (&self.client.handle, &message.scope);
-            options.check_signed_token(&room.id, client, fields)?;
-            options.access.check_pin(fields)?;
+            door.check_signed_token(&door.options, asker, fields)?;
+            access.check_pin(fields)?;
         }
         let (client, key) = (self.client.clone(), self.client.key());
         let jsep = message.jsep.as_ref();
-        if request == Request::Watch {
+        if request == Participation::Watch {
             let watch = read::watch(fields, ids)?;
             let local = state.watch(client, &watch, jsep, by_secret)?;
-            self.push(message, state.show().attached(key), Some(local));
+            self.push(message, self.show(&state).attached(key), Some(local));
             drop(state);
-            self.role = Role::Subscriber(room);
+            self.role = Role::Subscriber(place);
             return Ok(());
         }
         match fields.required_string("ptype")? {
@@ -117,13 +136,13 @@ impl Attached {
                 let token = fields.string("token")?;
                 let talk = read::talk(fields)?;
                 let configure = match request {
-                    Request::JoinAndConfigure => Some(read::configure(fields, rights)?),
+                    Participation::JoinAndConfigure => Some(read::configure(fields, asker.rights)?),
                     _ => None,
                 };
                 if !by_secret {
-                    state.door.allowed.check(token)?;
+                    door.allowed.check(token)?;
                 }
-                let id = id.unwrap_or_else(|| state.free_id());
+                let id = id.unwrap_or_else(|| read::free_id(&state, ids));
                 let join = Join {
                     id: id.clone(),
                     profile,
@@ -133,24 +152,28 @@ impl Attached {
                 state.join(client, join)?;
                 let is_configured = configure.is_some();
                 let configured = configure
-                    .map(|configure| self.configure(&mut state, &id, configure, message))
+                    .map(|configure| {
+                        let door = (&room.id, &door.options);
+                        self.configure(&mut state, door, &id, configure, message)
+                    })
                     .transpose();
                 let configured = configured.inspect_err(|_| state.undo_join(&id))?;
-                let joined = state.show().joined(&id);
+                let joined = self.show(&state).joined(&id);
                 let (joined, answer) = match configured {
                     Some((configured, agreed)) => (joined.with_all(agreed), configured.answer),
                     None => (joined, None),
                 };
                 self.push(message, joined, answer);
                 if let Some(person) = state.person(&id) {
-                    let joined = |show: Show<'_>| show.has_joined(person, token).into();
-                    state.notify(Some(&self.client), joined);
+                    let show = self.show(&state);
+                    let joined = || show.has_joined(person, token).into();
+                    self.client.handle.notify(joined);
                 }
                 if is_configured {
                     self.notify_configured(&state, &id);
                 }
                 drop(state);
-                self.role = Role::Participant(room, id);
+                self.role = Role::Participant(place, id);
                 Ok(())
             }
             "subscriber" => {
@@ -159,7 +182,7 @@ impl Attached {
                 }
                 let (join, feed) = read::join_subscriber(fields, ids)?;
                 let offer = state.join_subscriber(client, join, by_secret)?;
-                let show = state.show();
+                let show = self.show(&state);
                 let attached = show.attached(key);
                 let attached = match feed.and_then(|feed| state.person(&feed)) {
                     Some(publisher) => attached
@@ -169,7 +192,7 @@ impl Attached {
                 };
                 self.push(message, attached, Some(offer));
                 drop(state);
-                self.role = Role::Subscriber(room);
+                self.role = Role::Subscriber(place);
                 Ok(())
             }
             _ => Err(Refusal::value("ptype", "publisher or subscriber")),
@@ -179,19 +202,18 @@ impl Attached {
     /// Changes how a participant publishes. Returns the outcome, and what the answer says of the streams.
     fn configure(
         &self,
-        room: &mut Locked<'_>,
+        room: &mut State,
+        (room_id, options): (&Id, &DoorOptions),
         id: &PersonId,
-        request: ConfigureRequest,
+        mut request: ConfigureRequest,
         message: &Message,
     ) -> Result<(Configured, Object), Refusal> {
-        let mut request = request;
-        let options = &room.door.options;
         if options.lock_record {
             let secret = options.access.secret.as_deref();
             // Whoever may not record in a room is not told, but may not try its secret for ever.
             if request.records {
                 let maker = Maker::of(message.rights, message.client);
-                let secret = (&room.room.id, secret);
+                let secret = (room_id, secret);
                 let rooms = &self.shared.rooms;
                 rooms.shows_secret(secret, Fields(&message.body), maker)?;
             }
@@ -199,16 +221,17 @@ impl Attached {
         }
         let jsep = message.jsep.as_ref();
         let configured = room.configure(id, self.client.key(), &request.configure, jsep)?;
-        let agreed = jsep.map(|jsep| room.show().agreed(id, &jsep.description));
+        let agreed = jsep.map(|jsep| self.show(room).agreed(id, &jsep.description));
         Ok((configured, agreed.unwrap_or_default()))
     }
 
     /// Tells whoever watches the server that a participant has set how its media is treated.
-    fn notify_configured(&self, room: &Locked<'_>, id: &PersonId) {
+    fn notify_configured(&self, room: &State, id: &PersonId) {
         let Some(person) = room.person(id) else {
             return;
         };
-        room.notify(Some(&self.client), |show| {
+        let show = self.show(room);
+        self.client.handle.notify(|| {
             show.event_of("configured")
                 .with("id", show.id(id))
                 .with("bitrate", person.settings.bitrate)
@@ -218,38 +241,41 @@ impl Attached {
 
     fn participant(
         &mut self,
-        room: &Room,
+        place: &Place,
         id: &PersonId,
-        request: Request,
+        request: Participation,
         message: &Message,
-        rights: Rights,
+        asker: &Asker,
     ) -> Result<(), Refusal> {
-        let mut state = room.lock();
+        let options = place.room.lock().options.clone();
+        let mut state = place.conference.lock();
         let key = self.client.key();
         let publishes = state.publishes(id, key)?;
         match request {
-            Request::Publish | Request::Configure => {
-                if request == Request::Publish && publishes {
+            Participation::Publish | Participation::Configure => {
+                if request == Participation::Publish && publishes {
                     return Err(Refusal::AlreadyPublished);
                 }
-                let configure = read::configure(Fields(&message.body), rights)?;
-                let (configured, agreed) = self.configure(&mut state, id, configure, message)?;
-                let event = state.show().event().with("configured", "ok");
+                let configure = read::configure(Fields(&message.body), asker.rights)?;
+                let door = (&place.room.id, &options);
+                let (configured, agreed) =
+                    self.configure(&mut state, door, id, configure, message)?;
+                let event = self.show(&state).event().with("configured", "ok");
                 self.push(message, event.with_all(agreed), configured.answer);
                 self.notify_configured(&state, id);
                 if configured.changed {
                     state.tell_updated(id);
                 }
             }
-            Request::Unpublish => {
+            Participation::Unpublish => {
                 state.media_ended(id)?;
-                let event = state.show().event().with("unpublished", "ok");
+                let event = self.show(&state).event().with("unpublished", "ok");
                 self.push(message, event, None);
                 self.client.handle.close_pc();
             }
-            Request::Leave => {
+            Participation::Leave => {
                 state.leave(id, key)?;
-                let event = state.show().event().with("leaving", "ok");
+                let event = self.show(&state).event().with("leaving", "ok");
                 self.push(message, event, None);
                 self.client.handle.close_pc();
             }
@@ -260,11 +286,11 @@ impl Attached {
 
     fn subscriber(
         &mut self,
-        room: &Room,
-        request: Request,
+        conference: &Conference,
+        request: Participation,
         message: &Message,
     ) -> Result<(), Refusal> {
-        let mut state = room.lock();
+        let mut state = conference.lock();
         let key = self.client.key();
         state.check_subscriber(key)?;
         let answer = match &message.jsep {
@@ -277,9 +303,9 @@ impl Attached {
         if let Some(answer) = answer {
             state.accept(key, answer)?;
         }
-        if request == Request::Leave {
+        if request == Participation::Leave {
             state.leave_subscriber(key);
-            let left = state.show().event().with("left", "ok");
+            let left = self.show(&state).event().with("left", "ok");
             self.push(message, left, None);
             self.client.handle.close_pc();
             self.role = Role::Left;
@@ -295,25 +321,25 @@ impl Attached {
     /// Does what a subscriber asks for, and answers.
     fn change(
         &self,
-        room: &mut Locked<'_>,
-        request: Request,
+        room: &mut State,
+        request: Participation,
         message: &Message,
     ) -> Result<(), Refusal> {
         let fields = Fields(&message.body);
         let (ids, key) = (self.shared.rooms.ids(), self.client.key());
         let (event, offer) = match request {
-            Request::Start => {
+            Participation::Start => {
                 room.pause(key, false)?;
-                (room.show().event().with("started", "ok"), None)
+                (self.show(room).event().with("started", "ok"), None)
             }
-            Request::Pause => {
+            Participation::Pause => {
                 room.pause(key, true)?;
-                (room.show().event().with("paused", "ok"), None)
+                (self.show(room).event().with("paused", "ok"), None)
             }
-            Request::Configure => {
+            Participation::Configure => {
                 let configure = read::subscriber_configure(fields)?;
                 let outcome = room.configure_subscriber(key, &configure)?;
-                let configured = room.show().event().with("configured", "ok");
+                let configured = self.show(room).event().with("configured", "ok");
                 match outcome {
                     Outcome::Done => (configured, None),
                     // What waits is told with the next offer.
@@ -321,28 +347,29 @@ impl Attached {
                     Outcome::Offer(offer) => (configured, Some(offer)),
                 }
             }
-            Request::Subscribe | Request::Unsubscribe | Request::Update => {
+            Participation::Subscribe | Participation::Unsubscribe | Participation::Update => {
                 let change = read::change(fields, ids, request)?;
                 let outcome = room.change(key, change)?;
-                let show = room.show();
+                let show = self.show(room);
                 match outcome {
                     Outcome::Done => (show.told("updated"), None),
                     Outcome::Later => (show.told("updating"), None),
                     Outcome::Offer(offer) => (show.offered(key), Some(offer)),
                 }
             }
-            Request::Switch => {
+            Participation::Switch => {
                 let switch = read::switch(fields, ids)?;
                 let feed = match &switch {
                     Switch::Feed(feed) => Some(feed.clone()),
                     Switch::Streams(_) => None,
                 };
                 let switched = room.switch(key, switch)?;
-                let show = room.show();
+                let show = self.show(room);
                 if switched.offer.is_some() {
                     self.push(message, show.offered(key), switched.offer);
                 }
-                room.notify(Some(&self.client), |show| show.event_of("switched").into());
+                let switch = || show.event_of("switched").into();
+                self.client.handle.notify(switch);
                 let event = show
                     .event()
                     .with("switched", "ok")
@@ -360,6 +387,10 @@ impl Attached {
         };
         self.push(message, event, offer);
         Ok(())
+    }
+
+    fn show<'a>(&self, room: &'a State) -> Show<'a> {
+        Show::new(self.client.ids, room)
     }
 
     fn push(&self, message: &Message, data: impl Into<Value>, jsep: Option<LocalJsep>) {
@@ -450,10 +481,11 @@ impl PluginHandle for Attached {
                     self.client.handle.push(None, event, None);
                 }
                 HandleEvent::Up => {
-                    let state = room.lock();
+                    let state = room.conference.lock();
                     if state.subscriber(key).is_some() {
-                        let subscribed = |show: Show<'_>| show.event_of("subscribed").into();
-                        state.notify(Some(&self.client), subscribed);
+                        let show = self.show(&state);
+                        let subscribed = || show.event_of("subscribed").into();
+                        self.client.handle.notify(subscribed);
                     }
                 }
                 HandleEvent::Hangup(_) => room.conference.lock().subscriber_hung_up(key),
@@ -473,14 +505,14 @@ impl PluginHandle for Attached {
         let key = self.client.key();
         match &self.role {
             Role::Participant(room, id) => {
-                let state = room.lock();
+                let state = room.conference.lock();
                 match state.publishes(id, key).ok().and_then(|_| state.person(id)) {
-                    Some(person) => state.show().participant_state(person),
+                    Some(person) => self.show(&state).participant_state(person),
                     None => json!({ "type": "publisher", "destroyed": 1 }),
                 }
             }
             Role::Subscriber(room) => {
-                let state = room.lock().show().subscriber_state(key);
+                let state = self.show(&room.conference.lock()).subscriber_state(key);
                 state.unwrap_or_else(|| json!({ "type": "subscriber", "destroyed": 1 }))
             }
             Role::Fresh | Role::Left => json!({ "type": "none" }),
@@ -498,21 +530,15 @@ impl Attached {
             Ok(name) => name,
             Err(error) => return refuse(&error.into()),
         };
-        let Some(asked) = Asked::<Request>::named(name) else {
-            return refuse(&Refusal::UnknownRequest(name.to_ascii_lowercase()));
-        };
-        match asked.answered() {
-            Answered::Reply => {
-                let reply = self.manage(asked, message);
-                reply.unwrap_or_else(|refusal| refuse(&refusal))
+        if let Some(asked) = Asked::<Participation>::named(name) {
+            if let Err(refusal) = self.request(asked, message) {
+                self.push(message, refusal.to_json(), None);
             }
-            Answered::Event => {
-                if let Err(refusal) = self.request(asked, message) {
-                    self.push(message, refusal.to_json(), None);
-                }
-                Reply::Ack(None)
-            }
+            return Reply::Ack(None);
         }
+        let asker = Asker::client(&self.client.handle, message);
+        let reply = self.shared.manage_named(name, Fields(&message.body), asker);
+        reply.unwrap_or_else(|refusal| refuse(&refusal))
     }
 }
 

@@ -22,16 +22,17 @@ use portunus_core::events::{EventBus, PluginEvents};
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
 use portunus_core::{
-    Answered, Asked, Broadcast, ConfiguredPlugin, Fields, Handle, Networks, Plugin, PluginContext,
-    PluginCounter, PluginHandle, PluginInfo, PluginReloaded, PluginRequest, Reply, Rights,
+    Broadcast, ConfiguredPlugin, Fields, Handle, Networks, Plugin, PluginContext, PluginCounter,
+    PluginHandle, PluginInfo, PluginReloaded, PluginRequest, Reply,
 };
-use portunus_resources::{AllowedTokens, Ids, Maker, Reloadable, Resources};
+use portunus_resources::{AllowedTokens, Asker, Maker, Reloadable, Resources};
 use serde_json::Value;
 
 pub use config::{ConfiguredRoom, VideoRoomConfig, rewrite_saved};
 pub use portunus_resources::{Id, RoomProblem, SavedError};
-pub use requests::Request;
+pub use requests::{Management, Participation};
 
+use crate::client::Watchers;
 use crate::refusal::Refusal;
 use crate::room::Room;
 
@@ -75,26 +76,21 @@ impl VideoRoom {
         recorder: Recorder,
         events: &EventBus,
     ) -> Result<Self, SavedError> {
-        let limits = config.limits();
+        let keys = config.resource_keys();
         let VideoRoomConfig {
-            admin_key,
             lock_rtp_forward,
             outgoing,
-            string_ids,
-            save,
-            max_wrong,
             rooms: configured,
             ..
         } = config;
-        let (rooms, first) =
-            Resources::open(Ids::of(string_ids), admin_key, save, limits, configured)?;
+        let (rooms, first) = Resources::start(keys, configured)?;
         let shared = Shared {
             lock_rtp_forward: lock_rtp_forward && rooms.has_admin_key(),
             outgoing: Arc::new(outgoing),
             media,
             recorder,
             events: events.of_plugin(PACKAGE),
-            rooms: rooms.with_max_wrong(max_wrong),
+            rooms,
         };
         for room in first {
             let made = shared.make(
@@ -135,7 +131,7 @@ impl ConfiguredPlugin for VideoRoom {
     }
 
     async fn reload(&self, running: &VideoRoomConfig, new: &VideoRoomConfig) -> PluginReloaded {
-        self.shared.rooms.set_limits(new.limits());
+        self.shared.rooms.set_limits(new.resource_keys().limits);
         portunus_resources::reload(&self.shared, &running.rooms, &new.rooms).await
     }
 }
@@ -166,7 +162,7 @@ impl Plugin for VideoRoom {
     }
 
     fn begins(&self, request: &str) -> bool {
-        let mut joins = Request::ALL.iter().filter(|it| it.joins());
+        let mut joins = Participation::ALL.iter().filter(|it| it.joins());
         joins.any(|it| it.names().contains(&request))
     }
 
@@ -191,15 +187,21 @@ impl Plugin for VideoRoom {
     }
 }
 
+impl Shared {
+    /// Those who watch the server.
+    pub(crate) fn watchers(&self) -> Watchers {
+        Watchers {
+            events: self.events.clone(),
+            ids: self.rooms.ids(),
+        }
+    }
+}
+
 impl VideoRoom {
     /// Answers a request of an administrator, which is one about rooms.
     fn administer(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
         let name = fields.required_string("request")?;
-        let asked = Asked::<Request>::named(name);
-        let asked = asked.filter(|asked| asked.answered() == Answered::Reply);
-        let asked = asked.ok_or_else(|| Refusal::UnknownRequest(name.to_ascii_lowercase()))?;
-        let request = asked.permit(fields, Rights::ALL)?;
-        let operator = (Rights::ALL, Maker::Operator);
-        self.shared.manage(request, fields, None, operator)
+        self.shared
+            .manage_named(name, fields, Asker::administrator())
     }
 }

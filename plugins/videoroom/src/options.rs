@@ -2,10 +2,10 @@
 
 use portunus_core::record::Format;
 use portunus_core::sdp::{CodecName, Kind};
-use portunus_core::{Fields, Handle, Object, TokenScope};
-use portunus_resources::{Access, Id};
+use portunus_core::{FieldError, Fields, Object};
+use portunus_resources::{Access, Id, Options, Place, place};
 use portunus_room::{Dummy, DummyStream, RoomSettings};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::refusal::Refusal;
 
@@ -34,221 +34,175 @@ pub(crate) struct DoorOptions {
     pub(crate) lock_record: bool,
 }
 
-impl RoomOptions {
-    /// Reads the options of a new room; what is not there has its default.
-    pub(crate) fn read(fields: Fields<'_>) -> Result<Self, Refusal> {
-        let defaults = RoomSettings::default();
-        let flag = |name: &str, default: bool| -> Result<bool, Refusal> {
-            Ok(fields.boolean(name)?.unwrap_or(default))
-        };
-        let above_0 = |name: &str, default: u64| -> Result<u64, Refusal> {
-            let number = fields.positive(name)?;
-            Ok(number.filter(|number| *number > 0).unwrap_or(default))
-        };
-        fields.positive("threads")?;
-        let videocodec = codecs(fields, "videocodec", Kind::Video)?.unwrap_or(defaults.videocodec);
-        let profile = |name: &str, codec: CodecName| -> Result<Option<String>, Refusal> {
-            let profile = text(fields, name)?;
-            Ok(profile.filter(|_| videocodec.contains(&codec)))
-        };
-        let description = text(fields, "description")?.unwrap_or_default();
-        let access = Access::read(fields)?;
-        let settings = RoomSettings {
-            description,
-            require_pvtid: flag("require_pvtid", defaults.require_pvtid)?,
-            require_e2ee: flag("require_e2ee", defaults.require_e2ee)?,
-            publishers: fields
-                .positive("publishers")?
-                .unwrap_or(defaults.publishers),
-            bitrate: capped(fields.positive("bitrate")?.unwrap_or(defaults.bitrate)),
-            bitrate_cap: flag("bitrate_cap", defaults.bitrate_cap)?,
-            fir_freq: fields.positive("fir_freq")?.unwrap_or(defaults.fir_freq),
-            audiocodec: codecs(fields, "audiocodec", Kind::Audio)?.unwrap_or(defaults.audiocodec),
-            vp9_profile: profile("vp9_profile", CodecName::Vp9)?,
-            h264_profile: profile("h264_profile", CodecName::H264)?,
-            videocodec,
-            opus_fec: flag("opus_fec", defaults.opus_fec)?,
-            opus_dtx: flag("opus_dtx", defaults.opus_dtx)?,
-            audiolevel_ext: flag("audiolevel_ext", defaults.audiolevel_ext)?,
-            audiolevel_event: flag("audiolevel_event", defaults.audiolevel_event)?,
-            audio_active_packets: above_0("audio_active_packets", defaults.audio_active_packets)?,
-            audio_level_average: above_0("audio_level_average", defaults.audio_level_average)?,
-            videoorient_ext: flag("videoorient_ext", defaults.videoorient_ext)?,
-            playoutdelay_ext: flag("playoutdelay_ext", defaults.playoutdelay_ext)?,
-            transport_wide_cc_ext: flag("transport_wide_cc_ext", defaults.transport_wide_cc_ext)?,
-            record: flag("record", defaults.record)?,
-            rec_dir: text(fields, "rec_dir")?,
-            record_format: fields.record_format()?,
-            notify_joining: flag("notify_joining", defaults.notify_joining)?,
-            dominant_speaker: flag("dominant_speaker", defaults.dominant_speaker)?,
-            bufferkf_ms: match fields.positive("bufferkf_ms")? {
-                Some(ms) if ms > MAX_BUFFERKF => {
-                    return Err(Refusal::value("bufferkf_ms", "0 to 10000"));
-                }
-                ms => ms.unwrap_or(defaults.bufferkf_ms),
+type Opt = portunus_resources::Opt<RoomOptions, Refusal>;
+
+/// Their names.
+pub(crate) const OPTIONS: Options<RoomOptions, Refusal> = Options(&[
+    Opt::checked::<u64>("threads"),
+    Opt::new("description", place!(settings.description))
+        .edited_as("new_description")
+        .listed(),
+    Opt::new("is_private", place!(door.access.is_private))
+        .edited_as("new_is_private")
+        .listed(),
+    Opt::new("secret", place!(door.access.secret)).edited_as("new_secret"),
+    Opt::new("pin", place!(door.access.pin)).edited_as("new_pin"),
+    Opt::new("require_pvtid", place!(settings.require_pvtid))
+        .edited_as("new_require_pvtid")
+        .listed(),
+    Opt::new("signed_tokens", place!(door.signed_tokens)),
+    Opt::new("require_e2ee", place!(settings.require_e2ee)).listed(),
+    Opt::new("publishers", place!(settings.publishers))
+        .edited_as("new_publishers")
+        .listed_as("max_publishers"),
+    Opt::new("bitrate", place!(settings.bitrate, bitrate, number))
+        .edited_as("new_bitrate")
+        .listed(),
+    Opt::new("bitrate_cap", place!(settings.bitrate_cap)).listed_if(|it| it.settings.bitrate_cap),
+    Opt::new("fir_freq", place!(settings.fir_freq))
+        .edited_as("new_fir_freq")
+        .listed(),
+    Opt::new(
+        "audiocodec",
+        place!(settings.audiocodec, audio_codecs, |it| names(it)),
+    )
+    .listed(),
+    Opt::new(
+        "videocodec",
+        place!(settings.videocodec, video_codecs, |it| names(it)),
+    )
+    .listed(),
+    Opt::new("vp9_profile", place!(settings.vp9_profile)),
+    Opt::new("h264_profile", place!(settings.h264_profile)),
+    Opt::new("opus_fec", place!(settings.opus_fec)).listed_if(|it| it.settings.opus_fec),
+    Opt::new("opus_dtx", place!(settings.opus_dtx)).listed_if(|it| it.settings.opus_dtx),
+    Opt::new("audiolevel_ext", place!(settings.audiolevel_ext)).listed(),
+    Opt::new("audiolevel_event", place!(settings.audiolevel_event)).listed(),
+    Opt::new(
+        "audio_active_packets",
+        place!(settings.audio_active_packets, above_0, number),
+    )
+    .listed_if(|it| it.settings.audiolevel_event),
+    Opt::new(
+        "audio_level_average",
+        place!(settings.audio_level_average, above_0, number),
+    )
+    .listed_if(|it| it.settings.audiolevel_event),
+    Opt::new("videoorient_ext", place!(settings.videoorient_ext)).listed(),
+    Opt::new("playoutdelay_ext", place!(settings.playoutdelay_ext)).listed(),
+    Opt::new(
+        "transport_wide_cc_ext",
+        place!(settings.transport_wide_cc_ext),
+    )
+    .listed(),
+    Opt::new("record", place!(settings.record)).listed(),
+    Opt::new("rec_dir", place!(settings.rec_dir)).edited_as("new_rec_dir"),
+    Opt::new(
+        "record_format",
+        place!(settings.record_format, record_format, |it| it
+            .map(Format::extension)
+            .into()),
+    )
+    .edited_as("record_format")
+    .listed(),
+    Opt::new("lock_record", place!(door.lock_record))
+        .edited_as("new_lock_record")
+        .listed(),
+    Opt::new("notify_joining", place!(settings.notify_joining)).listed(),
+    Opt::new("dominant_speaker", place!(settings.dominant_speaker))
+        .listed_if(|it| it.settings.dominant_speaker),
+    Opt::new("bufferkf_ms", place!(settings.bufferkf_ms, kept, number)),
+    Opt::new(
+        "dummy_publisher",
+        Place {
+            read: |options, fields, name| {
+                options.settings.dummy = dummy(fields, name)?;
+                Ok(())
             },
-            dummy: read_dummy(fields)?,
-        };
-        let door = DoorOptions {
-            access,
-            signed_tokens: flag("signed_tokens", false)?,
-            lock_record: flag("lock_record", false)?,
-        };
-        Ok(RoomOptions { door, settings })
+            write: |options| options.settings.dummy.is_some().into(),
+        },
+    )
+    .listed(),
+    // `dummy` reads both.
+    Opt::new(
+        "dummy_e2ee",
+        Place {
+            read: |_, _, _| Ok(()),
+            write: |options| {
+                let dummy = options.settings.dummy.as_ref();
+                dummy.is_some_and(|dummy| dummy.e2ee).into()
+            },
+        },
+    ),
+    Opt::new(
+        "dummy_streams",
+        Place {
+            read: |_, _, _| Ok(()),
+            write: |options| {
+                let streams = options.settings.dummy.iter();
+                let streams = streams.flat_map(|dummy| &dummy.streams);
+                streams.map(dummy_stream).collect::<Vec<_>>().into()
+            },
+        },
+    ),
+]);
+
+impl RoomOptions {
+    /// Reads the options of a new room. What is not there has its default.
+    pub(crate) fn read(fields: Fields<'_>) -> Result<Self, Refusal> {
+        let mut options = OPTIONS.read(fields)?;
+        // The profile of a codec that the room does not have.
+        let room = &mut options.settings;
+        let has = |codec| room.videocodec.contains(&codec);
+        let (vp9, h264) = (has(CodecName::Vp9), has(CodecName::H264));
+        room.vp9_profile.take_if(|_| !vp9);
+        room.h264_profile.take_if(|_| !h264);
+        Ok(options)
     }
 
-    /// The options after the request `edit`.
-    pub(crate) fn edited(&self, fields: Fields<'_>) -> Result<Self, Refusal> {
-        let RoomOptions {
-            mut door,
-            settings: mut options,
-        } = self.clone();
-        let set = |target: &mut bool, name: &str| -> Result<(), Refusal> {
-            *target = fields.boolean(name)?.unwrap_or(*target);
-            Ok(())
-        };
-        if let Some(description) = text(fields, "new_description")? {
-            options.description = description;
+    /// The same with a description, if there is none.
+    pub(crate) fn described(mut self, id: &Id) -> Self {
+        let description = &mut self.settings.description;
+        if description.is_empty() {
+            *description = format!("Room {id}");
         }
-        door.access = door.access.edited(fields)?;
-        options.rec_dir = text(fields, "new_rec_dir")?.or(options.rec_dir);
-        options.record_format = fields.record_format()?.or(options.record_format);
-        set(&mut options.require_pvtid, "new_require_pvtid")?;
-        set(&mut door.lock_record, "new_lock_record")?;
-        options.bitrate = match fields.positive("new_bitrate")? {
-            Some(bitrate) => capped(bitrate),
-            None => options.bitrate,
-        };
-        options.fir_freq = fields.positive("new_fir_freq")?.unwrap_or(options.fir_freq);
-        options.publishers = fields
-            .positive("new_publishers")?
-            .unwrap_or(options.publishers);
-        let settings = options;
-        Ok(RoomOptions { door, settings })
-    }
-
-    /// The members of a `list` entry, but for those of the room itsettings.
-    pub(crate) fn listed(&self, participants: usize) -> Object {
-        let (door, settings) = (&self.door, &self.settings);
-        let levels = settings.audiolevel_event;
-        Object::new()
-            .with("description", settings.description.as_str())
-            .with("pin_required", door.access.pin.is_some())
-            .with("is_private", door.access.is_private)
-            .with("max_publishers", settings.publishers)
-            .with("bitrate", settings.bitrate)
-            .with_some("bitrate_cap", settings.bitrate_cap.then_some(true))
-            .with("fir_freq", settings.fir_freq)
-            .with("require_pvtid", settings.require_pvtid)
-            .with("require_e2ee", settings.require_e2ee)
-            .with("dummy_publisher", settings.dummy.is_some())
-            .with("notify_joining", settings.notify_joining)
-            .with_some(
-                "dominant_speaker",
-                settings.dominant_speaker.then_some(true),
-            )
-            .with("audiocodec", names(&settings.audiocodec))
-            .with("videocodec", names(&settings.videocodec))
-            .with_some("opus_fec", settings.opus_fec.then_some(true))
-            .with_some("opus_dtx", settings.opus_dtx.then_some(true))
-            .with("record", settings.record)
-            .with_some(
-                "record_format",
-                settings.record_format.map(Format::extension),
-            )
-            .with("lock_record", door.lock_record)
-            .with("num_participants", participants)
-            .with("audiolevel_ext", settings.audiolevel_ext)
-            .with("audiolevel_event", settings.audiolevel_event)
-            .with_some(
-                "audio_active_packets",
-                levels.then_some(settings.audio_active_packets),
-            )
-            .with_some(
-                "audio_level_average",
-                levels.then_some(settings.audio_level_average),
-            )
-            .with("videoorient_ext", settings.videoorient_ext)
-            .with("playoutdelay_ext", settings.playoutdelay_ext)
-            .with("transport_wide_cc_ext", settings.transport_wide_cc_ext)
-    }
-
-    /// The members that [`RoomOptions::read`] makes the same of; only what is not the default.
-    pub(crate) fn to_members(&self) -> Map<String, Value> {
-        let text = |text: &Option<String>| Value::from(text.clone().unwrap_or_default());
-        let format = |format: &Option<Format>| format.map(Format::extension).into();
-        let members = |RoomOptions { door, settings }: &RoomOptions| {
-            [
-                ("description", Value::from(settings.description.as_str())),
-                ("is_private", door.access.is_private.into()),
-                ("secret", text(&door.access.secret)),
-                ("pin", text(&door.access.pin)),
-                ("require_pvtid", settings.require_pvtid.into()),
-                ("signed_tokens", door.signed_tokens.into()),
-                ("require_e2ee", settings.require_e2ee.into()),
-                ("publishers", settings.publishers.into()),
-                ("bitrate", settings.bitrate.into()),
-                ("bitrate_cap", settings.bitrate_cap.into()),
-                ("fir_freq", settings.fir_freq.into()),
-                ("audiocodec", names(&settings.audiocodec).into()),
-                ("videocodec", names(&settings.videocodec).into()),
-                ("vp9_profile", text(&settings.vp9_profile)),
-                ("h264_profile", text(&settings.h264_profile)),
-                ("opus_fec", settings.opus_fec.into()),
-                ("opus_dtx", settings.opus_dtx.into()),
-                ("audiolevel_ext", settings.audiolevel_ext.into()),
-                ("audiolevel_event", settings.audiolevel_event.into()),
-                ("audio_active_packets", settings.audio_active_packets.into()),
-                ("audio_level_average", settings.audio_level_average.into()),
-                ("videoorient_ext", settings.videoorient_ext.into()),
-                ("playoutdelay_ext", settings.playoutdelay_ext.into()),
-                (
-                    "transport_wide_cc_ext",
-                    settings.transport_wide_cc_ext.into(),
-                ),
-                ("record", settings.record.into()),
-                ("rec_dir", text(&settings.rec_dir)),
-                ("record_format", format(&settings.record_format)),
-                ("lock_record", door.lock_record.into()),
-                ("notify_joining", settings.notify_joining.into()),
-                ("dominant_speaker", settings.dominant_speaker.into()),
-                ("bufferkf_ms", settings.bufferkf_ms.into()),
-                ("dummy_publisher", settings.dummy.is_some().into()),
-                ("dummy_e2ee", dummy_e2ee(settings).into()),
-                ("dummy_streams", dummy_streams(settings)),
-            ]
-        };
-        let defaults = members(&RoomOptions::default());
-        let own = members(self).into_iter().zip(defaults);
-        own.filter(|((_, value), (_, default))| value != default)
-            .map(|((name, value), _)| (name.to_owned(), value))
-            .collect()
+        self
     }
 }
 
-impl DoorOptions {
-    /// Checks that a request shows a token that is signed for `room`, where these are asked for: as `token` in its body, or as a
-    /// JSON Web Token that the API takes.
-    pub(crate) fn check_signed_token(
-        &self,
-        room: &Id,
-        (client, scope): (&Handle, &TokenScope),
-        fields: Fields<'_>,
-    ) -> Result<(), Refusal> {
-        if !self.signed_tokens || scope.opens(&room.to_string()) {
-            return Ok(());
-        }
-        let token = fields.string("token")?;
-        match client.signed_token_opens(token, &format!("room={room}")) {
-            Some(false) => Err(Refusal::NotSigned),
-            Some(true) | None => Ok(()),
-        }
+fn number(number: &u64) -> Value {
+    (*number).into()
+}
+
+/// 0 is the default.
+fn above_0(fields: Fields<'_>, name: &str) -> Result<Option<u64>, FieldError> {
+    Ok(fields.positive(name)?.filter(|number| *number > 0))
+}
+
+/// A cap in bit/s; 0 means no cap.
+fn bitrate(fields: Fields<'_>, name: &str) -> Result<Option<u64>, FieldError> {
+    let bitrate = fields.positive(name)?;
+    Ok(bitrate.map(|bitrate| match bitrate {
+        0 => 0,
+        bitrate => bitrate.max(MIN_BITRATE),
+    }))
+}
+
+/// How long video is kept, in ms.
+fn kept(fields: Fields<'_>, name: &str) -> Result<Option<u64>, Refusal> {
+    match fields.positive(name)? {
+        Some(ms) if ms > MAX_BUFFERKF => Err(Refusal::value(name, "0 to 10000")),
+        ms => Ok(ms),
     }
 }
 
-/// Reads what `create` and the configuration say of the placeholder publisher. Returns `None` if there is none.
-fn read_dummy(fields: Fields<'_>) -> Result<Option<Dummy>, Refusal> {
-    let wanted = fields.boolean("dummy_publisher")?.unwrap_or(false);
+fn record_format(fields: Fields<'_>, _: &str) -> Result<Option<Option<Format>>, FieldError> {
+    Ok(fields.record_format()?.map(Some))
+}
+
+/// The placeholder publisher, if the member `name` says that there is one.
+fn dummy(fields: Fields<'_>, name: &str) -> Result<Option<Dummy>, Refusal> {
+    let wanted = fields.boolean(name)?.unwrap_or(false);
     let entries = fields.objects("dummy_streams")?;
     let entries = entries.into_iter().flatten().map(|entry| {
         let codec = CodecName::from_name(entry.required_string("codec")?);
@@ -272,31 +226,17 @@ fn dummy_stream(stream: &DummyStream) -> Value {
         .into()
 }
 
-/// A text; an empty one is none.
-fn text(fields: Fields<'_>, name: &str) -> Result<Option<String>, Refusal> {
-    Ok(fields.text(name)?.map(str::to_owned))
+fn audio_codecs(fields: Fields<'_>, name: &str) -> Result<Option<Vec<CodecName>>, Refusal> {
+    codecs(fields, name, Kind::Audio)
 }
 
-fn dummy_e2ee(options: &RoomSettings) -> bool {
-    options.dummy.as_ref().is_some_and(|dummy| dummy.e2ee)
-}
-
-fn dummy_streams(options: &RoomSettings) -> Value {
-    let streams = options.dummy.as_ref().map(|dummy| &dummy.streams);
-    let streams = streams.into_iter().flatten().map(dummy_stream);
-    streams.collect::<Vec<_>>().into()
-}
-
-fn capped(bitrate: u64) -> u64 {
-    match bitrate {
-        0 => 0,
-        bitrate => bitrate.max(MIN_BITRATE),
-    }
+fn video_codecs(fields: Fields<'_>, name: &str) -> Result<Option<Vec<CodecName>>, Refusal> {
+    codecs(fields, name, Kind::Video)
 }
 
 /// A list of codecs with commas between them.
 fn codecs(fields: Fields<'_>, name: &str, kind: Kind) -> Result<Option<Vec<CodecName>>, Refusal> {
-    let Some(text) = text(fields, name)? else {
+    let Some(text) = fields.text(name)? else {
         return Ok(None);
     };
     let mut codecs = Vec::new();
@@ -314,9 +254,9 @@ fn codecs(fields: Fields<'_>, name: &str, kind: Kind) -> Result<Option<Vec<Codec
     Ok(Some(codecs))
 }
 
-fn names(codecs: &[CodecName]) -> String {
+fn names(codecs: &[CodecName]) -> Value {
     let names: Vec<_> = codecs.iter().map(|codec| codec.name()).collect();
-    names.join(",")
+    names.join(",").into()
 }
 
 #[cfg(test)]
@@ -333,7 +273,7 @@ mod tests {
     #[test]
     fn nothing_is_the_defaults_and_writes_nothing() {
         assert_eq!(read(json!({})).unwrap(), RoomOptions::default());
-        assert!(RoomOptions::default().to_members().is_empty());
+        assert!(OPTIONS.to_members(&RoomOptions::default()).is_empty());
     }
 
     #[test]
@@ -346,7 +286,7 @@ mod tests {
             "dummy_streams": [{ "codec": "vp9", "fmtp": "profile-id=2" }],
         });
         let options = read(members.clone()).unwrap();
-        let written = Value::Object(options.to_members());
+        let written = Value::Object(OPTIONS.to_members(&options));
         assert_eq!(read(written.clone()).unwrap(), options);
         for (name, value) in members.as_object().unwrap() {
             assert_eq!(written.get(name), Some(value), "{name}");

@@ -1,6 +1,5 @@
 //! Why a request is refused: codes and texts.
 
-use std::borrow::Cow;
 use std::net::IpAddr;
 
 use portunus_core::sdp::Kind;
@@ -25,23 +24,18 @@ pub(crate) enum Refusal {
     AlreadyJoined,
     #[error("No such room ({0})")]
     NoSuchRoom(Id),
-    #[error(transparent)]
-    Room(room::Refusal),
+    #[error("{}", text(.0))]
+    Room(#[from] room::Refusal),
     #[error("Room {0} already exists")]
     RoomExists(Id),
     #[error(transparent)]
     Field(#[from] FieldError),
     /// A member has the right type, but not a value that can be.
     #[error("Invalid value ({name}: {reason})")]
-    Value {
-        name: String,
-        reason: Cow<'static, str>,
-    },
-    #[error("Unauthorized ({0})")]
-    Unauthorized(room::Refusal),
+    Value { name: String, reason: &'static str },
     /// Something is asked for that is not shown, unless the room's secret is: what.
     #[error("Unauthorized ({0})")]
-    NotShown(Cow<'static, str>),
+    NotShown(&'static str),
     /// A secret that is not the one that is asked for: the member that shows it.
     #[error("Unauthorized (wrong {0})")]
     Wrong(&'static str),
@@ -70,10 +64,10 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    pub(crate) fn value(name: &str, reason: impl Into<Cow<'static, str>>) -> Self {
+    pub(crate) fn value(name: &str, reason: &'static str) -> Self {
         Refusal::Value {
             name: name.to_owned(),
-            reason: reason.into(),
+            reason,
         }
     }
 
@@ -86,12 +80,11 @@ impl Refusal {
             Refusal::AlreadyJoined => 425,
             Refusal::NoSuchRoom(_) => 426,
             Refusal::RoomExists(_) => 427,
-            Refusal::Room(refusal) => code_of(refusal),
+            Refusal::Room(refusal) => told(refusal).0,
             Refusal::Field(FieldError::Missing(_)) | Refusal::Codec(_) => 429,
             Refusal::Field(FieldError::Type { .. } | FieldError::Value { .. })
             | Refusal::Value { .. } => 430,
-            Refusal::Unauthorized(_)
-            | Refusal::NotShown(_)
+            Refusal::NotShown(_)
             | Refusal::Wrong(_)
             | Refusal::Limit(_)
             | Refusal::Guessing(_)
@@ -121,7 +114,9 @@ impl Refused for Refusal {
         match self {
             Refusal::Wrong(name) => *name == member || or_secret,
             Refusal::Field(FieldError::Missing(name)) => name == "pin" && or_secret,
-            Refusal::NotShown(_) | Refusal::NotSigned => or_secret,
+            Refusal::NotShown(_)
+            | Refusal::NotSigned
+            | Refusal::Room(room::Refusal::OwnerNeeded) => or_secret,
             _ => false,
         }
     }
@@ -134,7 +129,7 @@ impl From<resources::Refusal> for Refusal {
             resources::Refusal::Field(error) => Refusal::Field(error),
             resources::Refusal::Value(name, reason) => Refusal::value(name, reason),
             resources::Refusal::Wrong(name) => Refusal::Wrong(name),
-            resources::Refusal::TokenNeeded => Refusal::NotShown("a token is needed".into()),
+            resources::Refusal::TokenNeeded => Refusal::NotShown("a token is needed"),
             resources::Refusal::NoSuch(id) => Refusal::NoSuchRoom(id),
             resources::Refusal::Exists(id) => Refusal::RoomExists(id),
             resources::Refusal::TooMany(limit) => Refusal::Limit(limit),
@@ -145,52 +140,45 @@ impl From<resources::Refusal> for Refusal {
     }
 }
 
-/// What a room refuses, as this plugin's clients know it.
-impl From<room::Refusal> for Refusal {
-    fn from(refusal: room::Refusal) -> Self {
-        let member = match &refusal {
-            room::Refusal::ForeignCodec(Kind::Audio) => "audiocodec",
-            room::Refusal::ForeignCodec(_) => "videocodec",
-            room::Refusal::TooFewSeats => "last_n",
-            room::Refusal::TooManyForwarders => "streams",
-            room::Refusal::NotRemote => "id",
-            room::Refusal::NotOurs => "publisher_id",
-            room::Refusal::TooManyRemotes => "remote_id",
-            room::Refusal::E2eeNeeded | room::Refusal::OwnerKicked => {
-                return Refusal::Unauthorized(refusal);
-            }
-            room::Refusal::OwnerNeeded => return Refusal::NotShown(refusal.to_string().into()),
-            _ => return Refusal::Room(refusal),
-        };
-        Refusal::value(member, refusal.to_string())
-    }
-}
-
-/// The `error_code` of what a room refuses.
-const fn code_of(refusal: &room::Refusal) -> u16 {
+/// The `error_code` of what a room refuses, and the member that it blames.
+const fn told(refusal: &room::Refusal) -> (u16, Option<&'static str>) {
     match refusal {
-        room::Refusal::LinesOfClient => 423,
-        room::Refusal::NotInRoom => 426,
+        room::Refusal::LinesOfClient => (423, None),
+        room::Refusal::NotInRoom => (426, None),
         room::Refusal::NoSuchFeed(_)
         | room::Refusal::NoSuchUser { .. }
-        | room::Refusal::NoSuchStream(_) => 428,
-        room::Refusal::ForeignCodec(_)
-        | room::Refusal::TooFewSeats
-        | room::Refusal::TooManyForwarders
-        | room::Refusal::NotRemote
-        | room::Refusal::NotOurs
-        | room::Refusal::TooManyRemotes
-        | room::Refusal::Recording(_) => 430,
-        room::Refusal::WrongSdpType => 431,
-        room::Refusal::PublishersFull(_) => 432,
-        room::Refusal::E2eeNeeded | room::Refusal::OwnerNeeded | room::Refusal::OwnerKicked => 433,
-        room::Refusal::NotPublished => 435,
-        room::Refusal::IdExists(_) => 436,
+        | room::Refusal::NoSuchStream(_) => (428, None),
+        room::Refusal::ForeignCodec(Kind::Audio) => (430, Some("audiocodec")),
+        room::Refusal::ForeignCodec(_) => (430, Some("videocodec")),
+        room::Refusal::TooFewSeats => (430, Some("last_n")),
+        room::Refusal::TooManyForwarders => (430, Some("streams")),
+        room::Refusal::NotRemote => (430, Some("id")),
+        room::Refusal::NotOurs => (430, Some("publisher_id")),
+        room::Refusal::TooManyRemotes => (430, Some("remote_id")),
+        room::Refusal::Recording(_) => (430, None),
+        room::Refusal::WrongSdpType => (431, None),
+        room::Refusal::PublishersFull(_) => (432, None),
+        room::Refusal::E2eeNeeded | room::Refusal::OwnerNeeded | room::Refusal::OwnerKicked => {
+            (433, None)
+        }
+        room::Refusal::NotPublished => (435, None),
+        room::Refusal::IdExists(_) => (436, None),
         room::Refusal::NothingToOffer
         | room::Refusal::SubscribeFirst
         | room::Refusal::NothingToReceive
-        | room::Refusal::Negotiation(_) => 437,
-        room::Refusal::MixedFeeds | room::Refusal::Encrypted => 438,
-        room::Refusal::TooManyLines | room::Refusal::Closing | room::Refusal::Socket(_) => 499,
+        | room::Refusal::Negotiation(_) => (437, None),
+        room::Refusal::MixedFeeds | room::Refusal::Encrypted => (438, None),
+        room::Refusal::TooManyLines | room::Refusal::Closing | room::Refusal::Socket(_) => {
+            (499, None)
+        }
+    }
+}
+
+/// What a room refuses, as this plugin's clients read it.
+fn text(refusal: &room::Refusal) -> String {
+    match told(refusal) {
+        (_, Some(member)) => format!("Invalid value ({member}: {refusal})"),
+        (433, None) => format!("Unauthorized ({refusal})"),
+        (_, None) => refusal.to_string(),
     }
 }

@@ -1,13 +1,10 @@
 //! The plugin's requests, and the right that each needs.
 
-use portunus_core::{Asked, Fields, Message, Right, Rights, recording, requests};
-
-use crate::Shared;
-use crate::refusal::Refusal;
+use portunus_core::{Fields, Right, Rights, recording, requests};
 
 requests! {
-    /// The requests of the plugin.
-    pub enum Request {
+    /// Requests about rooms. Administrators may make them, too.
+    pub enum Management {
         Create = "create": Reply, Depends(creation);
         Edit = "edit": Reply, Depends(change);
         Destroy = "destroy": Reply, Depends(change);
@@ -27,6 +24,12 @@ requests! {
         AddRemotePublisher = "add_remote_publisher": Reply, Right(Right::Forward);
         UpdateRemotePublisher = "update_remote_publisher": Reply, Right(Right::Forward);
         RemoveRemotePublisher = "remove_remote_publisher": Reply, Right(Right::Forward);
+    }
+}
+
+requests! {
+    /// Requests of those who join a room, and are in it.
+    pub enum Participation {
         Join = "join": Event, Nothing;
         Watch = "watch": Event, Nothing;
         JoinAndConfigure = "joinandconfigure": Event, Depends(recording);
@@ -43,12 +46,12 @@ requests! {
     }
 }
 
-impl Request {
+impl Participation {
     /// Whether somebody joins a room by it.
     pub(crate) const fn joins(self) -> bool {
         matches!(
             self,
-            Request::Join | Request::JoinAndConfigure | Request::Watch
+            Participation::Join | Participation::JoinAndConfigure | Participation::Watch
         )
     }
 }
@@ -71,20 +74,4 @@ fn change(fields: Fields<'_>) -> Rights {
 fn permanent(fields: Fields<'_>) -> Rights {
     let is_permanent = fields.boolean("permanent") == Ok(Some(true));
     Rights::if_so(is_permanent, Right::Create)
-}
-
-impl Shared {
-    /// Returns the request of a client if it may make it and name the room that it names, with its rights: the admin key gives all.
-    pub(crate) fn permit(
-        &self,
-        asked: Asked<Request>,
-        message: &Message,
-    ) -> Result<(Request, Rights), Refusal> {
-        let fields = Fields(&message.body);
-        let rights = self.rooms.rights(fields, message.rights);
-        let request = asked.permit(fields, rights)?;
-        let room = message.body.get("room");
-        message.scope.check(room, request == Request::Create)?;
-        Ok((request, rights))
-    }
 }

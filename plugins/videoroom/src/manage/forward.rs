@@ -1,22 +1,21 @@
 //! The requests about RTP forwarders.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use portunus_core::media::ingest::IngestSrtp;
 use portunus_core::media::{Encodings, Framing};
 use portunus_core::sdp::Kind;
 use portunus_core::{Fields, Later, Mid, Networks, Object, Pt, Reply, Ssrc};
-use portunus_room::{ForwardRequest, Forwarder, Participant, PersonId, Stream};
+use portunus_resources::{Asker, RoomContent};
+use portunus_room::{ForwardRequest, Forwarder, Participant, PersonId, Room as Conference, Stream};
 use serde_json::Value;
 
 use super::target::{Host, PATIENCE, address, port, required_port, rtcp, srtp};
 use crate::Shared;
-use crate::client::Client;
+use crate::client::Watchers;
 use crate::read::person_in;
 use crate::refusal::Refusal;
-use crate::room::{Locked, Room};
-use crate::show::labelled;
+use crate::show::{Show, labelled};
 
 /// What is to be forwarded to where.
 #[derive(Debug)]
@@ -190,8 +189,8 @@ impl Request {
 
     fn start(
         self,
-        room: &Room,
-        client: Option<&Client>,
+        room: &Conference,
+        (asker, watchers): (&Asker, &Watchers),
         addresses: &[IpAddr],
     ) -> Result<Value, Refusal> {
         let mut state = room.lock();
@@ -233,11 +232,17 @@ impl Request {
             if let Some(media) = state.publication(&self.publisher)
                 && let Some(stream) = media.stream(mid)
             {
-                state.notify(client, |show| show.forwarding(&self.publisher, stream, id));
+                let show = Show::new(watchers.ids, &state);
+                let forwarding = || show.forwarding(&self.publisher, stream, id);
+                match &asker.handle {
+                    Some(client) => client.notify(forwarding),
+                    None => watchers.events.notify(forwarding),
+                }
             }
         }
-        tracing::info!(room = %room.id, publisher = %self.publisher, "{} forwarders", shown.len());
-        let reply = told("rtp_forward", &state, &self.publisher);
+        tracing::info!(room = state.name(), publisher = %self.publisher, "{} forwarders", shown.len());
+        let show = Show::new(watchers.ids, &state);
+        let reply = told("rtp_forward", show, &self.publisher);
         let reply = match self.is_old {
             true => reply.with("rtp_stream", old.with("warning", "deprecated_api")),
             false => reply.with("forwarders", shown),
@@ -263,47 +268,44 @@ fn with_started(reply: Object, entry: &Entry, forwarder: &Forwarder) -> Object {
 }
 
 impl Shared {
-    pub(super) fn rtp_forward(
-        &self,
-        fields: Fields<'_>,
-        client: Option<&Arc<Client>>,
-    ) -> Result<Reply, Refusal> {
+    pub(super) fn rtp_forward(&self, fields: Fields<'_>, asker: &Asker) -> Result<Reply, Refusal> {
         let room = self.managed_room(fields)?;
         self.check_forwarding(fields)?;
         let publisher = person_in(fields, self.rooms.ids(), "publisher_id")?;
         let request = Request::read(fields, publisher)?;
         room.lock().forwardable(&request.publisher)?;
         let hosts = request.hosts.clone();
-        let client = client.cloned();
+        let (asker, watchers) = (asker.clone(), self.watchers());
         self.resolved(hosts, move |addresses| {
-            request.start(&room, client.as_deref(), addresses)
+            request.start(&room, (&asker, &watchers), addresses)
         })
     }
 
     pub(super) fn stop_rtp_forward(
         &self,
         fields: Fields<'_>,
-        client: Option<&Client>,
-    ) -> Result<Value, Refusal> {
-        self.managed(fields, |room| {
+        asker: &Asker,
+    ) -> Result<Object, Refusal> {
+        self.managed(fields, |door, room| {
             self.check_forwarding(fields)?;
             let publisher = person_in(fields, self.rooms.ids(), "publisher_id")?;
             let number = fields.required_positive("stream_id")?;
             room.end_forwarder(&publisher, number)?;
-            room.notify(client, |show| {
+            let show = self.show(room);
+            door.notify(asker.handle.as_ref(), || {
                 show.event_of("stop_rtp_forward")
                     .with("publisher_id", show.id(&publisher))
                     .with("stream_id", number)
                     .into()
             });
-            let reply = told("stop_rtp_forward", room, &publisher);
-            Ok(reply.with("stream_id", number).into())
+            let reply = told("stop_rtp_forward", show, &publisher);
+            Ok(reply.with("stream_id", number))
         })
     }
 
-    pub(super) fn list_forwarders(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
-        self.managed(fields, |room| {
-            let show = room.show();
+    pub(super) fn list_forwarders(&self, fields: Fields<'_>) -> Result<Object, Refusal> {
+        self.managed(fields, |_, room| {
+            let show = self.show(room);
             let forwarded = |person: &Participant| {
                 let forwarders = room.publication(person.id())?.forwarders();
                 let forwarders: Vec<_> = forwarders.map(forwarder).collect();
@@ -312,10 +314,7 @@ impl Shared {
                 (!forwarders.is_empty()).then(|| named.with("forwarders", forwarders).into())
             };
             let publishers: Vec<Value> = room.people().filter_map(forwarded).collect();
-            Ok(show
-                .told("forwarders")
-                .with("publishers", publishers)
-                .into())
+            Ok(show.told("forwarders").with("publishers", publishers))
         })
     }
 
@@ -350,13 +349,6 @@ impl Shared {
             true => Ok(self.rooms.check_admin_key(fields)?),
             false => Ok(()),
         }
-    }
-
-    /// The room that a request names and may manage.
-    pub(super) fn managed_room(&self, fields: Fields<'_>) -> Result<Arc<Room>, Refusal> {
-        let room = self.rooms.named(fields)?;
-        room.lock().check_secret(fields)?;
-        Ok(room)
     }
 }
 
@@ -394,8 +386,7 @@ pub(crate) fn forwarder(forwarder: &Forwarder) -> Value {
         .into()
 }
 
-fn told(what: &str, room: &Locked<'_>, publisher: &PersonId) -> Object {
-    let show = room.show();
+fn told(what: &str, show: Show<'_>, publisher: &PersonId) -> Object {
     show.told(what).with("publisher_id", show.id(publisher))
 }
 

@@ -10,104 +10,86 @@ mod target;
 
 use std::sync::Arc;
 
-use portunus_core::record::Recorder;
-use portunus_core::{Fields, Later, Object, Reply, Rights, TokenScope, recording_fault};
-use portunus_resources::{Maker, Writing};
-use serde_json::Value;
-
-use crate::Shared;
-use crate::client::Client;
-use crate::refusal::Refusal;
-use crate::requests::Request;
-use crate::room::Locked;
+use portunus_core::{Asked, Fields, Object, Reply};
+use portunus_resources::Asker;
+use portunus_room::{Room as Conference, State};
 
 pub(crate) use forward::forwarder;
 
+use crate::Shared;
+use crate::refusal::Refusal;
+use crate::requests::Management;
+use crate::room::Door;
+use crate::show::Show;
+
 impl Shared {
-    /// Answers a request of a client, or of an administrator, that may be made with these rights. `maker` is who makes
-    /// what it makes.
-    pub(crate) fn manage(
+    /// Answers the request `name` of a client, or of an administrator.
+    pub(crate) fn manage_named(
         &self,
-        request: Request,
+        name: &str,
         fields: Fields<'_>,
-        client: Option<(&Arc<Client>, &TokenScope)>,
-        (rights, maker): (Rights, Maker),
+        asker: Asker,
     ) -> Result<Reply, Refusal> {
-        let scoped = client;
-        let asker = scoped.map(|(client, _)| client);
-        let client = asker.map(|client| &**client);
-        let reply = match request {
-            Request::Create => return self.create(fields, client, (rights, maker)),
-            Request::Edit => {
-                let scoped = scoped.map(|(client, scope)| (&**client, scope));
-                return self.edit(fields, scoped);
-            }
-            Request::Destroy => return self.destroy(fields, client),
-            Request::Exists => self.exists(fields),
-            Request::List => self.list(fields, rights, client.is_none()),
-            Request::Allowed => self.allowed(fields),
-            Request::Kick => self.kick(fields, client),
-            Request::Moderate => self.moderate(fields, client),
-            Request::EnableRecording => return self.enable_recording(fields),
-            Request::ListParticipants => self.list_participants(fields),
-            Request::RtpForward => return self.rtp_forward(fields, asker),
-            Request::StopRtpForward => self.stop_rtp_forward(fields, client),
-            Request::ListForwarders => self.list_forwarders(fields),
-            Request::PublishRemotely => return self.publish_remotely(fields),
-            Request::UnpublishRemotely => self.unpublish_remotely(fields),
-            Request::ListRemotes => self.list_remotes(fields),
-            Request::AddRemotePublisher => self.add_remote_publisher(fields),
-            Request::UpdateRemotePublisher => self.update_remote_publisher(fields),
-            Request::RemoveRemotePublisher => self.remove_remote_publisher(fields),
-            _ => Err(Refusal::Invalid("Not a request about rooms")),
-        };
-        reply.map(Reply::Success)
+        let unknown = || Refusal::UnknownRequest(name.to_ascii_lowercase());
+        let asked = Asked::<Management>::named(name).ok_or_else(unknown)?;
+        let makes = asked == Asked::unnamed(Management::Create);
+        asker.check_scope(fields, "room", makes)?;
+        self.rooms.guarded(fields, asker.maker, || {
+            let rights = self.rooms.rights(fields, asker.rights);
+            let request = asked.permit(fields, rights)?;
+            self.answer(request, fields, &Asker { rights, ..asker })
+        })
     }
 
-    /// Does something with the room that a request names and may manage.
+    fn answer(
+        &self,
+        request: Management,
+        fields: Fields<'_>,
+        asker: &Asker,
+    ) -> Result<Reply, Refusal> {
+        let answer = match request {
+            Management::Create => return self.create(fields, asker),
+            Management::Edit => return self.edit(fields, asker),
+            Management::Destroy => return Ok(self.rooms.destroy(fields, asker)?.reply()),
+            Management::EnableRecording => return self.enable_recording(fields),
+            Management::RtpForward => return self.rtp_forward(fields, asker),
+            Management::PublishRemotely => return self.publish_remotely(fields),
+            Management::Exists => self.rooms.find(fields)?,
+            Management::List => self.list(fields, asker)?,
+            Management::Allowed => self.allowed(fields)?,
+            Management::Kick => self.kick(fields, asker)?,
+            Management::Moderate => self.moderate(fields, asker)?,
+            Management::ListParticipants => self.list_participants(fields)?,
+            Management::StopRtpForward => self.stop_rtp_forward(fields, asker)?,
+            Management::ListForwarders => self.list_forwarders(fields)?,
+            Management::UnpublishRemotely => self.unpublish_remotely(fields)?,
+            Management::ListRemotes => self.list_remotes(fields)?,
+            Management::AddRemotePublisher => self.add_remote_publisher(fields)?,
+            Management::UpdateRemotePublisher => self.update_remote_publisher(fields)?,
+            Management::RemoveRemotePublisher => self.remove_remote_publisher(fields)?,
+        };
+        Ok(Reply::Success(answer.into()))
+    }
+
+    /// Does something in the room that a request names and may manage.
     fn managed<T>(
         &self,
         fields: Fields<'_>,
-        act: impl FnOnce(&mut Locked<'_>) -> Result<T, Refusal>,
+        act: impl FnOnce(&Door, &mut State) -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
-        let room = self.rooms.named(fields)?;
-        let mut room = room.lock();
-        room.check_secret(fields)?;
-        act(&mut room)
+        let act = |door: &Door| act(door, &mut door.conference.lock());
+        self.rooms.managed(fields, |_, door| act(door))
     }
-}
 
-/// The reply, once the change is written if it is for good; `permanent` says whether that went well. If the room is to be
-/// recorded and cannot be, `recording_failed` says why.
-fn saving(writing: Option<Writing>, recorded: Option<RecordedRoom>, reply: Object) -> Reply {
-    if writing.is_none() && recorded.is_none() {
-        return Reply::Success(reply.with("permanent", false).into());
+    /// The conference of the room that a request names and may manage.
+    fn managed_room(&self, fields: Fields<'_>) -> Result<Arc<Conference>, Refusal> {
+        self.rooms
+            .managed(fields, |_, door| Ok(door.conference.clone()))
     }
-    Reply::Later(Later::new(async move {
-        let is_written = match writing {
-            Some(writing) => writing.done().await.is_ok(),
-            None => false,
-        };
-        let fault = match recorded {
-            Some(recorded) => recorded.fault().await,
-            None => None,
-        };
-        let reply = reply.with("permanent", is_written);
-        Value::from(reply.with_some("recording_failed", fault))
-    }))
-}
 
-/// A room that is to be recorded.
-struct RecordedRoom {
-    recorder: Recorder,
-    room: String,
-    dirs: Vec<Option<String>>,
-}
-
-impl RecordedRoom {
-    /// Returns why it cannot be recorded, or `None` if it can.
-    async fn fault(&self) -> Option<String> {
-        recording_fault(&self.recorder, &self.room, &self.dirs).await
+    /// Writes what is in a room as JSON.
+    pub(crate) fn show<'a>(&self, room: &'a State) -> Show<'a> {
+        Show::new(self.rooms.ids(), room)
     }
 }
 

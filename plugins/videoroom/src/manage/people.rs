@@ -1,8 +1,8 @@
 //! Participants, as moderators see and treat them.
 
 use portunus_core::{Fields, Object};
+use portunus_resources::{Asker, RoomContent};
 use portunus_room::Connection;
-use serde_json::Value;
 
 use super::success;
 use crate::Shared;
@@ -12,45 +12,40 @@ use crate::refusal::Refusal;
 use crate::show::moderation;
 
 impl Shared {
-    pub(super) fn list_participants(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
+    pub(super) fn list_participants(&self, fields: Fields<'_>) -> Result<Object, Refusal> {
         let room = self.rooms.named(fields)?;
-        let room = room.lock();
-        let show = room.show();
-        let reply = show
+        let door = room.lock();
+        let state = door.conference.lock();
+        let show = self.show(&state);
+        Ok(show
             .told("participants")
-            .with("participants", show.participants());
-        Ok(reply.into())
+            .with("participants", show.participants()))
     }
 
-    pub(super) fn kick(
-        &self,
-        fields: Fields<'_>,
-        client: Option<&Client>,
-    ) -> Result<Value, Refusal> {
-        self.managed(fields, |room| {
-            let id = person_in(fields, self.rooms.ids(), "id")?;
-            room.kick(&id, client.map(|client| client as &dyn Connection))?;
+    pub(super) fn kick(&self, fields: Fields<'_>, asker: &Asker) -> Result<Object, Refusal> {
+        self.managed(fields, |_, room| {
+            let ids = self.rooms.ids();
+            let id = person_in(fields, ids, "id")?;
+            let client = asker.handle.clone().map(|handle| Client { handle, ids });
+            room.kick(&id, client.as_ref().map(|client| client as &dyn Connection))?;
             tracing::info!(room = room.name(), %id, "participant kicked");
-            Ok(success().into())
+            Ok(success())
         })
     }
 
-    pub(super) fn moderate(
-        &self,
-        fields: Fields<'_>,
-        client: Option<&Client>,
-    ) -> Result<Value, Refusal> {
-        self.managed(fields, |room| {
+    pub(super) fn moderate(&self, fields: Fields<'_>, asker: &Asker) -> Result<Object, Refusal> {
+        self.managed(fields, |door, room| {
             let id = person_in(fields, self.rooms.ids(), "id")?;
             let mid = fields.required_string("mid")?;
             let mute = fields.required_boolean("mute")?;
             room.moderate(&id, mid, mute)?;
-            room.notify(client, |show| {
-                let moderated: Object = show.told("moderated");
-                let moderated = moderated.with("id", show.id(&id)).with("mid", mid);
+            door.notify(asker.handle.as_ref(), || {
+                let show = self.show(room);
+                let moderated = show.told("moderated").with("id", show.id(&id));
+                let moderated = moderated.with("mid", mid);
                 moderated.with("moderation", moderation(mute)).into()
             });
-            Ok(success().into())
+            Ok(success())
         })
     }
 }

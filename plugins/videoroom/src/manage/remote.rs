@@ -4,22 +4,22 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use portunus_core::sdp::{CodecName, Kind, OfferedFlags};
-use portunus_core::{FieldError, Fields, Mid};
+use portunus_core::{FieldError, Fields, Mid, Object};
 use portunus_room::{
     ExtensionIds, MAX_STREAMS, NewRemote, Place, Remote, RoomSettings, Stream, StreamUpdate, hear,
 };
-use serde_json::Value;
 
 use super::success;
 use super::target::{port, srtp};
 use crate::Shared;
-use crate::read::{person_in, profile, wanted_id};
+use crate::read::{free_id, person_in, profile, wanted_id};
 use crate::refusal::Refusal;
 
 impl Shared {
-    pub(super) fn add_remote_publisher(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
+    pub(super) fn add_remote_publisher(&self, fields: Fields<'_>) -> Result<Object, Refusal> {
         let room = self.managed_room(fields)?;
-        let wanted = wanted_id(fields, self.rooms.ids())?;
+        let ids = self.rooms.ids();
+        let wanted = wanted_id(fields, ids)?;
         let profile = profile(fields)?;
         let e2ee = fields.boolean("e2ee")?.unwrap_or(false);
         let (place, srtp) = (place(fields)?, srtp(fields)?);
@@ -29,12 +29,15 @@ impl Shared {
             return Err(Refusal::value("streams", "too many"));
         }
         let mut state = room.lock();
-        state.check_there()?;
+        if state.is_destroyed() {
+            let id = ids.required(fields, "room")?;
+            return Err(Refusal::NoSuchRoom(id));
+        }
         state.check_e2ee(e2ee)?;
         let entries = entries.into_iter().enumerate();
         let streams = entries.map(|(index, entry)| read(entry, state.settings(), index));
         let streams: Vec<Stream> = streams.collect::<Result<_, _>>()?;
-        let id = wanted.unwrap_or_else(|| state.free_id());
+        let id = wanted.unwrap_or_else(|| free_id(&state, ids));
         state.check_remote(&id)?;
         let (mut remote, hears) = Remote::open(self.media.clone(), &place, srtp)?;
         for stream in &streams {
@@ -49,20 +52,21 @@ impl Shared {
         };
         state.add_remote(&id, new);
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(hear(Arc::downgrade(&room.conference), id.clone(), hears));
+            runtime.spawn(hear(Arc::downgrade(&room), id.clone(), hears));
         }
-        tracing::info!(room = %room.id, %id, %local, "remote publisher");
+        tracing::info!(room = state.name(), %id, %local, "remote publisher");
         let named = place.interface.is_some() || place.multicast.is_some();
-        let reply = success()
-            .with("room", room.id.to_json())
-            .with("id", state.show().id(&id))
+        let show = self.show(&state);
+        let reply = show
+            .told("success")
+            .with("id", show.id(&id))
             .with_some("ip", named.then(|| local.ip().to_string()))
             .with("port", local.port())
             .with("rtcp_port", rtcp_port);
-        Ok(reply.into())
+        Ok(reply)
     }
 
-    pub(super) fn update_remote_publisher(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
+    pub(super) fn update_remote_publisher(&self, fields: Fields<'_>) -> Result<Object, Refusal> {
         let room = self.managed_room(fields)?;
         let id = person_in(fields, self.rooms.ids(), "id")?;
         room.lock().remote_streams(&id)?;
@@ -85,16 +89,16 @@ impl Shared {
             updates.push(StreamUpdate { stream, described });
         }
         state.update_remote(&id, profile, e2ee, updates);
-        Ok(success().into())
+        Ok(success())
     }
 
-    pub(super) fn remove_remote_publisher(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
-        self.managed(fields, |room| {
+    pub(super) fn remove_remote_publisher(&self, fields: Fields<'_>) -> Result<Object, Refusal> {
+        self.managed(fields, |_, room| {
             let id = person_in(fields, self.rooms.ids(), "id")?;
             room.remote_streams(&id)?;
             room.remove_remote(&id);
             tracing::info!(room = room.name(), %id, "remote publisher removed");
-            Ok(success().into())
+            Ok(success())
         })
     }
 }

@@ -8,13 +8,14 @@ use super::target::{Host, address, port, required_port, rtcp, srtp};
 use crate::Shared;
 use crate::read::person_in;
 use crate::refusal::Refusal;
-use crate::room::Locked;
+use crate::show::Show;
 
 impl Shared {
     pub(super) fn publish_remotely(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
         let room = self.managed_room(fields)?;
         self.check_forwarding(fields)?;
-        let publisher = person_in(fields, self.rooms.ids(), "publisher_id")?;
+        let ids = self.rooms.ids();
+        let publisher = person_in(fields, ids, "publisher_id")?;
         let remote_id = fields.required_string("remote_id")?.to_owned();
         let host = Host::required(fields)?;
         let to = required_port(fields, "port")?;
@@ -31,26 +32,27 @@ impl Shared {
             let mut state = room.lock();
             let (id, to) = (remote.id.clone(), remote.to);
             state.publish_remotely(&publisher, remote)?;
-            tracing::info!(room = %room.id, %publisher, %to, "published remotely");
-            Ok(reply(&state, &publisher).with("remote_id", id).into())
+            tracing::info!(room = state.name(), %publisher, %to, "published remotely");
+            let reply = reply(Show::new(ids, &state), &publisher);
+            Ok(reply.with("remote_id", id).into())
         })
     }
 
-    pub(super) fn unpublish_remotely(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
-        self.managed(fields, |room| {
+    pub(super) fn unpublish_remotely(&self, fields: Fields<'_>) -> Result<Object, Refusal> {
+        self.managed(fields, |_, room| {
             let publisher = person_in(fields, self.rooms.ids(), "publisher_id")?;
             let remote_id = fields.required_string("remote_id")?;
             room.unpublish_remotely(&publisher, remote_id)?;
-            Ok(reply(room, &publisher).into())
+            Ok(reply(self.show(room), &publisher))
         })
     }
 
-    pub(super) fn list_remotes(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
-        self.managed(fields, |room| {
+    pub(super) fn list_remotes(&self, fields: Fields<'_>) -> Result<Object, Refusal> {
+        self.managed(fields, |_, room| {
             let publisher = person_in(fields, self.rooms.ids(), "publisher_id")?;
             let remotes = room.remotes(&publisher)?.iter();
             let list: Vec<Value> = remotes.map(to_json).collect();
-            Ok(reply(room, &publisher).with("list", list).into())
+            Ok(reply(self.show(room), &publisher).with("list", list))
         })
     }
 }
@@ -66,7 +68,6 @@ fn to_json(remote: &RemotePublication) -> Value {
         .into()
 }
 
-fn reply(room: &Locked<'_>, publisher: &PersonId) -> Object {
-    let show = room.show();
+fn reply(show: Show<'_>, publisher: &PersonId) -> Object {
     show.told("success").with("id", show.id(publisher))
 }

@@ -6,7 +6,7 @@ mod subscriber;
 use portunus_core::media::MAX_LABEL;
 use portunus_core::{FieldError, Fields};
 use portunus_resources::{Id, Ids};
-use portunus_room::{PersonId, Profile};
+use portunus_room::{PersonId, Profile, State};
 use serde_json::Value;
 
 pub(crate) use publisher::{ConfigureRequest, configure, talk};
@@ -33,6 +33,11 @@ pub(crate) fn wanted_id(fields: Fields<'_>, ids: Ids) -> Result<Option<PersonId>
         }
         id => Ok(id),
     }
+}
+
+/// An id that nobody in the room has.
+pub(crate) fn free_id(room: &State, ids: Ids) -> PersonId {
+    person(&ids.random(|id| room.person(&person(id)).is_some()))
 }
 
 /// Reads what somebody shows of itself.

@@ -11,7 +11,7 @@ use portunus_room::{
 
 use super::{person, person_in, text};
 use crate::refusal::Refusal;
-use crate::requests::Request;
+use crate::requests::Participation;
 
 /// Reads `join`, and the publisher if it is in the old form.
 pub(crate) fn join_subscriber(
@@ -94,16 +94,20 @@ fn last_n(fields: Fields<'_>) -> Result<Option<usize>, Refusal> {
 }
 
 /// Reads `subscribe`, `unsubscribe` or `update`, which `request` says.
-pub(crate) fn change(fields: Fields<'_>, ids: Ids, request: Request) -> Result<Change, Refusal> {
+pub(crate) fn change(
+    fields: Fields<'_>,
+    ids: Ids,
+    request: Participation,
+) -> Result<Change, Refusal> {
     let missing = |name: &str| FieldError::Missing(name.to_owned());
     let subscribes = |name| list(fields, name, |entry| subscribe(entry, ids));
     let unsubscribes = |name| list(fields, name, |entry| unsubscribe(entry, ids));
     let (subscribe, unsubscribe) = match request {
-        Request::Subscribe => {
+        Participation::Subscribe => {
             let subscribe = subscribes("streams")?;
             (Some(subscribe.ok_or_else(|| missing("streams"))?), None)
         }
-        Request::Unsubscribe => {
+        Participation::Unsubscribe => {
             let unsubscribe = unsubscribes("streams")?;
             (None, Some(unsubscribe.ok_or_else(|| missing("streams"))?))
         }

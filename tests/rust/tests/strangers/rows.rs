@@ -26,7 +26,7 @@ pub type Table = Vec<(&'static str, Needs)>;
 /// The requests of each plugin; whether the plugin has an admin key.
 pub const PLUGINS: [(&str, fn() -> Table, bool); 10] = [
     ("streaming", table::<portunus_streaming::Request>, true),
-    ("videoroom", table::<portunus_videoroom::Request>, true),
+    ("videoroom", videoroom, true),
     ("audiobridge", audiobridge, true),
     ("textroom", textroom, true),
     ("videocall", table::<portunus_videocall::Request>, false),
@@ -36,6 +36,11 @@ pub const PLUGINS: [(&str, fn() -> Table, bool); 10] = [
     ("nosip", table::<portunus_nosip::Request>, false),
     ("sip", table::<portunus_sip_plugin::Request>, false),
 ];
+
+fn videoroom() -> Table {
+    use portunus_videoroom::{Management, Participation};
+    [table::<Management>(), table::<Participation>()].concat()
+}
 
 fn audiobridge() -> Table {
     use portunus_audiobridge::{Management, Participation};
