@@ -85,7 +85,7 @@ pub use plugin::{
 pub use plugin_request::{Answered, Asked, Needs, PluginRequest};
 pub use portunus_rtp::{ExtensionKind, ExtensionMap, Mid, Pt, Ssrc};
 pub use portunus_sdp::{Jsep, LocalJsep, SdpType as JsepKind, Svc};
-pub use reach::{Reach, Requests, Untrusted, recording};
+pub use reach::{Untrusted, recording};
 pub use recording::{
     ClientRecording, RecordingNews, SentMedia, Wish, recording_fault, tell_of_recordings,
 };
