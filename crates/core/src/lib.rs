@@ -38,6 +38,7 @@ mod public_address;
 mod rate;
 mod reach;
 mod recording;
+mod reflected_address;
 mod registration;
 mod replaced;
 pub mod request;
@@ -88,6 +89,7 @@ pub use reach::{Untrusted, recording};
 pub use recording::{
     ClientRecording, RecordingNews, SentMedia, Wish, recording_fault, tell_of_recordings,
 };
+pub use reflected_address::reflected_address;
 pub use registration::{
     ConfiguredPlugin, PluginConfig, PluginContext, PluginError, PluginReloaded, Registration,
     StartedPlugin,

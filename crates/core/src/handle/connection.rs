@@ -583,7 +583,7 @@ impl Connections {
         fresh: bool,
     ) {
         if fresh {
-            handle.tell_local_candidates(self.context.media.candidates(peer));
+            handle.tell_local_candidates(&self.context.media.candidates(peer));
         }
         handle.tell_local_jsep(kind, sdp);
     }
