@@ -2,6 +2,7 @@
 import Janus, { type JanusJS } from 'janus-gateway';
 import adapter from 'webrtc-adapter';
 import { access, AccessDenied, askAccess, forgetAccess, keepAccess, type Access } from './access';
+import { IceServers } from './ice-servers';
 
 export type Transport = 'auto' | 'ws' | 'http';
 export type Jsep = JanusJS.JSEP;
@@ -85,17 +86,22 @@ function initialised(): Promise<void> {
 function create(transport: Transport, shown: Access, lost: (why: string) => void): Promise<Session> {
   return new Promise((resolve, reject) => {
     let settled = false;
+    const iceServers = new IceServers();
     const janus = new Janus({
       server: servers(transport),
+      iceServers: iceServers.list,
       ...shown,
       // janus.js destroys the session when the page goes away, so that the server need not wait for the time-out.
       destroyOnUnload: true,
       success: () => {
         settled = true;
-        resolve(new Session(janus));
+        // They are there before the first PeerConnection is.
+        const asked = iceServers.follow(`${apiPath()}/${janus.getSessionId()}`, shown);
+        void asked.then(() => resolve(new Session(janus, iceServers)));
       },
       error: (reason: unknown) => {
         const text = String(reason);
+        iceServers.stop();
         if (settled) return lost(text);
         settled = true;
         // janus.js leaves it open, and passes on the text of an error but not its code.
@@ -107,7 +113,10 @@ function create(transport: Transport, shown: Access, lost: (why: string) => void
 }
 
 export class Session {
-  constructor(private readonly janus: Janus) {}
+  constructor(
+    private readonly janus: Janus,
+    private readonly iceServers: IceServers,
+  ) {}
 
   get transport(): 'WebSocket' | 'HTTP' {
     return this.janus.getServer().startsWith('ws') ? 'WebSocket' : 'HTTP';
@@ -125,6 +134,7 @@ export class Session {
   }
 
   close(): Promise<void> {
+    this.iceServers.stop();
     return new Promise((done) => {
       this.janus.destroy({ cleanupHandles: true, success: done, error: () => done() });
     });

@@ -242,6 +242,10 @@ impl Transports {
             let listeners = listen::bind(&websocket.bind, port, "websocket.wss_port").await?;
             addresses.wss = bound.add("wss", listeners, Some(tls), &ws_server);
         }
+        if let Some(turn) = gateway.turn().filter(|turn| turn.has_tls()) {
+            let tls = tls.get("turn.tls")?;
+            turn.set_tls(move || tls.turn_acceptor());
+        }
         let shared = websocket::Shared::new(
             Api::Admin,
             websocket,

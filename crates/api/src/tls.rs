@@ -1,4 +1,4 @@
-//! The certificate of HTTPS and secure WebSocket, which can change while the server runs.
+//! The certificate of HTTPS, secure WebSocket and TURN by TLS, which can change while the server runs.
 
 use std::sync::Arc;
 
@@ -14,10 +14,17 @@ use crate::{StartError, TlsConfig};
 #[derive(Debug, Clone)]
 pub(crate) struct Tls(Arc<ArcSwap<Certificate>>);
 
+/// The protocol of HTTP (ALPN, RFC 7301).
+const HTTP: &[u8] = b"http/1.1";
+/// The protocol of TURN (RFC 7443).
+const TURN: &[u8] = b"stun.turn";
+
 /// A certificate that fits its key.
 #[derive(Debug)]
 pub(crate) struct Certificate {
     config: Arc<ServerConfig>,
+    /// The same for TURN.
+    turn: Arc<ServerConfig>,
     chain: Vec<CertificateDer<'static>>,
 }
 
@@ -29,6 +36,11 @@ impl Tls {
     /// Returns what accepts the next connection.
     pub(crate) fn acceptor(&self) -> TlsAcceptor {
         TlsAcceptor::from(self.0.load().config.clone())
+    }
+
+    /// Returns what accepts the next connection of TURN.
+    pub(crate) fn turn_acceptor(&self) -> TlsAcceptor {
+        TlsAcceptor::from(self.0.load().turn.clone())
     }
 
     /// Accepts connections with `certificate` from now on. Those that there are go on with theirs. Returns whether it is another
@@ -63,9 +75,12 @@ pub(crate) fn read(config: &TlsConfig, user: &'static str) -> Result<Certificate
         .with_no_client_auth()
         .with_single_cert(chain.clone(), private)
         .map_err(|error| failed(error.to_string()))?;
-    tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+    tls.alpn_protocols = vec![HTTP.to_vec()];
+    let mut turn = tls.clone();
+    turn.alpn_protocols = vec![TURN.to_vec()];
     Ok(Certificate {
         config: Arc::new(tls),
+        turn: Arc::new(turn),
         chain,
     })
 }

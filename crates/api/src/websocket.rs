@@ -18,6 +18,8 @@ use portunus_core::{ApiError, Client, Gateway, Outbox, OverBudget, Purse, Reques
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::Error;
+use tokio_tungstenite::tungstenite::error::ProtocolError;
 
 use crate::listen::{self, stopped};
 use crate::pace::{Api, Pace, Requests};
@@ -130,6 +132,21 @@ enum Ending {
     Stopped,
 }
 
+impl Ending {
+    /// A client whose network is gone, or that ended without a word, has left; else it broke the protocol.
+    fn of(error: axum::Error) -> Self {
+        match error.into_inner().downcast_ref() {
+            Some(
+                Error::ConnectionClosed
+                | Error::AlreadyClosed
+                | Error::Io(_)
+                | Error::Protocol(ProtocolError::ResetWithoutClosingHandshake),
+            ) => Ending::Left,
+            _ => Ending::Protocol,
+        }
+    }
+}
+
 /// What is sent beside the client's queue.
 #[derive(Debug)]
 enum Aside {
@@ -220,7 +237,7 @@ impl Incoming {
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Message, Ending>> {
         let message = match self.stream.poll_next_unpin(context) {
             Poll::Ready(Some(Ok(message))) => message,
-            Poll::Ready(Some(Err(_))) => return Poll::Ready(Err(Ending::Protocol)),
+            Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(Ending::of(error))),
             Poll::Ready(None) => return Poll::Ready(Err(Ending::Left)),
             Poll::Pending => {
                 let held = self.received.bytes().saturating_sub(self.done);

@@ -7,6 +7,7 @@ use portunus_core::record::{
 };
 use portunus_core::sdp::Kind;
 use portunus_core::{Object, RecordingNews};
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::side::first_codec;
@@ -38,8 +39,9 @@ impl RecordingAction {
     }
 }
 
-/// Which of the four streams of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// Which of the four streams of a call, as a request says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
 pub struct Sides {
     /// What the client sends.
     pub audio: bool,

@@ -1,8 +1,10 @@
 //! What all handles of a server share.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use std::time::SystemTime;
 
 use arc_swap::{ArcSwap, Guard};
 use portunus_media::{MediaPlane, PeerEvent, PeerId};
@@ -33,6 +35,9 @@ pub(crate) struct Context {
     pub(crate) settings: Settings,
     pub(crate) transports: Transports,
     pub(crate) started: Instant,
+    pub(crate) started_at: SystemTime,
+    /// When certificates expire, in seconds since 1970, by their use.
+    pub(crate) certificates: Mutex<BTreeMap<&'static str, u64>>,
     pub(crate) ranking: SharedRanking,
     pub(crate) tokens: Tokens,
     pub(crate) drain: Drain,

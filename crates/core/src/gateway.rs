@@ -1,5 +1,6 @@
 //! The core's face to the transports: requests in, replies and events out.
 
+mod build;
 mod drain;
 mod limits;
 mod readiness;
@@ -10,7 +11,7 @@ mod statistics;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
 use portunus_media::{MediaPlane, PeerEvent};
@@ -36,6 +37,7 @@ use crate::{
     PluginCounter, PluginInfo, PublicFile, Requester, Rights, ServerFacts, SessionId, Share,
     TokenScope, TokenTotals, info, prices,
 };
+pub use build::BuildFacts;
 pub use drain::DrainStatus;
 pub use readiness::NotReady;
 pub use reload::{Reloaded, Reloader, Reloading};
@@ -86,6 +88,8 @@ impl Gateway {
             settings: Settings::new(&config, &facts),
             transports: Transports::default(),
             started: Instant::now(),
+            started_at: SystemTime::now(),
+            certificates: Mutex::default(),
             ranking: SharedRanking::default(),
             config: ArcSwap::from_pointee(config),
             facts,
@@ -260,6 +264,11 @@ impl Gateway {
     /// The threads of audio rooms, if there are any.
     pub fn audio(&self) -> Option<&portunus_audio::AudioThreads> {
         self.inner.context.facts.audio.as_ref()
+    }
+
+    /// The TURN server, if it is on.
+    pub fn turn(&self) -> Option<&portunus_turn::Turn> {
+        self.inner.context.facts.turn.as_ref()
     }
 
     /// Whether somebody who shows `credentials` may use the API and attach to `package`: for what lets clients in

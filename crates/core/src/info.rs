@@ -7,6 +7,7 @@ use portunus_audio::AudioThreads;
 use portunus_media::{MediaConfig, MediaSettings};
 use portunus_record::Recorder;
 use portunus_rtc::DTLS_MTU;
+use portunus_turn::Turn;
 use serde_json::{Map, Value, json};
 
 use crate::events::{EventBus, EventsConfig};
@@ -41,6 +42,8 @@ pub struct ServerFacts {
     pub recorder: Recorder,
     /// The threads of audio rooms, if there are any.
     pub audio: Option<AudioThreads>,
+    /// The TURN server, if it is on.
+    pub turn: Option<Turn>,
     /// Where what happens is told, and how.
     pub events: EventBus,
     /// Who may use the Admin API.
@@ -71,6 +74,7 @@ impl Default for ServerFacts {
             transports: Vec::new(),
             recorder: Recorder::default(),
             audio: None,
+            turn: None,
             events: EventBus::default(),
             admin: AdminConfig::default(),
             log: Arc::<RememberedLog>::default(),
@@ -92,7 +96,7 @@ pub struct TransportInfo {
 }
 
 const AUTHOR: &str = "The Portunus authors";
-const VERSION: &str = env!("CARGO_PKG_VERSION");
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The Janus whose API is spoken: clients ask these members which requests they may make.
 const JANUS_VERSION: u64 = 1402;

@@ -85,6 +85,8 @@ pub(crate) struct WorkerPort {
     pub(crate) inbox: Arc<Inbox>,
     /// Candidate texts of the worker's socket.
     pub(crate) candidates: Vec<String>,
+    /// Its UDP addresses: as peers are told, and as bound.
+    pub(crate) addresses: Vec<(SocketAddr, SocketAddr)>,
     pub(crate) peers: Arc<AtomicUsize>,
     pub(crate) totals: Arc<WorkerTotals>,
     pub(crate) load: Arc<SharedLoad>,
@@ -182,6 +184,12 @@ impl MediaPlane {
     /// Where the workers' sockets are bound.
     pub fn sockets(&self) -> impl Iterator<Item = SocketAddr> {
         self.shared.workers.iter().map(|worker| worker.local)
+    }
+
+    /// The UDP addresses of all workers, as peers are told and as they are bound, the most preferred of each worker first.
+    pub fn addresses(&self) -> impl Iterator<Item = (SocketAddr, SocketAddr)> {
+        let workers = self.shared.workers.iter();
+        workers.flat_map(|worker| worker.addresses.iter().copied())
     }
 
     /// Where workers listen for connections of peers, in the order of the workers; nowhere without ICE-TCP.

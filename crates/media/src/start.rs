@@ -74,6 +74,7 @@ pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
         let inbox = Arc::new(Inbox::new(waker));
         let listener = listen(&config, socket.local(), index)?;
         let mut candidates = candidates(&reachable, socket.local(), index);
+        let addresses = candidates.iter().map(|it| (it.address, it.base)).collect();
         let listening = listener.as_ref().and_then(|l| l.local_addr().ok());
         if let Some(listening) = listening {
             let ports = (socket.local().port(), listening.port());
@@ -87,6 +88,7 @@ pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
         ports.push(WorkerPort {
             inbox,
             candidates: candidate_lines(&candidates),
+            addresses,
             peers: Arc::clone(&peers),
             totals: Arc::clone(&totals),
             load: Arc::clone(&load),

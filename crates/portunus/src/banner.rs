@@ -7,6 +7,7 @@ use std::path::Path;
 
 use portunus_api::{AdminAddresses, Transports, brokers};
 use portunus_media::MediaPlane;
+use portunus_turn::Turn;
 
 use crate::config::Config;
 
@@ -16,6 +17,7 @@ pub(crate) fn print(
     config: &Config,
     media: &MediaPlane,
     transports: &Transports,
+    turn: Option<&Turn>,
 ) {
     let sockets: Vec<SocketAddr> = media.sockets().collect();
     let listeners: Vec<SocketAddr> = media.listeners().collect();
@@ -37,6 +39,7 @@ pub(crate) fn print(
         announced: config.media.announced.iter().map(|a| a.ip).collect(),
         media: &sockets,
         media_tcp: &listeners,
+        turn: turn.map(Turn::urls).unwrap_or_default(),
     });
     // Nobody may be listening; the server runs all the same.
     let _ = std::io::stdout().write_all(text.as_bytes());
@@ -64,6 +67,7 @@ struct Facts<'a> {
     media: &'a [SocketAddr],
     /// Where peers may connect by TCP.
     media_tcp: &'a [SocketAddr],
+    turn: Vec<String>,
 }
 
 fn text(facts: &Facts<'_>) -> String {
@@ -99,6 +103,7 @@ fn text(facts: &Facts<'_>) -> String {
     entries.extend(admin.unix.iter().map(|path| path.display().to_string()));
     row("Admin API", entries);
     row("Media", vec![media(facts)]);
+    row("TURN", facts.turn.clone());
     let settings = facts.file.map(|file| file.display().to_string());
     row("Settings", vec![settings.unwrap_or("all defaults".into())]);
     let reachable = |addresses: &[SocketAddr]| addresses.iter().any(|a| !a.ip().is_loopback());
@@ -209,6 +214,7 @@ mod tests {
             announced: vec![IpAddr::from([203, 0, 113, 7])],
             media: &media,
             media_tcp: &[SocketAddr::from(([0, 0, 0, 0], 443))],
+            turn: vec!["turn:192.0.2.7:3478?transport=udp".into()],
         });
         for part in [
             "http://localhost:8088/  http://192.0.2.7:8088/\n",
@@ -220,6 +226,7 @@ mod tests {
             "  Dashboard  http://127.0.0.1:7088/\n",
             "  Admin API  http://127.0.0.1:7088/admin\n",
             "UDP 10000-10001, TCP 443 (2 workers), announced as 203.0.113.7\n",
+            "TURN       turn:192.0.2.7:3478?transport=udp\n",
             "camera",
         ] {
             assert!(text.contains(part), "{part:?} in\n{text}");

@@ -16,6 +16,8 @@ mod recordings;
 mod reload;
 mod run;
 mod signals;
+mod supervisor;
+mod watchdog;
 
 use std::path::Path;
 use std::process::ExitCode;

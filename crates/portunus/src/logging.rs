@@ -28,10 +28,10 @@ use gate::{Gate, Limit};
 use line::Form;
 use queue::Queue;
 
-/// The library for SCTP logs a warning for each malformed packet, and an error when a peer closes
-/// an association. Data channels count and log both, so the library is silent unless a filter names
-/// it.
-const SILENT: &str = "sctp_proto";
+/// The libraries for SCTP and for the messages of STUN and TURN log a warning for each malformed packet, and that for SCTP an error
+/// when a peer closes an association. Data channels and the TURN server count both, so the libraries are silent unless a filter
+/// names them.
+const SILENT: [&str; 2] = ["sctp_proto", "stun_types"];
 /// How long the program's end waits for lines to be written.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
@@ -307,19 +307,20 @@ fn filter(text: &str) -> Result<EnvFilter, ParseError> {
     if let Some(level) = levels.rev().find(|level| level.word() == word) {
         return Ok(filter_of(level));
     }
-    let filter = EnvFilter::try_new(text)?;
-    match text.contains(SILENT) {
-        true => Ok(filter),
-        false => Ok(filter.add_directive(format!("{SILENT}=off").parse()?)),
+    let mut filter = EnvFilter::try_new(text)?;
+    for library in SILENT.iter().filter(|library| !text.contains(**library)) {
+        filter = filter.add_directive(format!("{library}=off").parse()?);
     }
+    Ok(filter)
 }
 
 /// Returns the filter of a level. Libraries stay at [`LogLevel::INFO`] at most.
 fn filter_of(level: LogLevel) -> EnvFilter {
     let word = level.word();
+    let silent = SILENT.join("=off,");
     EnvFilter::new(match level > LogLevel::INFO {
-        true => format!("{},portunus={word},{SILENT}=off", LogLevel::INFO.word()),
-        false => format!("{word},{SILENT}=off"),
+        true => format!("{},portunus={word},{silent}=off", LogLevel::INFO.word()),
+        false => format!("{word},{silent}=off"),
     })
 }
 
@@ -363,8 +364,10 @@ mod tests {
             (read(" WARN "), "warn"),
         ] {
             let parts: Vec<_> = filter.split(',').collect();
-            assert!(parts.len() == 2 && parts.contains(&level), "{filter}");
-            assert!(parts.contains(&"sctp_proto=off"), "{filter}");
+            assert!(parts.len() == 3 && parts.contains(&level), "{filter}");
+            for library in ["sctp_proto=off", "stun_types=off"] {
+                assert!(parts.contains(&library), "{filter}");
+            }
         }
         for (filter, level) in [
             (of(5), "portunus=debug"),

@@ -8,12 +8,14 @@ use portunus_api::{PreparedTransports, TransportsReload};
 use portunus_core::configuration::Sections;
 use portunus_core::{
     Gateway, JwtVerifier, PluginReloaded, Reloaded, Reloader, Reloading, StartedPlugin,
+    certificate_expiry,
 };
 use portunus_media::{MediaIdentity, MediaPlane};
 use tokio::sync::Mutex;
 
 use crate::config::{Config, ConfigError, LogConfig};
 use crate::logging::LogReload;
+use crate::supervisor;
 
 /// Reads the configuration as the command line asks for it.
 pub(crate) type Read = Arc<dyn Fn() -> Result<Config, ConfigError> + Send + Sync>;
@@ -74,7 +76,9 @@ impl Reload {
 
     /// Applies the configuration as it is now, and logs what came of it.
     pub(crate) async fn apply(&self) -> Result<Reloaded, String> {
+        supervisor::reloading();
         let outcome = self.apply_all().await;
+        supervisor::ready();
         match &outcome {
             Ok(reloaded) => {
                 let Reloaded {
@@ -117,6 +121,7 @@ impl Reload {
         };
         let has_changed =
             |reloaded: &Reloaded, key: &str| reloaded.changed.iter().any(|it| it == key);
+        tokio::task::block_in_place(|| note_certificates(&self.gateway, &config));
         self.gateway
             .configure(&config.core)
             .map_err(|error| error.to_string())?;
@@ -176,6 +181,17 @@ impl Reload {
             transports,
             identity,
         })
+    }
+}
+
+/// Notes when certificates expire, for metrics. It blocks.
+pub(crate) fn note_certificates(gateway: &Gateway, config: &Config) {
+    for (name, file) in [
+        ("tls", &config.api.tls.certificate),
+        ("dtls", &config.media.certificate),
+    ] {
+        let expiry = file.as_deref().and_then(certificate_expiry);
+        gateway.set_certificate_expiry(name, expiry);
     }
 }
 

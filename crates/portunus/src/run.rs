@@ -15,12 +15,14 @@ use portunus_core::{
     tell_of_recordings,
 };
 use portunus_media::{MediaError, MediaPlane};
+use portunus_turn::{MediaAddress, MediaAddresses, Turn};
 
 use crate::banner;
 use crate::config::{Config, ResolveError};
 use crate::logging::Logging;
 use crate::reload::{NamedPlugin, Read, Reload};
 use crate::signals::{EndSignal, Signals};
+use crate::{reload, supervisor, watchdog};
 
 /// How long calls and requests may take to end.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);
@@ -32,6 +34,8 @@ pub(crate) enum RunError {
     Runtime(io::Error),
     #[error("cannot handle signals: {0}")]
     Signals(io::Error),
+    #[error("cannot start the watchdog: {0}")]
+    Watchdog(io::Error),
     #[error(transparent)]
     Configuration(#[from] PrintError),
     #[error(transparent)]
@@ -42,6 +46,8 @@ pub(crate) enum RunError {
     Media(#[from] MediaError),
     #[error(transparent)]
     Transport(#[from] StartError),
+    #[error(transparent)]
+    Turn(#[from] portunus_turn::StartError),
     #[error(transparent)]
     Plugin(#[from] PluginError),
     #[error(transparent)]
@@ -69,11 +75,13 @@ pub(crate) async fn run(
     let bus = EventBus::new(&config.core.server_name, config.core.string_ids);
     tokio::spawn(tell_of_recordings(recorder.clone(), bus.clone()));
     let started = async {
+        let turn = turn(&config, &media)?;
         event_handlers(&mut config, &bus).await?;
-        Ok::<_, RunError>(plugins(&mut config, (&media, &audio, &recorder), &bus).await?)
+        let plugins = plugins(&mut config, (&media, &audio, &recorder), &bus).await?;
+        Ok::<_, RunError>((turn, plugins))
     };
-    let plugins = match started.await {
-        Ok(plugins) => plugins,
+    let (turn, plugins) = match started.await {
+        Ok(started) => started,
         Err(error) => {
             media.shutdown();
             return Err(error);
@@ -88,6 +96,7 @@ pub(crate) async fn run(
             log: log.control(),
             jwt,
             audio: Some(audio),
+            turn: turn.clone(),
             ..facts(&config, &media, recorder.clone(), bus.clone())
         },
     );
@@ -100,7 +109,8 @@ pub(crate) async fn run(
             return Err(error.into());
         }
     };
-    banner::print(file, &config, &media, &transports);
+    banner::print(file, &config, &media, &transports, turn.as_ref());
+    reload::note_certificates(&gateway, &config);
 
     let reload = Arc::new(Reload::new(
         read,
@@ -111,10 +121,18 @@ pub(crate) async fn run(
     ));
     gateway.set_reloader(&reload);
     signals.reload_by(reload);
+    let watchdog = watchdog::start(media.clone(), gateway.clone()).map_err(RunError::Watchdog)?;
+    supervisor::ready();
     let outcome = serve(&mut signals, &gateway, &media).await;
+    supervisor::stopping();
+    // Workers that have ended are not stuck.
+    drop(watchdog);
     gateway.tell_end(outcome.as_ref().map_or(0, |signal| signal.number()));
     let end = async {
         gateway.shutdown().await;
+        if let Some(turn) = &turn {
+            turn.stop();
+        }
         media.shutdown();
         media.ended().await;
         recorder.finished().await;
@@ -129,6 +147,16 @@ pub(crate) async fn run(
         signal = signals.end() => tracing::warn!(signal = signal.name(), "ended at once"),
     }
     outcome.map(drop)
+}
+
+/// Tells systemd again and again how far the drain is. It never returns.
+async fn tell_of_drain(gateway: &Gateway) {
+    loop {
+        if let Some(status) = gateway.draining() {
+            supervisor::draining(status.calls, status.left.unwrap_or_default());
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
 }
 
 /// Serves until all calls have to end: by a signal, after a drain if that is SIGTERM, or
@@ -156,6 +184,7 @@ async fn serve(
         );
         tokio::select! {
             () = gateway.drain_before_end(drain_timeout) => {}
+            () = tell_of_drain(gateway) => {}
             signal = signals.end() => {
                 tracing::warn!(signal = signal.name(), "the drain is cut short");
             }
@@ -165,6 +194,16 @@ async fn serve(
     let calls = gateway.calls();
     tracing::info!(signal = signal.name(), calls, "ending calls");
     Ok(signal)
+}
+
+/// Starts the TURN server, if it is on.
+fn turn(config: &Config, media: &MediaPlane) -> Result<Option<Turn>, RunError> {
+    if !config.turn.enabled {
+        return Ok(None);
+    }
+    let address = |(announced, bound)| MediaAddress { announced, bound };
+    let addresses = MediaAddresses::new(media.addresses().map(address));
+    Ok(Some(Turn::start(&config.turn, addresses)?))
 }
 
 async fn event_handlers(config: &mut Config, bus: &EventBus) -> Result<(), EventHandlerError> {

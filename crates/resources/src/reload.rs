@@ -138,7 +138,7 @@ async fn change<P: Reloadable>(
         return;
     }
     let key = after.key();
-    let is_editable = |name: &String| P::Resource::EDITABLE.contains(&name.as_str());
+    let is_editable = |name: &String| P::Resource::is_editable(name);
     let found = plugin.resources().configured(&key);
     match found.filter(|_| changed.iter().all(is_editable)) {
         Some(_) if is_saved(plugin, &key) => left(plugin, &key, reloaded),

@@ -4,14 +4,14 @@ use std::fmt::Debug;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use portunus_core::{Fields, PluginCounter, Rights};
+use portunus_core::{Fields, PluginCounter, Rights, equal_in_constant_time};
 
 use crate::guesses::Guesses;
 use crate::registry::Registry;
 use crate::reload::Waiting;
 use crate::{
-    Guessing, Id, Ids, Limits, Maker, Refusal, Reservation, Saved, SavedError, Written,
-    check_secret,
+    Guessing, Id, Ids, Limits, Maker, Refusal, Reservation, ResourceKeys, Saved, SavedError,
+    Written, check_secret,
 };
 
 /// The members that open a single resource.
@@ -30,6 +30,11 @@ pub trait Resource: Debug + Send + Sync + 'static {
     /// The keys of the configuration that can change while somebody uses it.
     const EDITABLE: &'static [&'static str] = &[];
 
+    /// Whether this key of the configuration can change while somebody uses it.
+    fn is_editable(key: &str) -> bool {
+        Self::EDITABLE.contains(&key)
+    }
+
     /// Its id.
     fn id(&self) -> &Id;
 
@@ -38,7 +43,7 @@ pub trait Resource: Debug + Send + Sync + 'static {
         self.id().clone()
     }
 
-    /// Takes the values of [`Resource::EDITABLE`] from `written`, while somebody may use it.
+    /// Takes the values that are [editable](Resource::is_editable) from `written`, while somebody may use it.
     fn apply(&self, _written: &Self::Written) {}
 
     /// Whether it is in lists for administrators only.
@@ -68,6 +73,23 @@ pub struct Resources<R: Resource> {
 }
 
 impl<R: Resource> Resources<R> {
+    /// Has the resources that `keys` describe. There are none yet; returns those to be made at the start: the `configured` ones as
+    /// far as the file of permanent ones does not say otherwise, and those of that file.
+    pub fn start(
+        keys: ResourceKeys,
+        configured: Vec<R::Written>,
+    ) -> Result<(Self, Vec<R::Written>), SavedError> {
+        let ResourceKeys {
+            admin_key,
+            ids,
+            save,
+            limits,
+            max_wrong,
+        } = keys;
+        let (resources, first) = Self::open(ids, admin_key, save, limits, configured)?;
+        Ok((resources.with_max_wrong(max_wrong), first))
+    }
+
     /// None yet; with those that are to be made at the start: the `configured` ones as far as the file `save` does not say
     /// otherwise, and those that it has. `admin_key` is needed to make others and to see private ones, if there is one. Clients make
     /// others within `limits`.
@@ -246,10 +268,26 @@ impl<R: Resource> Resources<R> {
         fields: Fields<'_>,
         by_administrator: bool,
     ) -> Result<Vec<Arc<R>>, Refusal> {
-        let is_shown = self.has_admin_key() && fields.string(ADMIN_KEY)?.is_some();
-        if is_shown {
-            self.check_admin_key(fields)?;
-        }
+        let shown = match self.has_admin_key() {
+            true => fields.string(ADMIN_KEY)?,
+            false => None,
+        };
+        self.listed_with(shown, by_administrator)
+    }
+
+    /// The same where the plugin has read `admin_key`.
+    pub fn listed_with(
+        &self,
+        admin_key: Option<&str>,
+        by_administrator: bool,
+    ) -> Result<Vec<Arc<R>>, Refusal> {
+        let is_shown = match (&self.admin_key, admin_key) {
+            (Some(key), Some(shown)) if !equal_in_constant_time(key, shown) => {
+                return Err(Refusal::Wrong(ADMIN_KEY));
+            }
+            (Some(_), shown) => shown.is_some(),
+            (None, _) => false,
+        };
         let mut all = self.registry.all();
         all.retain(|resource| is_shown || by_administrator || !resource.is_private());
         Ok(all)

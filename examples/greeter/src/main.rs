@@ -80,7 +80,7 @@ async fn serve(config: Config) -> Result<(), Box<dyn Error>> {
     };
     let mut plugins = Vec::new();
     for plugin in config.plugins {
-        plugins.push(plugin.start(context.clone()).await?);
+        plugins.push(plugin.start(context.clone()).await?.plugin);
     }
     let facts = ServerFacts {
         events: bus.clone(),

@@ -1,6 +1,5 @@
 //! The codecs of participants and forwarders: their names, and how mixes are encoded.
 
-use portunus_core::Fields;
 use portunus_core::sdp::CodecName;
 use portunus_dsp::{AudioCodec, Encoding};
 
@@ -30,10 +29,10 @@ pub(crate) const fn sdp_codec(codec: AudioCodec) -> CodecName {
     }
 }
 
-/// Reads the codec that member `name` names.
-pub(crate) fn read_codec(fields: Fields<'_>, name: &str) -> Result<Option<AudioCodec>, Refusal> {
-    let Some(text) = fields.string(name)? else {
-        return Ok(None);
+/// The codec with this name; Opus without one.
+pub(crate) fn named_codec(name: Option<&str>) -> Result<AudioCodec, Refusal> {
+    let Some(text) = name else {
+        return Ok(AudioCodec::Opus);
     };
     let all = [
         AudioCodec::Opus,
@@ -44,9 +43,7 @@ pub(crate) fn read_codec(fields: Fields<'_>, name: &str) -> Result<Option<AudioC
     let known = all
         .into_iter()
         .find(|codec| codec_name(*codec).eq_ignore_ascii_case(text));
-    known
-        .map(Some)
-        .ok_or_else(|| Refusal::Codec(text.to_owned()))
+    known.ok_or_else(|| Refusal::Codec(text.to_owned()))
 }
 
 /// How a mix is encoded as `codec`. Of G.711 and G.722 all encodings are alike, so that all share one.

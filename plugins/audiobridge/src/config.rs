@@ -2,83 +2,43 @@
 
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use portunus_core::configuration::{Configuration, PortRange, Probe, Section};
 use portunus_core::media::ingest::{IngestError, interface_address};
 use portunus_core::{Fields, Networks};
-use portunus_resources::{ConfiguredOptions, Ids, Limits, RoomProblem, read_rooms};
-use serde::{Deserialize, Serialize};
+use portunus_resources::{
+    ConfiguredOptions, Ids, Limits, RoomProblem, read_rooms, resource_config,
+};
 use serde_json::{Map, Value};
 
 use crate::forward::StaticForwarder;
-use crate::members;
-use crate::options::{MEMBERS, RoomOptions, sampling_rate};
+use crate::options::{OPTIONS, RoomOptions, is_type, sampling_rate};
 use crate::refusal::Refusal;
 
-/// What the plugin can be told.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct AudioBridgeConfig {
-    /// Needed to create rooms, and to see private ones.
-    #[serde(with = "portunus_core::configuration::optional")]
-    pub admin_key: Option<String>,
-    /// With an `admin_key`: forwarding to other machines needs it too.
-    pub lock_rtp_forward: bool,
-    /// With an `admin_key`: announcements need it too.
-    pub lock_play_file: bool,
-    /// The folders that requests may name files in, to be played as announcements; none: requests may name no files.
-    pub folders: Vec<PathBuf>,
-    /// The networks that media may be sent to without a PeerConnection: those of the server.
-    #[serde(skip)]
-    pub outgoing: Networks,
-    /// The address that plain RTP participants are told, or the name of an interface that has it; none: the server's own.
-    #[serde(with = "portunus_core::configuration::optional")]
-    pub local_ip: Option<String>,
-    /// Where the ports of plain RTP participants are taken from.
-    pub rtp_port_range: PortRange,
-    /// Ids of rooms and participants are text.
-    pub string_ids: bool,
-    /// The file that permanent rooms are written to; none: there are none.
-    #[serde(with = "portunus_core::configuration::optional")]
-    pub save: Option<PathBuf>,
-    /// Rooms that one client may make without the right to administer; 0: none.
-    pub max_per_client: usize,
-    /// The same of all such clients together.
-    pub max_from_clients: usize,
-    /// How long what such a client has made is there without being used; 0: for ever.
-    #[serde(with = "portunus_core::configuration::seconds")]
-    pub unused_timeout: Duration,
-    /// Wrong secrets, pins and tokens that such a client may show at once for one room, and wrong admin keys; 0: any number.
-    pub max_wrong: u32,
-    /// The rooms that are there from the start.
-    #[serde(
-        rename = "room",
-        skip_deserializing,
-        skip_serializing_if = "Vec::is_empty"
-    )]
-    pub rooms: Vec<ConfiguredRoom>,
-}
-
-impl Default for AudioBridgeConfig {
-    fn default() -> Self {
-        let limits = Limits::default();
-        AudioBridgeConfig {
-            admin_key: None,
-            lock_rtp_forward: false,
-            lock_play_file: false,
-            folders: Vec::new(),
-            outgoing: Networks::default(),
-            local_ip: None,
-            rtp_port_range: PortRange::default(),
-            string_ids: false,
-            save: None,
-            max_per_client: limits.max_per_client,
-            max_from_clients: limits.max_from_clients,
-            unused_timeout: limits.unused_timeout,
-            max_wrong: 20,
-            rooms: Vec::new(),
-        }
+resource_config! {
+    /// What the plugin can be told.
+    pub struct AudioBridgeConfig (Limits::default()) {
+        /// With an `admin_key`: forwarding to other machines needs it too.
+        pub lock_rtp_forward: bool = false,
+        /// With an `admin_key`: announcements need it too.
+        pub lock_play_file: bool = false,
+        /// The folders that requests may name files in, to be played as announcements; none: requests may name no files.
+        pub folders: Vec<PathBuf> = Vec::new(),
+        /// The networks that media may be sent to without a PeerConnection: those of the server.
+        #[serde(skip)]
+        pub outgoing: Networks = Networks::default(),
+        /// The address that plain RTP participants are told, or the name of an interface that has it; none: the server's own.
+        #[serde(with = "portunus_core::configuration::optional")]
+        pub local_ip: Option<String> = None,
+        /// Where the ports of plain RTP participants are taken from.
+        pub rtp_port_range: PortRange = PortRange::default(),
+        /// The rooms that are there from the start.
+        #[serde(
+            rename = "room",
+            skip_deserializing,
+            skip_serializing_if = "Vec::is_empty"
+        )]
+        pub rooms: Vec<ConfiguredRoom> = Vec::new(),
     }
 }
 
@@ -97,9 +57,7 @@ impl Configuration for AudioBridgeConfig {
     }
 
     fn probe(&self, probe: &mut Probe) {
-        if let Some(file) = &self.save {
-            probe.written_file("save", file);
-        }
+        self.probe_save(probe);
         for folder in &self.folders {
             probe.folder("folders", folder);
         }
@@ -118,15 +76,6 @@ impl Configuration for AudioBridgeConfig {
 }
 
 impl AudioBridgeConfig {
-    /// What strangers may make.
-    pub(crate) fn limits(&self) -> Limits {
-        Limits {
-            max_per_client: self.max_per_client,
-            max_from_clients: self.max_from_clients,
-            unused_timeout: self.unused_timeout,
-        }
-    }
-
     /// The address that plain RTP participants are told, where one is set and is there.
     pub(crate) fn told_address(&self) -> Option<IpAddr> {
         let name = self.local_ip.as_deref()?;
@@ -156,9 +105,8 @@ pub struct RoomSetup {
 impl ConfiguredOptions for RoomSetup {
     fn check_keys(members: &Map<String, Value>) -> Result<(), RoomProblem> {
         let is_known = |key: &str| {
-            let mut options = MEMBERS.iter().map(|(name, _)| *name);
-            let is_option = options.any(|name| name == key) && !NOT_CONFIGURED.contains(&key);
-            key == "room" || is_option || StaticForwarder::KEYS.contains(&key)
+            let mut known = OPTIONS.keys().chain(StaticForwarder::KEYS.iter().copied());
+            key == "room" || known.any(|name| name == key)
         };
         match members.keys().find(|key| !is_known(key)) {
             None => Ok(()),
@@ -170,7 +118,7 @@ impl ConfiguredOptions for RoomSetup {
     }
 
     fn from_section(fields: Fields<'_>) -> Result<Self, RoomProblem> {
-        members::check(fields, MEMBERS)?;
+        OPTIONS.check(fields, is_type)?;
         let rate = sampling_rate(fields)?.ok_or_else(|| Refusal::missing("sampling_rate"))?;
         let options = RoomOptions {
             rate,
@@ -209,6 +157,3 @@ impl From<Refusal> for RoomProblem {
         }
     }
 }
-
-/// What a request says and the configuration does not.
-const NOT_CONFIGURED: [&str; 3] = ["permanent", "allowed", "sampling"];

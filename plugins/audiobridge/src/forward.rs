@@ -5,7 +5,7 @@ use portunus_core::{Fields, Pt, Ssrc};
 use portunus_dsp::AudioCodec;
 use serde_json::{Map, Value};
 
-use crate::codec::{codec_name, read_codec};
+use crate::codec::{codec_name, named_codec};
 use crate::options::RoomOptions;
 use crate::refusal::Refusal;
 use crate::target::{Host, Target, port, srtp};
@@ -37,7 +37,7 @@ impl Names {
 impl ForwardSpec {
     /// Reads codec, payload type and SSRC; the key is still to be read, because of the order of checks.
     fn read(fields: Fields<'_>, names: &Names) -> Result<Self, Refusal> {
-        let codec = read_codec(fields, &names.of("codec"))?.unwrap_or(AudioCodec::Opus);
+        let codec = named_codec(fields.string(&names.of("codec"))?)?;
         let (pt_name, ssrc_name) = (names.of("ptype"), names.of("ssrc"));
         let pt = fields.positive(&pt_name)?.unwrap_or(OPUS);
         let pt = match codec {

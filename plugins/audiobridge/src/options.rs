@@ -1,11 +1,11 @@
 //! What a room can be told, when it is made and later.
 
-use portunus_core::{Fields, Handle, Object, TokenScope};
+use portunus_core::{Fields, Object};
 use portunus_dsp::{Channels, Format, SampleRate, TalkOptions};
-use portunus_resources::{Access, Id};
+use portunus_resources::{Access, Id, Options, place};
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
-use crate::members::{Members, Type, texts};
 use crate::refusal::Refusal;
 
 /// The most groups of a room: each has a mix of its own.
@@ -16,48 +16,6 @@ pub(crate) const MAX_LOSS: u64 = 20;
 const BITRATES: std::ops::RangeInclusive<u64> = 500..=512_000;
 /// The quietest level, in -dBov.
 const SILENCE: u64 = 127;
-
-/// The types of the members of `create`, and of rooms in the configuration.
-pub(crate) const MEMBERS: Members = &[
-    ("permanent", Type::Flag),
-    ("description", Type::Text),
-    ("secret", Type::Text),
-    ("pin", Type::Text),
-    ("is_private", Type::Flag),
-    ("allowed", Type::Texts),
-    ("sampling_rate", Type::Number),
-    ("sampling", Type::Number),
-    ("spatial_audio", Type::Flag),
-    ("audiolevel_ext", Type::Flag),
-    ("audiolevel_event", Type::Flag),
-    ("audio_active_packets", Type::Number),
-    ("audio_level_average", Type::Number),
-    ("default_expectedloss", Type::Number),
-    ("default_bitrate", Type::Number),
-    ("denoise", Type::Flag),
-    ("record", Type::Flag),
-    ("record_file", Type::Text),
-    ("record_dir", Type::Text),
-    ("record_format", Type::Text),
-    ("mjrs", Type::Flag),
-    ("mjrs_dir", Type::Text),
-    ("allow_rtp_participants", Type::Flag),
-    ("groups", Type::Texts),
-    ("signed_tokens", Type::Flag),
-    ("loudest", Type::Number),
-];
-
-/// The types of the members of `edit`.
-pub(crate) const EDITED: Members = &[
-    ("secret", Type::Text),
-    ("new_description", Type::Text),
-    ("new_secret", Type::Text),
-    ("new_pin", Type::Text),
-    ("new_is_private", Type::Flag),
-    ("new_record_dir", Type::Text),
-    ("new_mjrs_dir", Type::Text),
-    ("permanent", Type::Flag),
-];
 
 /// What the recording of a mix is written as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -77,11 +35,12 @@ impl RecordFormat {
         }
     }
 
-    fn read(fields: Fields<'_>) -> Result<Self, Refusal> {
-        match fields.text("record_format")? {
-            None | Some("wav") => Ok(RecordFormat::Wav),
-            Some("opus") => Ok(RecordFormat::Opus),
-            Some(_) => Err(Refusal::value("record_format", "wav or opus")),
+    fn read(fields: Fields<'_>, name: &str) -> Result<Option<Self>, Refusal> {
+        match fields.text(name)? {
+            None => Ok(None),
+            Some("wav") => Ok(Some(RecordFormat::Wav)),
+            Some("opus") => Ok(Some(RecordFormat::Opus)),
+            Some(_) => Err(Refusal::value(name, "wav or opus")),
         }
     }
 }
@@ -148,86 +107,89 @@ impl Default for RoomOptions {
     }
 }
 
-impl RoomOptions {
-    /// Reads the options of a new room, whose members have the right types; what is not there has its default. The sampling rate is
-    /// read by [`sampling_rate`].
-    pub(crate) fn read(fields: Fields<'_>) -> Result<Self, Refusal> {
-        let defaults = RoomOptions::default();
-        let flag = |name: &str, default: bool| -> Result<bool, Refusal> {
-            Ok(fields.boolean(name)?.unwrap_or(default))
-        };
-        let above_0 = |name: &str, default: u64| -> Result<u64, Refusal> {
-            let number = fields.positive(name)?;
-            Ok(number.filter(|number| *number > 0).unwrap_or(default))
-        };
-        let audiolevel_event = flag("audiolevel_event", defaults.audiolevel_event)?;
-        // Only then they mean something.
-        let levels = |name: &str, default: u64| match audiolevel_event {
-            true => above_0(name, default),
-            false => Ok(default),
-        };
-        let packets = levels("audio_active_packets", defaults.audio_active_packets)?;
-        let average = levels("audio_level_average", defaults.audio_level_average)?;
-        Ok(RoomOptions {
-            description: text(fields, "description")?.unwrap_or_default(),
-            access: Access::read(fields)?,
-            signed_tokens: flag("signed_tokens", defaults.signed_tokens)?,
-            rate: defaults.rate,
-            spatial: flag("spatial_audio", defaults.spatial)?,
-            audiolevel_ext: flag("audiolevel_ext", defaults.audiolevel_ext)?,
-            audiolevel_event,
-            audio_active_packets: packets,
-            audio_level_average: average.min(SILENCE),
-            expected_loss: fields
-                .positive("default_expectedloss")?
-                .filter(|loss| *loss <= MAX_LOSS)
-                .and_then(|loss| u8::try_from(loss).ok())
-                .unwrap_or(defaults.expected_loss),
-            bitrate: bitrate(fields, "default_bitrate")?,
-            denoise: flag("denoise", defaults.denoise)?,
-            record: flag("record", defaults.record)?,
-            record_file: text(fields, "record_file")?,
-            record_dir: text(fields, "record_dir")?,
-            record_format: RecordFormat::read(fields)?,
-            mjrs: flag("mjrs", defaults.mjrs)?,
-            mjrs_dir: text(fields, "mjrs_dir")?,
-            allow_rtp: flag("allow_rtp_participants", defaults.allow_rtp)?,
-            groups: groups(fields)?,
-            loudest: fields.positive("loudest")?.unwrap_or(defaults.loudest),
-        })
-    }
+type Opt = portunus_resources::Opt<RoomOptions, Refusal>;
 
-    /// The options after the request `edit`, whose members have the right types.
-    pub(crate) fn edited(&self, fields: Fields<'_>) -> Result<Self, Refusal> {
-        let mut options = self.clone();
-        if let Some(description) = text(fields, "new_description")? {
-            options.description = description;
+/// Their names, and the other members of `create`. Wrong types are told before wrong values.
+pub(crate) const OPTIONS: Options<RoomOptions, Refusal> = Options(&[
+    Opt::checked::<bool>("permanent").not_configured(),
+    Opt::new("description", place!(description))
+        .edited_as("new_description")
+        .listed(),
+    Opt::new("secret", place!(access.secret)).edited_as("new_secret"),
+    Opt::new("pin", place!(access.pin, pin, |pin| pin.as_deref().into())).edited_as("new_pin"),
+    Opt::new("is_private", place!(access.is_private)).edited_as("new_is_private"),
+    Opt::checked::<Vec<IgnoredAny>>("allowed").not_configured(),
+    // They are read by `sampling_rate`.
+    Opt::checked::<u64>("sampling_rate"),
+    Opt::checked::<u64>("sampling").not_configured(),
+    Opt::new("spatial_audio", place!(spatial)).listed(),
+    Opt::new("audiolevel_ext", place!(audiolevel_ext)),
+    Opt::new("audiolevel_event", place!(audiolevel_event)),
+    Opt::new(
+        "audio_active_packets",
+        place!(audio_active_packets, above_0, number),
+    ),
+    Opt::new(
+        "audio_level_average",
+        place!(audio_level_average, level, number),
+    ),
+    Opt::new(
+        "default_expectedloss",
+        place!(expected_loss, loss, |loss| (*loss).into()),
+    ),
+    Opt::new(
+        "default_bitrate",
+        place!(bitrate, default_bitrate, |rate| (*rate).into()),
+    ),
+    Opt::new("denoise", place!(denoise)),
+    Opt::new("record", place!(record)).listed(),
+    Opt::new("record_file", place!(record_file)),
+    Opt::new("record_dir", place!(record_dir)).edited_as("new_record_dir"),
+    Opt::new(
+        "record_format",
+        place!(record_format, RecordFormat::read, |format| format
+            .as_str()
+            .into()),
+    ),
+    Opt::new("mjrs", place!(mjrs)),
+    Opt::new("mjrs_dir", place!(mjrs_dir)).edited_as("new_mjrs_dir"),
+    Opt::new("allow_rtp_participants", place!(allow_rtp)),
+    Opt::new(
+        "groups",
+        place!(groups, groups, |groups| groups.as_slice().into()),
+    ),
+    Opt::new("signed_tokens", place!(signed_tokens)),
+    Opt::new("loudest", place!(loudest)),
+]);
+
+/// Whether a refusal is because of a member's type.
+pub(crate) fn is_type(refusal: &Refusal) -> bool {
+    matches!(refusal, Refusal::Field(_))
+}
+
+impl RoomOptions {
+    /// Reads the options of a new room; what is not there has its default. The sampling rate is read by [`sampling_rate`].
+    pub(crate) fn read(fields: Fields<'_>) -> Result<Self, Refusal> {
+        let mut options = OPTIONS.read(fields)?;
+        if !options.audiolevel_event {
+            // Only with it they mean something.
+            let RoomOptions {
+                audio_active_packets,
+                audio_level_average,
+                ..
+            } = RoomOptions::default();
+            options.audio_active_packets = audio_active_packets;
+            options.audio_level_average = audio_level_average;
         }
-        options.access = options.access.edited(fields)?;
-        // The secret cannot be taken off, the pin can.
-        if fields.string("new_pin")? == Some("") {
-            options.access.pin = None;
-        }
-        options.record_dir = text(fields, "new_record_dir")?.or(options.record_dir);
-        options.mjrs_dir = text(fields, "new_mjrs_dir")?.or(options.mjrs_dir);
         Ok(options)
     }
 
-    /// Checks that a request shows a token that is signed for `room`, where these are asked for: as `token` in its body, or as a
-    /// JSON Web Token that the API takes.
-    pub(crate) fn check_signed_token(
-        &self,
-        room: &Id,
-        (client, scope): (&Handle, &TokenScope),
-        token: Option<&str>,
-    ) -> Result<(), Refusal> {
-        if !self.signed_tokens || scope.opens(&room.to_string()) {
-            return Ok(());
+    /// The same with a description, where there is none.
+    pub(crate) fn described(mut self, room: &Id) -> Self {
+        if self.description.is_empty() {
+            self.description = format!("Room {room}");
         }
-        match client.signed_token_opens(token, &format!("room={room}")) {
-            Some(false) => Err(Refusal::NotSigned),
-            Some(true) | None => Ok(()),
-        }
+        self
     }
 
     /// The form of the mix.
@@ -247,6 +209,15 @@ impl RoomOptions {
         found.ok_or_else(|| Refusal::NoSuchGroup(name.to_owned()))
     }
 
+    /// The place of the group that a request names, which it has to if there are any.
+    pub(crate) fn wanted_group(&self, name: Option<&str>) -> Result<Option<usize>, Refusal> {
+        if self.groups.is_empty() {
+            return Ok(None);
+        }
+        let name = name.ok_or_else(|| Refusal::missing("group"))?;
+        self.group(name).map(Some)
+    }
+
     /// When somebody counts as talking, with thresholds of its own or the room's; none: nobody wants to know.
     pub(crate) fn talk(&self, packets: Option<u64>, level: Option<u64>) -> Option<TalkOptions> {
         let packets = packets.unwrap_or(self.audio_active_packets);
@@ -259,50 +230,18 @@ impl RoomOptions {
 
     /// The members of a `list` entry that are options.
     pub(crate) fn listed(&self) -> Object {
-        Object::new()
-            .with("description", self.description.as_str())
+        OPTIONS
+            .listed(self)
             .with("sampling_rate", self.rate.hertz())
-            .with("spatial_audio", self.spatial)
             .with("pin_required", self.access.pin.is_some())
-            .with("record", self.record)
     }
 
     /// The members that [`RoomOptions::read`] makes the same of; only what is not the default, but the rate always.
     pub(crate) fn to_members(&self) -> Map<String, Value> {
-        let text = |text: &Option<String>| Value::from(text.clone().unwrap_or_default());
-        let members = |options: &RoomOptions| {
-            [
-                ("description", Value::from(options.description.as_str())),
-                ("is_private", options.access.is_private.into()),
-                ("secret", text(&options.access.secret)),
-                ("pin", text(&options.access.pin)),
-                ("signed_tokens", options.signed_tokens.into()),
-                ("spatial_audio", options.spatial.into()),
-                ("audiolevel_ext", options.audiolevel_ext.into()),
-                ("audiolevel_event", options.audiolevel_event.into()),
-                ("audio_active_packets", options.audio_active_packets.into()),
-                ("audio_level_average", options.audio_level_average.into()),
-                ("default_expectedloss", options.expected_loss.into()),
-                ("default_bitrate", options.bitrate.unwrap_or(0).into()),
-                ("denoise", options.denoise.into()),
-                ("record", options.record.into()),
-                ("record_file", text(&options.record_file)),
-                ("record_dir", text(&options.record_dir)),
-                ("record_format", options.record_format.as_str().into()),
-                ("mjrs", options.mjrs.into()),
-                ("mjrs_dir", text(&options.mjrs_dir)),
-                ("allow_rtp_participants", options.allow_rtp.into()),
-                ("groups", options.groups.clone().into()),
-                ("loudest", options.loudest.into()),
-            ]
-        };
-        let defaults = members(&RoomOptions::default());
-        let own = members(self).into_iter().zip(defaults);
-        let own = own
-            .filter(|((_, value), (_, default))| value != default)
-            .map(|((name, value), _)| (name.to_owned(), value));
         let rate = ("sampling_rate".to_owned(), self.rate.hertz().into());
-        std::iter::once(rate).chain(own).collect()
+        std::iter::once(rate)
+            .chain(OPTIONS.to_members(self))
+            .collect()
     }
 }
 
@@ -320,29 +259,65 @@ pub(crate) fn sampling_rate(fields: Fields<'_>) -> Result<Option<SampleRate>, Re
 }
 
 /// A bitrate in bit/s; none if it is left to libopus, as one is that it does not take.
-pub(crate) fn bitrate(fields: Fields<'_>, name: &str) -> Result<Option<u32>, Refusal> {
-    let bitrate = fields
-        .positive(name)?
-        .filter(|rate| BITRATES.contains(rate));
-    Ok(bitrate.and_then(|bitrate| u32::try_from(bitrate).ok()))
+pub(crate) fn bitrate(bitrate: Option<u64>) -> Option<u32> {
+    let bitrate = bitrate.filter(|rate| BITRATES.contains(rate))?;
+    u32::try_from(bitrate).ok()
+}
+
+type Read<T> = Result<Option<T>, Refusal>;
+
+fn default_bitrate(fields: Fields<'_>, name: &str) -> Read<Option<u32>> {
+    Ok(Some(bitrate(fields.positive(name)?)))
+}
+
+/// The secret cannot be taken off, the pin can: by an empty text.
+fn pin(fields: Fields<'_>, name: &str) -> Read<Option<String>> {
+    let pin = fields.string(name)?.map(str::to_owned);
+    Ok(pin.map(|pin| Some(pin).filter(|pin| !pin.is_empty())))
+}
+
+/// A number; 0 is the default.
+fn above_0(fields: Fields<'_>, name: &str) -> Read<u64> {
+    Ok(fields.positive(name)?.filter(|number| *number > 0))
+}
+
+fn level(fields: Fields<'_>, name: &str) -> Read<u64> {
+    Ok(above_0(fields, name)?.map(|level| level.min(SILENCE)))
+}
+
+fn number(number: &u64) -> Value {
+    (*number).into()
+}
+
+/// A loss in percent; one that is too high is the default.
+fn loss(fields: Fields<'_>, name: &str) -> Read<u8> {
+    let loss = fields.positive(name)?.filter(|loss| *loss <= MAX_LOSS);
+    Ok(loss.and_then(|loss| u8::try_from(loss).ok()))
 }
 
 /// The groups of a room, each once.
-fn groups(fields: Fields<'_>) -> Result<Vec<String>, Refusal> {
+fn groups(fields: Fields<'_>, name: &'static str) -> Read<Vec<String>> {
     let mut groups: Vec<String> = Vec::new();
-    let names = texts(fields, "groups")?.unwrap_or_default();
+    let names = texts(fields, name)?.unwrap_or_default();
     if names.len() > MAX_GROUPS {
-        return Err(Refusal::value("groups", "5 at most"));
+        return Err(Refusal::value(name, "5 at most"));
     }
     for name in names {
         if !groups.iter().any(|group| group == name) {
             groups.push(name.to_owned());
         }
     }
-    Ok(groups)
+    Ok(Some(groups))
 }
 
-/// A text; an empty one is none.
-fn text(fields: Fields<'_>, name: &str) -> Result<Option<String>, Refusal> {
-    Ok(fields.text(name)?.map(str::to_owned))
+/// The entries of an array of strings.
+pub(crate) fn texts<'a>(
+    fields: Fields<'a>,
+    name: &'static str,
+) -> Result<Option<Vec<&'a str>>, Refusal> {
+    fields.member::<Vec<IgnoredAny>>(name)?;
+    let list = fields.0.get(name).and_then(Value::as_array);
+    let Some(list) = list else { return Ok(None) };
+    let texts: Option<Vec<&str>> = list.iter().map(Value::as_str).collect();
+    texts.map(Some).ok_or(Refusal::NotAString(name))
 }

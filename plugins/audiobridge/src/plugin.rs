@@ -9,17 +9,17 @@ use portunus_core::events::{EventBus, PluginEvents};
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
 use portunus_core::{
-    Broadcast, ConfiguredPlugin, Doors, Fields, Handle, Networks, Plugin, PluginContext,
-    PluginCounter, PluginHandle, PluginInfo, PluginReloaded, Reply, Rights,
+    Asked, Broadcast, ConfiguredPlugin, Doors, Fields, Handle, Networks, Plugin, PluginContext,
+    PluginCounter, PluginHandle, PluginInfo, PluginReloaded, Reply,
 };
 use portunus_files::Folders;
-use portunus_resources::{AllowedTokens, Ids, Maker, Reloadable, Resources, SavedError};
+use portunus_resources::{AllowedTokens, Asker, Maker, Reloadable, Resources, SavedError};
 use serde_json::Value;
 
 use crate::attached::Attached;
 use crate::config::{AudioBridgeConfig, ConfiguredRoom};
-use crate::manage::Asker;
 use crate::refusal::Refusal;
+use crate::requests::Management;
 use crate::room::{PhoneRooms, Room, StreamIds};
 
 pub(crate) const PACKAGE: &str = "janus.plugin.audiobridge";
@@ -76,23 +76,18 @@ impl AudioBridge {
         (media, recorder, audio): (MediaPlane, Recorder, AudioThreads),
         (events, doors): (&EventBus, Doors),
     ) -> Result<Self, SavedError> {
-        let limits = config.limits();
+        let keys = config.resource_keys();
         let told_address = config.told_address();
         let AudioBridgeConfig {
-            admin_key,
             lock_rtp_forward,
             lock_play_file,
             folders,
             outgoing,
             rtp_port_range,
-            string_ids,
-            save,
-            max_wrong,
             rooms: configured,
             ..
         } = config;
-        let (rooms, first) =
-            Resources::open(Ids::of(string_ids), admin_key, save, limits, configured)?;
+        let (rooms, first) = Resources::start(keys, configured)?;
         let shared = Arc::new_cyclic(|own| Shared {
             own: own.clone(),
             lock_rtp_forward: lock_rtp_forward && rooms.has_admin_key(),
@@ -107,7 +102,7 @@ impl AudioBridge {
             events: events.of_plugin(PACKAGE),
             stream_ids: Arc::default(),
             doors: doors.clone(),
-            rooms: rooms.with_max_wrong(max_wrong),
+            rooms,
         });
         doors.offer_audio_rooms(Arc::new(PhoneRooms(shared.own.clone())));
         for room in first {
@@ -142,7 +137,8 @@ impl ConfiguredPlugin for AudioBridge {
     }
 
     async fn reload(&self, running: &AudioBridgeConfig, new: &AudioBridgeConfig) -> PluginReloaded {
-        self.shared.rooms.set_limits(new.limits());
+        let limits = new.resource_keys().limits;
+        self.shared.rooms.set_limits(limits);
         portunus_resources::reload(&self.shared, &running.rooms, &new.rooms).await
     }
 }
@@ -195,26 +191,19 @@ impl Plugin for AudioBridge {
     fn admin(&self, request: Value) -> Option<Reply> {
         let reply = match request.as_object().map(Fields) {
             None => Err(Refusal::NotAnObject),
-            Some(fields) => fields
-                .required_string("request")
-                .map_err(Refusal::from)
-                .and_then(|name| {
-                    let operator = Asker {
-                        client: None,
-                        rights: Rights::ALL,
-                        maker: Maker::Operator,
-                    };
-                    let managed = self
-                        .shared
-                        .manage(&name.to_ascii_lowercase(), fields, operator);
-                    // As it was asked for.
-                    managed.map_err(|refusal| match refusal {
-                        Refusal::UnknownRequest(_) => Refusal::UnknownRequest(name.to_owned()),
-                        refusal => refusal,
-                    })
-                }),
+            Some(fields) => self.administer(fields),
         };
         Some(reply.unwrap_or_else(|refusal| Reply::Success(refusal.to_json())))
+    }
+}
+
+impl AudioBridge {
+    /// Answers an administrator's request.
+    fn administer(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
+        let name = fields.required_string("request")?;
+        let unknown = || Refusal::UnknownRequest(name.to_owned());
+        let asked = Asked::<Management>::named(name).ok_or_else(unknown)?;
+        self.shared.manage(asked, fields, Asker::administrator())
     }
 }
 

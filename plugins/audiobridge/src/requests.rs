@@ -1,51 +1,56 @@
 //! The plugin's requests, and what each reaches beyond the call.
 
-use portunus_core::{Fields, Reach, Requests, Right, Rights, recording};
+use portunus_core::{Fields, Right, Rights, recording, requests};
 
-use crate::plugin::Shared;
-use crate::refusal::Refusal;
+requests! {
+    /// The requests that manage rooms, of clients and of administrators.
+    pub enum Management {
+        Create = "create": Reply, Depends(creation);
+        Edit = "edit": Reply, Depends(change);
+        Destroy = "destroy": Reply, Depends(change);
+        Exists = "exists": Reply, Nothing;
+        Allowed = "allowed": Reply, Nothing;
+        List = "list": Reply, Nothing;
+        ListParticipants = "listparticipants": Reply, Nothing;
+        ListForwarders = "listforwarders": Reply, Right(Right::Forward);
+        RtpForward = "rtp_forward": Reply, Right(Right::Forward);
+        StopRtpForward = "stop_rtp_forward": Reply, Right(Right::Forward);
+        Kick = "kick": Reply, Nothing;
+        KickAll = "kick_all": Reply, Nothing;
+        Mute = "mute": Reply, Nothing;
+        Unmute = "unmute": Reply, Nothing;
+        MuteRoom = "mute_room": Reply, Nothing;
+        UnmuteRoom = "unmute_room": Reply, Nothing;
+        Suspend = "suspend": Reply, Nothing;
+        Resume = "resume": Reply, Depends(recording);
+        EnableRecording = "enable_recording": Reply, Right(Right::Record);
+        EnableMjrs = "enable_mjrs": Reply, Right(Right::Record);
+        PlayFile = "play_file": Reply, Right(Right::Create);
+        IsPlaying = "is_playing": Reply, Nothing;
+        StopFile = "stop_file": Reply, Nothing;
+        StopAllFiles = "stop_all_files": Reply, Nothing;
+        /// Names of files are not for everybody.
+        ListAnnouncements = "listannouncements": Reply, Right(Right::Create);
+        /// Calls may cost money.
+        DialOut = "dial_out": Reply, Right(Right::Forward);
+        StopDialOut = "stop_dial_out": Reply, Right(Right::Forward);
+        DenoiseEnable = "denoise_enable": Reply, Nothing;
+        DenoiseDisable = "denoise_disable": Reply, Nothing;
+    }
+}
 
-/// All of them.
-pub const REQUESTS: Requests = Requests(&[
-    ("create", Reach::Said(creation)),
-    ("edit", Reach::Said(change)),
-    ("destroy", Reach::Said(change)),
-    ("exists", Reach::Call),
-    ("allowed", Reach::Call),
-    ("list", Reach::Call),
-    ("listparticipants", Reach::Call),
-    ("listforwarders", Reach::Beyond(Right::Forward)),
-    ("rtp_forward", Reach::Beyond(Right::Forward)),
-    ("stop_rtp_forward", Reach::Beyond(Right::Forward)),
-    ("kick", Reach::Call),
-    ("kick_all", Reach::Call),
-    ("mute", Reach::Call),
-    ("unmute", Reach::Call),
-    ("mute_room", Reach::Call),
-    ("unmute_room", Reach::Call),
-    ("suspend", Reach::Call),
-    ("resume", Reach::Said(recording)),
-    ("enable_recording", Reach::Beyond(Right::Record)),
-    ("enable_mjrs", Reach::Beyond(Right::Record)),
-    ("play_file", Reach::Beyond(Right::Create)),
-    ("is_playing", Reach::Call),
-    ("stop_file", Reach::Call),
-    ("stop_all_files", Reach::Call),
-    // Names of files are not for everybody.
-    ("listannouncements", Reach::Beyond(Right::Create)),
-    // Calls may cost money.
-    ("dial_out", Reach::Beyond(Right::Forward)),
-    ("stop_dial_out", Reach::Beyond(Right::Forward)),
-    ("resetdecoder", Reach::Call),
-    ("denoise_enable", Reach::Call),
-    ("denoise_disable", Reach::Call),
-    ("join", Reach::Said(participant)),
-    ("configure", Reach::Said(participant)),
-    ("changeroom", Reach::Call),
-    ("leave", Reach::Call),
-    ("hangup", Reach::Call),
-    ("listen", Reach::Call),
-]);
+requests! {
+    /// The requests of clients about their own place in a room.
+    pub enum Participation {
+        Join = "join": Event, Depends(participant);
+        Configure = "configure": Event, Depends(participant);
+        ChangeRoom = "changeroom": Event, Nothing;
+        Leave = "leave": Event, Nothing;
+        Hangup = "hangup": Event, Nothing;
+        Listen = "listen": Event, Nothing;
+        ResetDecoder = "resetdecoder": Reply, Nothing;
+    }
+}
 
 /// The rights to create a room: it may be permanent, and recorded. The plugin ignores names and folders of recordings if the client
 /// may not record.
@@ -72,18 +77,4 @@ fn permanent(fields: Fields<'_>) -> Rights {
 fn participant(fields: Fields<'_>) -> Rights {
     let by_rtp = Rights::if_so(fields.has("rtp"), Right::Forward);
     recording(fields).and(by_rtp)
-}
-
-impl Shared {
-    /// The rights of somebody who makes a request, with those that it shows the admin key for; an error if it needs others.
-    pub(crate) fn check(
-        &self,
-        request: &str,
-        fields: Fields<'_>,
-        rights: Rights,
-    ) -> Result<Rights, Refusal> {
-        let rights = self.rooms.rights(fields, rights);
-        REQUESTS.check(request, fields, rights)?;
-        Ok(rights)
-    }
 }

@@ -1,56 +1,67 @@
 //! How a participant is heard and what it hears, as it asks for it.
 
-use portunus_core::Fields;
 use portunus_dsp::{AudioCodec, Encoding, ParticipantOptions};
+use serde::Deserialize;
 
-use crate::codec::{QUALITY, encoding, read_codec};
-use crate::members::{Members, Type};
+use crate::codec::{QUALITY, encoding, named_codec};
 use crate::options::{MAX_LOSS, RoomOptions, bitrate};
 use crate::refusal::Refusal;
 
-/// The types of the members that `join` and `changeroom` have in common.
-pub(crate) const JOINING: Members = &[
-    ("pin", Type::Text),
-    ("token", Type::Text),
-    ("secret", Type::Text),
-    ("group", Type::Text),
-    ("display", Type::Text),
-    ("muted", Type::Flag),
-    ("suspended", Type::Flag),
-    ("pause_events", Type::Flag),
-    ("codec", Type::Text),
-    ("bitrate", Type::Number),
-    ("quality", Type::Number),
-    ("expected_loss", Type::Number),
-    ("volume", Type::Number),
-    ("spatial_position", Type::Number),
-    ("audio_level_average", Type::Number),
-    ("audio_active_packets", Type::Number),
-    ("denoise", Type::Flag),
-    ("record", Type::Flag),
-    ("filename", Type::Text),
-    ("record_format", Type::Text),
-    ("generate_offer", Type::Flag),
-];
+/// The members that `join` and `changeroom` have in common.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Joining<'a> {
+    #[serde(rename = "pin")]
+    _pin: Option<&'a str>,
+    #[serde(rename = "token")]
+    _token: Option<&'a str>,
+    #[serde(rename = "secret")]
+    _secret: Option<&'a str>,
+    group: Option<&'a str>,
+    display: Option<&'a str>,
+    muted: Option<bool>,
+    suspended: Option<bool>,
+    pause_events: Option<bool>,
+    codec: Option<&'a str>,
+    bitrate: Option<u64>,
+    quality: Option<u64>,
+    expected_loss: Option<u64>,
+    volume: Option<u64>,
+    spatial_position: Option<u64>,
+    audio_level_average: Option<u64>,
+    audio_active_packets: Option<u64>,
+    denoise: Option<bool>,
+    #[serde(rename = "record")]
+    _record: Option<bool>,
+    #[serde(rename = "filename")]
+    _filename: Option<&'a str>,
+    #[serde(rename = "record_format")]
+    _record_format: Option<&'a str>,
+    #[serde(default)]
+    pub(crate) generate_offer: bool,
+}
 
-/// The types of the members of `configure`.
-pub(crate) const CONFIGURING: Members = &[
-    ("muted", Type::Flag),
-    ("display", Type::Text),
-    ("bitrate", Type::Number),
-    ("quality", Type::Number),
-    ("expected_loss", Type::Number),
-    ("volume", Type::Number),
-    ("spatial_position", Type::Number),
-    ("denoise", Type::Flag),
-    ("group", Type::Text),
-    ("record", Type::Flag),
-    ("filename", Type::Text),
-    ("record_format", Type::Text),
-    ("generate_offer", Type::Flag),
-    ("update", Type::Flag),
-    ("rtp", Type::Object),
-];
+/// The members of `configure`.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Configuring<'a> {
+    pub(crate) muted: Option<bool>,
+    pub(crate) display: Option<&'a str>,
+    bitrate: Option<u64>,
+    quality: Option<u64>,
+    expected_loss: Option<u64>,
+    volume: Option<u64>,
+    pub(crate) spatial_position: Option<u64>,
+    pub(crate) denoise: Option<bool>,
+    group: Option<&'a str>,
+    pub(crate) record: Option<bool>,
+    #[serde(rename = "filename")]
+    _filename: Option<&'a str>,
+    #[serde(rename = "record_format")]
+    _record_format: Option<&'a str>,
+    #[serde(default)]
+    pub(crate) generate_offer: bool,
+    #[serde(default)]
+    pub(crate) update: bool,
+}
 
 /// How a participant is heard and what it hears.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,20 +90,23 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Reads those of somebody who joins.
-    pub(crate) fn joining(fields: Fields<'_>, room: &RoomOptions) -> Result<Self, Refusal> {
-        let group = group(fields, room)?;
-        let quality = quality(fields)?.unwrap_or(QUALITY);
-        let loss = expected_loss(fields)?.unwrap_or(room.expected_loss);
-        let codec = read_codec(fields, "codec")?.unwrap_or(AudioCodec::Opus);
-        let above_0 = |name| -> Result<Option<u64>, Refusal> {
-            Ok(fields.positive(name)?.filter(|number| *number > 0))
-        };
+    /// Those of somebody who joins.
+    pub(crate) fn joining(wish: &Joining<'_>, room: &RoomOptions) -> Result<Self, Refusal> {
+        let group = room.wanted_group(wish.group)?;
+        let quality = quality(wish.quality)?.unwrap_or(QUALITY);
+        let loss = expected_loss(wish.expected_loss)?.unwrap_or(room.expected_loss);
+        let codec = named_codec(wish.codec)?;
+        let above_0 = |number: Option<u64>| number.filter(|number| *number > 0);
         let talk = (
-            above_0("audio_active_packets")?,
-            above_0("audio_level_average")?,
+            above_0(wish.audio_active_packets),
+            above_0(wish.audio_level_average),
         );
-        Self::coming(fields, room, (group, codec, quality, loss), talk)
+        Ok(Self::coming(
+            wish,
+            room,
+            (group, codec, quality, loss),
+            talk,
+        ))
     }
 
     /// Those of somebody on a telephone.
@@ -118,60 +132,62 @@ impl Settings {
         }
     }
 
-    /// Reads those of somebody who goes on to another room.
-    pub(crate) fn changing(&self, fields: Fields<'_>, room: &RoomOptions) -> Result<Self, Refusal> {
-        let group = group(fields, room)?;
-        let quality = quality(fields)?.unwrap_or(self.quality);
-        let loss = expected_loss(fields)?.unwrap_or(self.expected_loss);
-        Self::coming(fields, room, (group, self.codec, quality, loss), self.talk)
+    /// Those of somebody who goes on to another room.
+    pub(crate) fn changing(&self, wish: &Joining<'_>, room: &RoomOptions) -> Result<Self, Refusal> {
+        let group = room.wanted_group(wish.group)?;
+        let quality = quality(wish.quality)?.unwrap_or(self.quality);
+        let loss = expected_loss(wish.expected_loss)?.unwrap_or(self.expected_loss);
+        let heard = (group, self.codec, quality, loss);
+        Ok(Self::coming(wish, room, heard, self.talk))
     }
 
     fn coming(
-        fields: Fields<'_>,
+        wish: &Joining<'_>,
         room: &RoomOptions,
         (group, codec, quality, expected_loss): (Option<usize>, AudioCodec, u8, u8),
         talk: (Option<u64>, Option<u64>),
-    ) -> Result<Self, Refusal> {
-        let suspended = fields.boolean("suspended")?.unwrap_or(false);
-        Ok(Settings {
-            display: fields.string("display")?.map(str::to_owned),
-            muted: fields.boolean("muted")?.unwrap_or(false),
+    ) -> Self {
+        let suspended = wish.suspended.unwrap_or(false);
+        Settings {
+            display: wish.display.map(str::to_owned),
+            muted: wish.muted.unwrap_or(false),
             suspended,
-            pause_events: suspended && fields.boolean("pause_events")?.unwrap_or(false),
+            pause_events: suspended && wish.pause_events.unwrap_or(false),
             codec,
-            bitrate: bitrate(fields, "bitrate")?.or(room.bitrate),
+            bitrate: bitrate(wish.bitrate).or(room.bitrate),
             quality,
             expected_loss,
-            volume: fields.positive("volume")?.unwrap_or(100),
-            position: position(fields)?.unwrap_or(50),
+            volume: wish.volume.unwrap_or(100),
+            position: wish.spatial_position.map_or(50, position),
             talk,
-            denoise: fields.boolean("denoise")?.unwrap_or(room.denoise),
+            denoise: wish.denoise.unwrap_or(room.denoise),
             group,
-        })
+        }
     }
 
     /// What they are after a `configure`. Nothing changes if one of its members cannot be.
     pub(crate) fn configured(
         &self,
-        fields: Fields<'_>,
+        wish: &Configuring<'_>,
         room: &RoomOptions,
     ) -> Result<Self, Refusal> {
         let mut settings = self.clone();
-        settings.muted = fields.boolean("muted")?.unwrap_or(settings.muted);
-        if let Some(display) = fields.string("display")? {
+        settings.muted = wish.muted.unwrap_or(settings.muted);
+        if let Some(display) = wish.display {
             settings.display = Some(display.to_owned());
         }
-        if fields.has("bitrate") {
-            settings.bitrate = bitrate(fields, "bitrate")?;
+        if wish.bitrate.is_some() {
+            settings.bitrate = bitrate(wish.bitrate);
         }
-        settings.quality = quality(fields)?.unwrap_or(settings.quality);
-        settings.expected_loss = expected_loss(fields)?.unwrap_or(settings.expected_loss);
-        settings.volume = fields.positive("volume")?.unwrap_or(settings.volume);
+        settings.quality = quality(wish.quality)?.unwrap_or(settings.quality);
+        settings.expected_loss =
+            expected_loss(wish.expected_loss)?.unwrap_or(settings.expected_loss);
+        settings.volume = wish.volume.unwrap_or(settings.volume);
         if room.spatial {
-            settings.position = position(fields)?.unwrap_or(settings.position);
+            settings.position = wish.spatial_position.map_or(settings.position, position);
         }
-        settings.denoise = fields.boolean("denoise")?.unwrap_or(settings.denoise);
-        if let Some(group) = fields.string("group")?
+        settings.denoise = wish.denoise.unwrap_or(settings.denoise);
+        if let Some(group) = wish.group
             && !room.groups.is_empty()
         {
             settings.group = Some(room.group(group)?);
@@ -214,29 +230,20 @@ impl Settings {
     }
 }
 
-fn group(fields: Fields<'_>, room: &RoomOptions) -> Result<Option<usize>, Refusal> {
-    if room.groups.is_empty() {
-        return Ok(None);
-    }
-    room.group(fields.required_string("group")?).map(Some)
-}
-
-fn quality(fields: Fields<'_>) -> Result<Option<u8>, Refusal> {
-    let quality = fields.positive("quality")?.map(u8::try_from).transpose();
-    match quality {
+fn quality(quality: Option<u64>) -> Result<Option<u8>, Refusal> {
+    match quality.map(u8::try_from).transpose() {
         Ok(quality) if quality.is_none_or(|quality| (1..=10).contains(&quality)) => Ok(quality),
         Ok(_) | Err(_) => Err(Refusal::value("quality", "1 to 10")),
     }
 }
 
-fn expected_loss(fields: Fields<'_>) -> Result<Option<u8>, Refusal> {
-    match fields.positive("expected_loss")? {
+fn expected_loss(loss: Option<u64>) -> Result<Option<u8>, Refusal> {
+    match loss {
         Some(loss) if loss > MAX_LOSS => Err(Refusal::value("expected_loss", "0 to 20")),
         loss => Ok(loss.and_then(|loss| u8::try_from(loss).ok())),
     }
 }
 
-fn position(fields: Fields<'_>) -> Result<Option<u8>, Refusal> {
-    let position = fields.positive("spatial_position")?;
-    Ok(position.map(|position| u8::try_from(position.min(100)).unwrap_or(100)))
+fn position(position: u64) -> u8 {
+    u8::try_from(position.min(100)).unwrap_or(100)
 }

@@ -5,14 +5,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use portunus_call::{ForwardRequest, RecordingRequest};
 use portunus_core::{
-    Handle, HandleEvent, Jsep, JsepKind, LocalJsep, Message, Object, PluginHandle, Reply,
+    Fields, Handle, HandleEvent, Jsep, JsepKind, LocalJsep, Message, Object, PluginHandle, Reply,
 };
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::Shared;
 use crate::call::{SharedCall, named};
-use crate::request::{Process, Recording, Refusal, Request};
+use crate::request::{Generate, Process, Recording, Refusal, Request};
 
 /// A client as long as its handle is attached.
 pub(crate) struct Attached {
@@ -38,8 +38,11 @@ impl Attached {
     /// Does what is asked; none: it is answered later, or has been.
     fn request(&mut self, message: &Message) -> Result<Option<Outcome>, Refusal> {
         let transaction = message.transaction.as_str();
+        let fields = Fields(&message.body);
         match Request::read(message, self.shared.public)? {
-            Request::Generate { jsep, srtp } => {
+            Request::Generate => {
+                let generate: Generate<'_> = fields.read()?;
+                let (jsep, srtp) = generate.check(message.jsep.as_ref())?;
                 let mut call = self.call.lock();
                 let made = match jsep.kind {
                     JsepKind::Offer => call.media.offer(&jsep.description, srtp),
@@ -51,26 +54,29 @@ impl Attached {
                 drop(call);
                 Ok(Some((self.generated(jsep, &sdp), None)))
             }
-            Request::Process(process) => self.process(&process).map(Some),
+            Request::Process => self.process(&fields.read()?).map(Some),
             Request::Hangup => {
                 self.push(Some(transaction), &event("hangingup"), None);
                 self.handle.close_pc();
                 self.call.end(&self.handle, &self.shared);
                 Ok(None)
             }
-            Request::Recording(recording) => {
-                self.record(&recording)?;
+            Request::Recording => {
+                self.record(&Recording::read(fields)?)?;
                 Ok(Some((event("recordingupdated"), None)))
             }
-            Request::Keyframe { user, peer } => {
+            Request::Keyframe => {
+                let user = fields.boolean("user")?.unwrap_or(false);
+                let peer = fields.boolean("peer")?.unwrap_or(false);
                 self.call.lock().media.request_keyframe(user, peer);
                 Ok(Some((event("keyframesent"), None)))
             }
-            Request::Forward(request) => {
-                self.forward(request, transaction);
+            Request::Forward => {
+                self.forward(ForwardRequest::read(fields)?, transaction);
                 Ok(None)
             }
-            Request::StopForward(id) => {
+            Request::StopForward => {
+                let id = fields.required_positive("stream_id")?;
                 if !self.call.lock().media.stop_forward(id) {
                     return Err(Refusal::NoSuchStream(id));
                 }
@@ -100,20 +106,17 @@ impl Attached {
     }
 
     fn process(&self, process: &Process<'_>) -> Result<Outcome, Refusal> {
+        let (kind, srtp) = process.check()?;
         let mut call = self.call.lock();
         let update = process.update || call.runs();
-        let taken = match process.is_offer {
-            true => call.media.take_offer(process.sdp, process.srtp),
-            false => call.media.accept_answer(process.sdp, process.srtp),
+        let taken = match kind {
+            JsepKind::Offer => call.media.take_offer(process.sdp, srtp),
+            JsepKind::Answer => call.media.accept_answer(process.sdp, srtp),
         };
         let taken = taken.map_err(|error| Refusal::of("process request", error))?;
-        call.go_on(!process.is_offer);
+        call.go_on(kind == JsepKind::Answer);
         drop(call);
         if !update {
-            let kind = match process.is_offer {
-                true => JsepKind::Offer,
-                false => JsepKind::Answer,
-            };
             self.notify(|| {
                 event("processed")
                     .with("type", kind.as_str())

@@ -17,7 +17,7 @@ use portunus_core::{
 };
 
 pub use config::NoSipConfig;
-pub use request::REQUESTS;
+pub use request::Request;
 
 use crate::attached::Attached;
 use crate::counts::Counts;

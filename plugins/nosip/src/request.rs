@@ -1,26 +1,30 @@
 //! What clients may ask for, and why it is refused.
 
 use portunus_call::{
-    CallError, ForwardError, ForwardRequest, PlainError, RecordingAction, Sides, SrtpPolicy, Suite,
+    CallError, ForwardError, PlainError, RecordingAction, Sides, SrtpPolicy, Suite,
 };
 use portunus_core::record::Format;
 use portunus_core::sdp::Kind;
 use portunus_core::{
-    FieldError, Fields, Jsep, JsepError, Message, Object, Reach, Requests, Right, Rights, Untrusted,
+    Asked, FieldError, Fields, Jsep, JsepError, JsepKind, Message, Object, Right, Rights,
+    Untrusted, requests,
 };
+use serde::Deserialize;
 use serde_json::Value;
 
-/// All requests, and what each reaches beyond the call.
-pub const REQUESTS: Requests = Requests(&[
-    ("generate", Reach::Beyond(Right::Forward)),
-    ("process", Reach::Beyond(Right::Forward)),
-    ("hangup", Reach::Call),
-    ("recording", Reach::Said(recording)),
-    ("keyframe", Reach::Call),
-    ("rtp_forward", Reach::Beyond(Right::Forward)),
-    ("stop_rtp_forward", Reach::Beyond(Right::Forward)),
-    ("listforwarders", Reach::Beyond(Right::Forward)),
-]);
+requests! {
+    /// What clients may ask for.
+    pub enum Request {
+        Generate = "generate": Event, Right(Right::Forward);
+        Process = "process": Event, Right(Right::Forward);
+        Hangup = "hangup": Event, Nothing;
+        Recording = "recording": Event, Depends(recording);
+        Keyframe = "keyframe": Event, Nothing;
+        Forward = "rtp_forward": Event, Right(Right::Forward);
+        StopForward = "stop_rtp_forward": Event, Right(Right::Forward);
+        ListForwarders = "listforwarders": Event, Right(Right::Forward);
+    }
+}
 
 /// To stop recording needs nothing.
 fn recording(fields: Fields<'_>) -> Rights {
@@ -29,117 +33,77 @@ fn recording(fields: Fields<'_>) -> Rights {
     Rights::if_so(!stops, Right::Record)
 }
 
-/// A request.
-#[derive(Debug)]
-pub(crate) enum Request<'a> {
-    /// SDP for the far end is to be made of this offer or answer.
-    Generate {
-        jsep: &'a Jsep,
-        srtp: Option<SrtpPolicy>,
-    },
-    /// An offer or answer of the far end.
-    Process(Process<'a>),
-    Hangup,
-    Recording(Recording<'a>),
-    Keyframe {
-        user: bool,
-        peer: bool,
-    },
-    Forward(ForwardRequest),
-    StopForward(u64),
-    ListForwarders,
+impl Request {
+    /// Returns the request of `message` if its client may make it. In a `public` plugin everybody may call. Its members are not read
+    /// yet.
+    pub(crate) fn read(message: &Message, public: bool) -> Result<Self, Refusal> {
+        let fields = Fields(&message.body);
+        let name = fields.required_string("request")?;
+        let asked = Asked::named(name).ok_or_else(|| Refusal::Unknown(name.to_owned()))?;
+        let calls = [Request::Generate, Request::Process].map(Asked::unnamed);
+        let rights = match public && calls.contains(&asked) {
+            true => Right::Forward.into(),
+            false => message.rights,
+        };
+        Ok(asked.permit(fields, rights)?)
+    }
 }
 
-/// SDP of the far end.
-#[derive(Debug)]
+/// The members of `generate`.
+#[derive(Deserialize)]
+pub(crate) struct Generate<'a> {
+    #[serde(rename = "info")]
+    _info: Option<&'a str>,
+    srtp: Option<&'a str>,
+    srtp_profile: Option<&'a str>,
+    #[serde(rename = "update")]
+    _update: Option<bool>,
+}
+
+impl Generate<'_> {
+    /// Returns the client's description, and how SRTP is to be used.
+    pub(crate) fn check(self, jsep: Option<&Jsep>) -> Result<(&Jsep, Option<SrtpPolicy>), Refusal> {
+        let jsep = jsep.ok_or(Refusal::MissingSdp)?;
+        let mut media = jsep.description.media.iter();
+        if media.any(|it| it.kind == Kind::Data && !it.rejected) {
+            return Err(Refusal::DataChannels);
+        }
+        if jsep.e2ee {
+            return Err(Refusal::Encrypted);
+        }
+        Ok((jsep, policy(self.srtp, self.srtp_profile)?))
+    }
+}
+
+/// The members of `process`.
+#[derive(Deserialize)]
 pub(crate) struct Process<'a> {
-    pub(crate) is_offer: bool,
+    #[serde(rename = "type")]
+    kind: &'a str,
     pub(crate) sdp: &'a str,
-    pub(crate) srtp: Option<SrtpPolicy>,
+    #[serde(rename = "info")]
+    _info: Option<&'a str>,
+    srtp: Option<&'a str>,
+    /// What the far end uses is in its description.
+    #[serde(rename = "srtp_profile")]
+    _srtp_profile: Option<&'a str>,
+    #[serde(default)]
     pub(crate) update: bool,
 }
 
-/// What is to be recorded, or no more.
-#[derive(Debug)]
-pub(crate) struct Recording<'a> {
-    pub(crate) action: RecordingAction,
-    pub(crate) sides: Sides,
-    pub(crate) filename: Option<&'a str>,
-    pub(crate) format: Option<Format>,
-}
-
-impl<'a> Request<'a> {
-    /// Reads a request; in a `public` plugin everybody may call.
-    pub(crate) fn read(message: &'a Message, public: bool) -> Result<Self, Refusal> {
-        let fields = Fields(&message.body);
-        let given = fields.required_string("request")?;
-        let name = given.to_ascii_lowercase();
-        let calls = matches!(name.as_str(), "generate" | "process");
-        if !(calls && public) {
-            REQUESTS.check(&name, fields, message.rights)?;
+impl Process<'_> {
+    /// Returns what the far end's description is, and how SRTP is to be used.
+    pub(crate) fn check(&self) -> Result<(JsepKind, Option<SrtpPolicy>), Refusal> {
+        if self.sdp.is_empty() {
+            return Err(Refusal::MissingSdp);
         }
-        match name.as_str() {
-            "generate" => generate(fields, message.jsep.as_ref()),
-            "process" => process(fields),
-            "hangup" => Ok(Request::Hangup),
-            "recording" => read_recording(fields),
-            "keyframe" => Ok(Request::Keyframe {
-                user: fields.boolean("user")?.unwrap_or(false),
-                peer: fields.boolean("peer")?.unwrap_or(false),
-            }),
-            "rtp_forward" => Ok(Request::Forward(ForwardRequest::read(fields)?)),
-            "stop_rtp_forward" => {
-                let id = fields.required_positive("stream_id")?;
-                Ok(Request::StopForward(id))
-            }
-            "listforwarders" => Ok(Request::ListForwarders),
-            _ => Err(Refusal::Unknown(given.to_owned())),
-        }
+        let kind = match self.kind.to_ascii_lowercase().as_str() {
+            "offer" => JsepKind::Offer,
+            "answer" => JsepKind::Answer,
+            _ => return Err(Refusal::SdpType),
+        };
+        Ok((kind, policy(self.srtp, None)?))
     }
-}
-
-fn generate<'a>(fields: Fields<'_>, jsep: Option<&'a Jsep>) -> Result<Request<'a>, Refusal> {
-    fields.string("info")?;
-    let srtp = fields.string("srtp")?;
-    let profile = fields.string("srtp_profile")?;
-    fields.boolean("update")?;
-    let jsep = jsep.ok_or(Refusal::MissingSdp)?;
-    let media = jsep.description.media.iter();
-    if media
-        .clone()
-        .any(|it| it.kind == Kind::Data && !it.rejected)
-    {
-        return Err(Refusal::DataChannels);
-    }
-    if jsep.e2ee {
-        return Err(Refusal::Encrypted);
-    }
-    let srtp = policy(srtp, profile)?;
-    Ok(Request::Generate { jsep, srtp })
-}
-
-fn process(fields: Fields<'_>) -> Result<Request<'_>, Refusal> {
-    let kind = fields.required_string("type")?;
-    let sdp = fields.required_string("sdp")?;
-    fields.string("info")?;
-    let srtp = fields.string("srtp")?;
-    // What the far end uses is in its description.
-    fields.string("srtp_profile")?;
-    let update = fields.boolean("update")?.unwrap_or(false);
-    if sdp.is_empty() {
-        return Err(Refusal::MissingSdp);
-    }
-    let is_offer = match kind.to_ascii_lowercase().as_str() {
-        "offer" => true,
-        "answer" => false,
-        _ => return Err(Refusal::SdpType),
-    };
-    Ok(Request::Process(Process {
-        is_offer,
-        sdp,
-        srtp: policy(srtp, None)?,
-        update,
-    }))
 }
 
 fn policy(srtp: Option<&str>, profile: Option<&str>) -> Result<Option<SrtpPolicy>, Refusal> {
@@ -159,31 +123,36 @@ fn policy(srtp: Option<&str>, profile: Option<&str>) -> Result<Option<SrtpPolicy
     }
 }
 
-fn read_recording(fields: Fields<'_>) -> Result<Request<'_>, Refusal> {
-    let action = fields.required_string("action")?;
-    let side = |name| Ok::<_, FieldError>(fields.boolean(name)?.unwrap_or(false));
-    let sides = Sides {
-        audio: side("audio")?,
-        video: side("video")?,
-        peer_audio: side("peer_audio")?,
-        peer_video: side("peer_video")?,
-    };
-    let filename = fields.text("filename")?;
-    let format = fields.record_format()?;
-    let action = match RecordingAction::from_name(action) {
-        Some(action @ (RecordingAction::Start | RecordingAction::Stop)) => action,
-        Some(RecordingAction::Pause | RecordingAction::Resume) | None => {
-            return Err(Refusal::Action);
+/// What is to be recorded, or no more.
+#[derive(Debug)]
+pub(crate) struct Recording<'a> {
+    pub(crate) action: RecordingAction,
+    pub(crate) sides: Sides,
+    pub(crate) filename: Option<&'a str>,
+    pub(crate) format: Option<Format>,
+}
+
+impl<'a> Recording<'a> {
+    pub(crate) fn read(fields: Fields<'a>) -> Result<Self, Refusal> {
+        let action = fields.required_string("action")?;
+        let sides: Sides = fields.read()?;
+        let filename = fields.text("filename")?;
+        let format = fields.record_format()?;
+        let action = match RecordingAction::from_name(action) {
+            Some(action @ (RecordingAction::Start | RecordingAction::Stop)) => action,
+            Some(RecordingAction::Pause | RecordingAction::Resume) | None => {
+                return Err(Refusal::Action);
+            }
+        };
+        if !sides.is_any() {
+            return Err(Refusal::NoSide);
         }
-    };
-    match sides.is_any() {
-        true => Ok(Request::Recording(Recording {
+        Ok(Recording {
             action,
             sides,
             filename,
             format,
-        })),
-        false => Err(Refusal::NoSide),
+        })
     }
 }
 

@@ -6,6 +6,7 @@ use portunus_core::{Fields, JsepKind, Message, Object};
 use portunus_sip::agent::{AccountId, CallId, Command};
 use portunus_sip::dialog::DialogId;
 use portunus_sip::message::StatusCode;
+use serde::Deserialize;
 use tokio::time::Instant;
 
 use crate::call::{Call, End, Ending};
@@ -16,12 +17,18 @@ use crate::media::{CallSide, Fault, SrtpWish, srtp_offered};
 use crate::page::{CallStatus, Change, PageCall, PageId};
 use crate::phones::Phones;
 use crate::refusal::{NOT_IN_A_CALL, Refusal};
+use crate::requests::yes;
 use crate::seen::{Caller, Seen};
 
-/// What a request says besides its description.
-struct Answering {
+/// The members of `accept` and `progress`.
+#[derive(Deserialize)]
+struct Accept<'a> {
+    #[serde(default = "yes")]
+    autoaccept_reinvites: bool,
+    srtp: Option<&'a str>,
+    srtp_profile: Option<&'a str>,
+    #[serde(default, deserialize_with = "headers::member")]
     headers: Vec<(String, String)>,
-    srtp: SrtpWish,
 }
 
 impl Phones {
@@ -200,17 +207,16 @@ impl Phones {
             return Err(Refusal::State("not ringing?"));
         }
         let id = side.id;
-        let fields = Fields(&message.body);
-        let autoaccept = fields.boolean("autoaccept_reinvites")?.unwrap_or(true);
+        let members: Accept<'_> = Fields(&message.body).read()?;
         // What was said with `progress` holds: it need not be said again.
         let is_said = side.status == CallStatus::Progress && message.jsep.is_none();
         let offerless = self.calls.get(&id).is_some_and(|call| call.offerless);
-        let answered = self.answer_description(me, message, is_said, offerless);
-        let (sdp, answering) = self.or_refused(id, answered)?;
+        let answered = self.answer_description(me, message, &members, is_said, offerless);
+        let (sdp, srtp) = self.or_refused(id, answered)?;
         self.ring_no_more(id, me, &End::of(Ending::new(200, "Accepted elsewhere")));
         self.command(Command::Accept {
             call: id,
-            headers: answering.headers,
+            headers: members.headers,
             body: Some(sdp_body(sdp)),
         });
         let (mut peer, mut account) = (String::new(), None);
@@ -225,8 +231,8 @@ impl Phones {
         };
         if let Some(side) = page.call.as_mut() {
             side.status = CallStatus::InCall;
-            side.autoaccept = autoaccept;
-            side.srtp_required = answering.srtp.is_mandatory();
+            side.autoaccept = members.autoaccept_reinvites;
+            side.srtp_required = srtp.is_mandatory();
             if offerless {
                 side.change = Some(Change::Acknowledged);
                 side.transaction = Some(message.transaction.clone());
@@ -254,17 +260,16 @@ impl Phones {
         let side = self.page(me).and_then(|page| page.call.as_ref());
         let side = side.filter(|side| side.status == CallStatus::Invited && !side.moving);
         let id = side.ok_or(Refusal::State("not ringing?"))?.id;
-        let fields = Fields(&message.body);
-        let autoaccept = fields.boolean("autoaccept_reinvites")?.unwrap_or(true);
+        let members: Accept<'_> = Fields(&message.body).read()?;
         let offerless = self.calls.get(&id).is_some_and(|call| call.offerless);
-        let answered = self.answer_description(me, message, false, offerless);
-        let (sdp, answering) = self.or_refused(id, answered)?;
+        let answered = self.answer_description(me, message, &members, false, offerless);
+        let (sdp, _) = self.or_refused(id, answered)?;
         // Early media comes from one page, which has the call from then on.
         self.ring_no_more(id, me, &End::of(Ending::new(200, "Accepted elsewhere")));
         self.command(Command::Progress {
             call: id,
             code: 183,
-            headers: answering.headers,
+            headers: members.headers,
             body: Some(sdp_body(sdp)),
         });
         self.report(id, 183, "Session Progress", false);
@@ -273,7 +278,7 @@ impl Phones {
         };
         if let Some(side) = page.call.as_mut() {
             side.status = CallStatus::Progress;
-            side.autoaccept = autoaccept;
+            side.autoaccept = members.autoaccept_reinvites;
             if offerless {
                 side.transaction = Some(message.transaction.clone());
             }
@@ -292,20 +297,18 @@ impl Phones {
         answered
     }
 
-    /// What `accept` and `progress` answer the caller with.
+    /// What `accept` and `progress` answer the caller with, and how SRTP is used.
     fn answer_description(
         &mut self,
         me: PageId,
         message: &Message,
+        members: &Accept<'_>,
         is_said: bool,
         offerless: bool,
-    ) -> Result<(String, Answering), Refusal> {
-        let fields = Fields(&message.body);
-        fields.string("srtp")?;
-        fields.string("srtp_profile")?;
-        let headers = headers::read(fields, "headers")?;
+    ) -> Result<(String, SrtpWish), Refusal> {
+        let srtp = || SrtpWish::new(members.srtp, members.srtp_profile);
         if is_said {
-            let srtp = SrtpWish::read(fields)?;
+            let srtp = srtp()?;
             let media = self
                 .page_mut(me)
                 .and_then(|page| page.call.as_mut()?.media.as_mut());
@@ -313,7 +316,7 @@ impl Phones {
                 .and_then(|media| media.said())
                 .ok_or(Refusal::MissingSdp)?
                 .to_owned();
-            return Ok((sdp, Answering { headers, srtp }));
+            return Ok((sdp, srtp));
         }
         let kind = if offerless {
             JsepKind::Offer
@@ -321,9 +324,8 @@ impl Phones {
             JsepKind::Answer
         };
         let jsep = description(message, Some(kind))?;
-        let srtp = SrtpWish::read(fields)?;
+        let srtp = srtp()?;
         without_data(jsep)?;
-        let answering = Answering { headers, srtp };
         if offerless {
             let page = self.pages.get_mut(&me).ok_or(NOT_IN_A_CALL)?;
             let side = page.call.as_ref().ok_or(NOT_IN_A_CALL)?;
@@ -335,14 +337,14 @@ impl Phones {
             let side = page.call.as_mut().ok_or(NOT_IN_A_CALL)?;
             self.media_keys.insert(media.key(), side.id);
             side.media = Some(media);
-            return Ok((sdp, answering));
+            return Ok((sdp, srtp));
         }
         let media = self
             .page_mut(me)
             .and_then(|page| page.call.as_mut()?.media.as_mut());
         let media = media.ok_or(Refusal::MissingSdp)?;
         let sdp = media.answer(jsep, srtp).map_err(Fault::in_answer)?;
-        Ok((sdp, answering))
+        Ok((sdp, srtp))
     }
 
     /// A call rings only at one page any more.

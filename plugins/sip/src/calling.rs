@@ -6,6 +6,7 @@ use portunus_core::{Fields, JsepKind, Message, Object};
 use portunus_sip::agent::{Body, CallId, Command, Invite};
 use portunus_sip::dialog::DialogId;
 use portunus_sip::message::{Host, Uri};
+use serde::Deserialize;
 
 use crate::call::{Call, Ending};
 use crate::headers;
@@ -14,6 +15,7 @@ use crate::page::{CallStatus, PageCall, PageId};
 use crate::phones::{Phones, new_call_id};
 use crate::refusal::Refusal;
 use crate::register::{called, secret};
+use crate::requests::yes;
 use crate::seen::Seen;
 use crate::stack::credentials_of;
 
@@ -62,6 +64,23 @@ pub(crate) fn without_data(jsep: &portunus_core::Jsep) -> Result<(), Refusal> {
     }
 }
 
+/// The members of `call`.
+#[derive(Deserialize)]
+struct CallMembers<'a> {
+    uri: &'a str,
+    call_id: Option<&'a str>,
+    #[serde(default, deserialize_with = "headers::member")]
+    headers: Vec<(String, String)>,
+    srtp: Option<&'a str>,
+    srtp_profile: Option<&'a str>,
+    authuser: Option<&'a str>,
+    #[serde(default = "yes")]
+    autoaccept_reinvites: bool,
+    refer_id: Option<u64>,
+    secret: Option<&'a str>,
+    ha1_secret: Option<&'a str>,
+}
+
 impl Phones {
     /// Whether a page may call and send messages.
     pub(crate) fn check_may_call(&self, me: PageId) -> Result<(), Refusal> {
@@ -80,26 +99,19 @@ impl Phones {
         if status != CallStatus::Idle {
             return Err(Refusal::Busy(status));
         }
-        let fields = Fields(&message.body);
-        let text = fields.required_string("uri")?;
-        let call_id = fields.string("call_id")?;
-        let mut headers = headers::read(fields, "headers")?;
-        fields.string("srtp")?;
-        fields.string("srtp_profile")?;
-        let authuser = fields.string("authuser")?;
-        let autoaccept = fields.boolean("autoaccept_reinvites")?.unwrap_or(true);
-        let refer_id = fields.positive("refer_id")?;
-        let secret = secret(fields)?;
-        let srtp = SrtpWish::read(fields)?;
+        let mut wanted: CallMembers<'_> = Fields(&message.body).read()?;
+        let (text, call_id) = (wanted.uri, wanted.call_id);
+        let secret = secret(wanted.secret, wanted.ha1_secret)?;
+        let srtp = SrtpWish::new(wanted.srtp, wanted.srtp_profile)?;
         let uri = Uri::Sip(called(text)?);
         let jsep = description(message, Some(JsepKind::Offer))?;
         without_data(jsep)?;
         if let Some(call_id) = call_id {
             self.check_call_id(call_id)?;
         }
-        let refer = match refer_id {
+        let refer = match wanted.refer_id {
             None => None,
-            Some(number) => Some(self.follow(me, number, &mut headers)?),
+            Some(number) => Some(self.follow(me, number, &mut wanted.headers)?),
         };
         if self.config.max_calls > 0 && self.calls.len() >= self.config.max_calls {
             return Err(Refusal::TooMany("the server has too many calls"));
@@ -110,7 +122,7 @@ impl Phones {
         };
         let (account, credentials) = (
             account.id,
-            secret.and_then(|secret| credentials_of(&account.spec, &secret, authuser)),
+            secret.and_then(|secret| credentials_of(&account.spec, &secret, wanted.authuser)),
         );
         let cancel_early = self.account_of(me).is_some_and(|it| it.spec.rfc2543_cancel);
         let peer = self
@@ -141,7 +153,7 @@ impl Phones {
             page.call = Some(PageCall {
                 transaction: Some(message.transaction.clone()),
                 media: Some(media),
-                autoaccept,
+                autoaccept: wanted.autoaccept_reinvites,
                 srtp_required: srtp.is_mandatory(),
                 ..PageCall::new(id, call_id.clone(), CallStatus::Inviting)
             });
@@ -157,7 +169,7 @@ impl Phones {
                 uri,
                 call_id: Some(call_id.clone()),
                 offer: Some(sdp_body(offer)),
-                headers,
+                headers: wanted.headers,
                 credentials,
                 cancel_early,
             }),

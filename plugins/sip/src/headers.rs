@@ -1,6 +1,7 @@
 //! Header fields that requests add to SIP messages, and those of SIP messages that clients want to see.
 
 use portunus_core::{DRAIN_RETRY_SECONDS, FieldError, Fields};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 /// What all header fields of a request may have together, in bytes.
@@ -13,9 +14,17 @@ const MAX_PREFIX: usize = 256;
 /// The member `headers` (or `contact_params`) of a request: names and values. What is no text, is no header field's name, or would
 /// begin a line of its own is left out, and so is what goes beyond the bound.
 pub(crate) fn read(fields: Fields<'_>, member: &str) -> Result<Vec<(String, String)>, FieldError> {
-    let Some(map) = fields.object(member)? else {
-        return Ok(Vec::new());
-    };
+    Ok(fields.object(member)?.map(fit).unwrap_or_default())
+}
+
+/// The same, as a member of a struct.
+pub(crate) fn member<'de, D: Deserializer<'de>>(
+    from: D,
+) -> Result<Vec<(String, String)>, D::Error> {
+    Map::deserialize(from).map(|map| fit(&map))
+}
+
+fn fit(map: &Map<String, Value>) -> Vec<(String, String)> {
     let mut left = MOST;
     let mut headers = Vec::new();
     for (name, value) in map {
@@ -32,7 +41,7 @@ pub(crate) fn read(fields: Fields<'_>, member: &str) -> Result<Vec<(String, Stri
         left = rest;
         headers.push((name.clone(), value.to_owned()));
     }
-    Ok(headers)
+    headers
 }
 
 /// When a caller may try again whom a server refuses that is being drained (RFC 3261 section 20.33).

@@ -37,7 +37,7 @@ mod why;
 
 pub use config::{Listen, ListenTransport, SipConfig};
 pub use plugin::{Sip, SipError};
-pub use requests::REQUESTS;
+pub use requests::Request;
 pub use trunk::TrunkConfig;
 
 #[cfg(test)]

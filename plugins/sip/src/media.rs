@@ -12,7 +12,7 @@ use portunus_core::audio::AudioThreads;
 use portunus_core::media::MediaPlane;
 use portunus_core::sdp::plain::{FarSession, PlainSession};
 use portunus_core::sdp::{Direction, Kind};
-use portunus_core::{Fields, Handle, Jsep, JsepError, LocalJsep, PendingOffer};
+use portunus_core::{Handle, Jsep, JsepError, LocalJsep, PendingOffer};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -95,13 +95,13 @@ impl MediaContext {
 pub(crate) struct SrtpWish(SrtpPolicy);
 
 impl SrtpWish {
-    /// Reads `srtp` and `srtp_profile`.
-    pub(crate) fn read(fields: Fields<'_>) -> Result<Self, Refusal> {
-        let suite = match fields.string("srtp_profile")? {
+    /// The wish of a request with these members `srtp` and `srtp_profile`.
+    pub(crate) fn new(srtp: Option<&str>, profile: Option<&str>) -> Result<Self, Refusal> {
+        let suite = match profile {
             None => Suite::default(),
             Some(name) => Suite::from_name(name).ok_or(Refusal::Value("srtp_profile"))?,
         };
-        Ok(SrtpWish(match fields.string("srtp")? {
+        Ok(SrtpWish(match srtp {
             None => SrtpPolicy::None,
             Some("sdes_optional") => SrtpPolicy::Optional(suite),
             Some("sdes_mandatory") => SrtpPolicy::Mandatory(suite),

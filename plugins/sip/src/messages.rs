@@ -63,15 +63,14 @@ impl Phones {
         let call = self.check_in_call(me)?;
         let fields = Fields(&message.body);
         let digit = fields.required_string("digit")?;
-        let duration = fields.positive("duration")?.unwrap_or(USUAL_DURATION);
+        let duration = fields.positive("duration")?;
         let headers = headers::read(fields, "headers")?;
         if digit.len() != 1 || !digit.bytes().all(|digit| digit.is_ascii_graphic()) {
             return Err(Refusal::Value("digit should be a single character"));
         }
         let duration = match duration {
-            0 => USUAL_DURATION,
-            duration if duration > MAX_DURATION => USUAL_DURATION,
-            duration => duration,
+            Some(duration @ 1..=MAX_DURATION) => duration,
+            _ => USUAL_DURATION,
         };
         let content = format!("Signal={digit}\r\nDuration={duration}");
         let body = body("application/dtmf-relay", &content)?;

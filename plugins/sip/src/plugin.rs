@@ -1,5 +1,6 @@
 //! The plugin, and what its handles share.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use std::{fmt, io};
@@ -29,6 +30,8 @@ pub struct Sip {
     status: Box<dyn Fn() -> Status + Send + Sync>,
     /// `None` on the SIP stack of a test.
     endpoint: Option<Endpoint>,
+    /// When the certificate expires, in seconds since 1970; 0 if there is none.
+    expiry: AtomicU64,
 }
 
 impl fmt::Debug for Sip {
@@ -111,6 +114,7 @@ impl Sip {
         } = context;
         let config = SipConfig { outgoing, ..config };
         let (endpoint, events) = Endpoint::start(config.endpoint())?;
+        let expiry = config.certificate_expiry();
         let (media, news) =
             MediaContext::new(&config, (media, Some(audio.clone())), config.local_ip);
         let asked = endpoint.clone();
@@ -127,6 +131,7 @@ impl Sip {
         let asked = endpoint.clone();
         sip.status = Box::new(move || asked.status());
         sip.endpoint = Some(endpoint);
+        sip.expiry = AtomicU64::new(expiry);
         if has_trunks {
             let shared = Arc::downgrade(&sip.shared);
             doors.offer_telephone(Arc::new(Switchboard { shared, commands }));
@@ -168,6 +173,7 @@ impl Sip {
             shared,
             status,
             endpoint: None,
+            expiry: AtomicU64::new(0),
         }
     }
 }
@@ -188,11 +194,18 @@ impl ConfiguredPlugin for Sip {
     async fn reload(&self, _: &SipConfig, new: &SipConfig) -> PluginReloaded {
         let mut reloaded = PluginReloaded::default();
         if let Some(endpoint) = self.endpoint.clone() {
-            let files = new.endpoint().tls;
-            let read = tokio::task::spawn_blocking(move || endpoint.reload_tls(&files));
-            match read.await {
-                Ok(Ok(true)) => reloaded.changed.push("another certificate".to_owned()),
-                Ok(Ok(false)) => {}
+            let new = new.clone();
+            let read = tokio::task::spawn_blocking(move || {
+                let is_new = endpoint.reload_tls(&new.endpoint().tls)?;
+                Ok::<_, StartError>((is_new, new.certificate_expiry()))
+            });
+            let read = read.await;
+            if let Ok(Ok((_, expiry))) = &read {
+                self.expiry.store(*expiry, Relaxed);
+            }
+            match read {
+                Ok(Ok((true, _))) => reloaded.changed.push("another certificate".to_owned()),
+                Ok(Ok((false, _))) => {}
                 Ok(Err(error)) => reloaded.warnings.push(error.to_string()),
                 Err(error) => reloaded.warnings.push(error.to_string()),
             }
@@ -254,6 +267,15 @@ impl Plugin for Sip {
 
     fn gauges(&self) -> Vec<PluginCounter> {
         let unregistered = self.shared.trunks().map(|trunks| trunks.unregistered());
-        gauges(&(self.status)(), unregistered.unwrap_or_default())
+        let mut gauges = gauges(&(self.status)(), unregistered.unwrap_or_default());
+        let expiry = self.expiry.load(Relaxed);
+        if expiry > 0 {
+            gauges.push(PluginCounter {
+                name: "certificate_expiry_timestamp_seconds",
+                help: "When the certificate for SIP expires, since 1970",
+                value: expiry,
+            });
+        }
+        gauges
     }
 }

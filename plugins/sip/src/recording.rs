@@ -24,14 +24,8 @@ impl Phones {
         let fields = Fields(&message.body);
         let action = fields.required_string("action")?;
         let action = RecordingAction::from_name(action);
-        let flag = |name| Ok::<_, Refusal>(fields.boolean(name)?.unwrap_or(false));
-        let sides = Sides {
-            audio: flag("audio")?,
-            video: flag("video")?,
-            peer_audio: flag("peer_audio")?,
-            peer_video: flag("peer_video")?,
-        };
-        flag("send_peer_pli")?;
+        let sides: Sides = fields.read()?;
+        let send_peer_pli = fields.boolean("send_peer_pli")?.unwrap_or(false);
         let filename = fields.string("filename")?;
         let format = fields.record_format()?;
         let action = action.ok_or(Refusal::Value("action should be start|stop|pause|resume"))?;
@@ -54,7 +48,7 @@ impl Phones {
             format,
             tell: recording_event,
         })?;
-        if flag("send_peer_pli")? {
+        if send_peer_pli {
             media.request_keyframe(false, true);
         }
         self.answer(me, message, "recordingupdated");

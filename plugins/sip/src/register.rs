@@ -4,32 +4,75 @@ use std::time::Duration;
 
 use portunus_core::Fields;
 use portunus_sip::message::{SipUri, Uri};
+use serde::de::{Error, Unexpected};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 use crate::account::{AccountSpec, Secret};
 use crate::config::SipConfig;
 use crate::headers;
 use crate::page::RegistrationStatus;
 use crate::refusal::Refusal;
+use crate::requests::yes;
 
 /// Expires where a client asks for nothing that can be.
 const USUAL_TTL: Duration = Duration::from_secs(3_600);
 
-/// A `register` whose members have their types.
-#[derive(Debug)]
+/// The members of `register`.
+#[derive(Debug, Deserialize)]
 pub(crate) struct RegisterRequest<'a> {
-    fields: Fields<'a>,
     pub(crate) username: &'a str,
+    secret: Option<&'a str>,
+    ha1_secret: Option<&'a str>,
+    authuser: Option<String>,
+    display_name: Option<String>,
+    user_agent: Option<String>,
+    #[serde(default, deserialize_with = "text_or_null")]
+    proxy: Option<String>,
+    #[serde(default, deserialize_with = "text_or_null")]
+    outbound_proxy: Option<String>,
+    #[serde(default)]
+    force_udp: bool,
+    #[serde(default)]
+    force_tcp: bool,
+    #[serde(default)]
+    sips: bool,
+    #[serde(default)]
+    rfc2543_cancel: bool,
+    /// s
+    register_ttl: Option<i64>,
+    #[serde(default, deserialize_with = "headers::member")]
+    headers: Vec<(String, String)>,
+    #[serde(default, deserialize_with = "headers::member")]
+    contact_params: Vec<(String, String)>,
+    #[serde(rename = "type")]
     kind: Option<&'a str>,
     send_register: Option<bool>,
+    #[serde(default)]
     pub(crate) refresh: bool,
+    #[serde(default, rename = "incoming_header_prefixes")]
     pub(crate) prefixes: Vec<&'a str>,
     master_id: Option<u64>,
     /// The page is told what its account's other pages do, and its call waits for it when it is gone.
+    #[serde(default)]
     pub(crate) lines: bool,
     /// What the page is called among those of its account.
     pub(crate) name: Option<&'a str>,
     /// Calls are told to the caller as ringing at once.
+    #[serde(default = "yes")]
     pub(crate) automatic_ringing: bool,
+}
+
+/// A string. `null` counts as absent.
+fn text_or_null<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    match Value::deserialize(from)? {
+        Value::Null => Ok(None),
+        Value::String(text) => Ok(Some(text)),
+        _ => Err(D::Error::invalid_type(
+            Unexpected::Other("another value"),
+            &"a string",
+        )),
+    }
 }
 
 /// What somebody asks to be.
@@ -42,41 +85,7 @@ pub(crate) enum Wanted {
 impl<'a> RegisterRequest<'a> {
     /// Checks the types of all members.
     pub(crate) fn read(fields: Fields<'a>) -> Result<Self, Refusal> {
-        let username = fields.required_string("username")?;
-        for name in [
-            "secret",
-            "ha1_secret",
-            "authuser",
-            "display_name",
-            "user_agent",
-        ] {
-            fields.string(name)?;
-        }
-        for name in ["proxy", "outbound_proxy"] {
-            if fields.0.get(name).is_some_and(|value| !value.is_null()) {
-                fields.string(name)?;
-            }
-        }
-        for name in ["force_udp", "force_tcp", "sips", "rfc2543_cancel"] {
-            fields.boolean(name)?;
-        }
-        fields.integer("register_ttl")?;
-        fields.object("headers")?;
-        fields.object("contact_params")?;
-        Ok(RegisterRequest {
-            fields,
-            username,
-            kind: fields.string("type")?,
-            send_register: fields.boolean("send_register")?,
-            refresh: fields.boolean("refresh")?.unwrap_or(false),
-            prefixes: fields
-                .strings("incoming_header_prefixes")?
-                .unwrap_or_default(),
-            master_id: fields.positive("master_id")?,
-            lines: fields.boolean("lines")?.unwrap_or(false),
-            name: fields.string("name")?,
-            automatic_ringing: fields.boolean("automatic_ringing")?.unwrap_or(true),
-        })
+        Ok(fields.read()?)
     }
 
     /// What it asks for, if a page with this status may ask.
@@ -108,26 +117,19 @@ impl<'a> RegisterRequest<'a> {
             let text = "send_register cannot be true if guest is true";
             return Err(Refusal::Conflict(text));
         }
-        let fields = self.fields;
-        let flag = |name| Ok::<_, Refusal>(fields.boolean(name)?.unwrap_or(false));
-        let (udp, tcp) = (flag("force_udp")?, flag("force_tcp")?);
-        if udp && tcp {
+        if self.force_udp && self.force_tcp {
             let text = "force_udp and force_tcp cannot both be true";
             return Err(Refusal::Conflict(text));
         }
-        let text = |name| fields.string(name).ok().flatten().map(str::to_owned);
-        let server = |name| match text(name) {
-            None => Ok(None),
-            Some(text) => match text.parse::<Uri>() {
-                Ok(uri) if uri.as_sip().is_some() => Ok(Some(uri)),
-                _ => Err(Refusal::Address(text)),
-            },
-        };
-        let proxy = server("proxy")?;
-        let outbound_proxy = server("outbound_proxy")?;
+        let proxy = server(self.proxy.as_deref())?;
+        let outbound_proxy = server(self.outbound_proxy.as_deref())?;
         let uri = called(self.username)?;
-        let secret = if guest { None } else { self.secret()? };
-        let ttl = match fields.integer("register_ttl")? {
+        let missing = || Refusal::MissingOneOf("secret or ha1_secret");
+        let secret = match guest {
+            true => None,
+            false => Some(self.secret()?.ok_or_else(missing)?),
+        };
+        let ttl = match self.register_ttl {
             None => config.register_ttl,
             Some(ttl) => match u64::try_from(ttl) {
                 Ok(seconds @ 1..=31_622_400) => Duration::from_secs(seconds),
@@ -137,33 +139,40 @@ impl<'a> RegisterRequest<'a> {
         Ok(Wanted::Account(Box::new(AccountSpec {
             user: uri.user_name().unwrap_or_default().into_owned(),
             identity: Uri::Sip(uri),
-            display_name: text("display_name"),
-            authuser: text("authuser"),
+            display_name: self.display_name.clone(),
+            authuser: self.authuser.clone(),
             secret,
             registers: !guest && self.send_register.unwrap_or(true),
             guest,
             proxy,
             outbound_proxy,
             ttl,
-            headers: headers::read(fields, "headers")?,
-            contact_params: headers::read(fields, "contact_params")?,
-            udp,
-            tcp,
-            sips: flag("sips")?,
-            user_agent: text("user_agent").filter(|text| is_line(text)),
-            rfc2543_cancel: flag("rfc2543_cancel")?,
+            headers: self.headers.clone(),
+            contact_params: self.contact_params.clone(),
+            udp: self.force_udp,
+            tcp: self.force_tcp,
+            sips: self.sips,
+            user_agent: self.user_agent.clone().filter(|text| is_line(text)),
+            rfc2543_cancel: self.rfc2543_cancel,
         })))
     }
 
-    fn secret(&self) -> Result<Option<Secret>, Refusal> {
-        let missing = Refusal::MissingOneOf("secret or ha1_secret");
-        secret(self.fields)?.ok_or(missing).map(Some)
+    pub(crate) fn secret(&self) -> Result<Option<Secret>, Refusal> {
+        secret(self.secret, self.ha1_secret)
+    }
+}
+
+/// The address of a server.
+fn server(text: Option<&str>) -> Result<Option<Uri>, Refusal> {
+    match text.map(|text| (text, text.parse::<Uri>())) {
+        None => Ok(None),
+        Some((_, Ok(uri))) if uri.as_sip().is_some() => Ok(Some(uri)),
+        Some((text, _)) => Err(Refusal::Address(text.to_owned())),
     }
 }
 
 /// The members `secret` and `ha1_secret`, of which there may be one.
-pub(crate) fn secret(fields: Fields<'_>) -> Result<Option<Secret>, Refusal> {
-    let (password, ha1) = (fields.string("secret")?, fields.string("ha1_secret")?);
+pub(crate) fn secret(password: Option<&str>, ha1: Option<&str>) -> Result<Option<Secret>, Refusal> {
     match (password, ha1) {
         (Some(_), Some(_)) => {
             let text = "specify either secret or ha1_secret, not both";

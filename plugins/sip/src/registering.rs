@@ -10,15 +10,14 @@ use crate::account::{Account, AccountSpec};
 use crate::page::{PageId, RegistrationStatus, Role};
 use crate::phones::Phones;
 use crate::refusal::Refusal;
-use crate::register::{RegisterRequest, Wanted, secret};
+use crate::register::{RegisterRequest, Wanted};
 use crate::seen::Seen;
 use crate::stack::profile;
 use crate::why::Why;
 
 impl Phones {
     pub(crate) fn register(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
-        let fields = Fields(&message.body);
-        let request = RegisterRequest::read(fields)?;
+        let request = RegisterRequest::read(Fields(&message.body))?;
         let Some(page) = self.page(me) else {
             return Ok(());
         };
@@ -55,7 +54,7 @@ impl Phones {
             return Err(none());
         };
         // Numbers can be guessed: who is not of the same session has to know the secret.
-        let shown = secret(Fields(&message.body))?;
+        let shown = request.secret()?;
         let is_own = self
             .page(me)
             .is_some_and(|own| own.handle.session_id() == page.handle.session_id());

@@ -1,41 +1,48 @@
 //! What clients may ask for.
 
-use portunus_core::{Fields, Message, Reach, Requests, Right, Rights};
+use portunus_core::{Asked, Fields, Message, Right, Rights, requests};
 
 use crate::page::PageId;
 use crate::phones::Phones;
 use crate::refusal::Refusal;
 
-/// All requests, and what each reaches beyond the call.
-pub const REQUESTS: Requests = Requests(&[
-    ("register", Reach::Call),
-    ("unregister", Reach::Call),
-    ("call", Reach::Call),
-    ("accept", Reach::Call),
-    ("progress", Reach::Call),
-    ("send_ringing", Reach::Call),
-    ("decline", Reach::Call),
-    ("hangup", Reach::Call),
-    ("update", Reach::Call),
-    ("hold", Reach::Call),
-    ("unhold", Reach::Call),
-    ("info", Reach::Call),
-    ("dtmf_info", Reach::Call),
-    ("message", Reach::Call),
-    ("transfer", Reach::Call),
-    ("subscribe", Reach::Call),
-    ("unsubscribe", Reach::Call),
-    ("publish", Reach::Call),
-    ("unpublish", Reach::Call),
-    ("recording", Reach::Said(begins)),
-    ("keyframe", Reach::Call),
-    ("rtp_forward", Reach::Beyond(Right::Forward)),
-    ("stop_rtp_forward", Reach::Beyond(Right::Forward)),
-    ("listforwarders", Reach::Beyond(Right::Forward)),
-    ("reset", Reach::Call),
-    ("lines", Reach::Call),
-    ("move", Reach::Call),
-]);
+requests! {
+    /// What clients may ask for.
+    pub enum Request {
+        Register = "register": Event, Nothing;
+        Unregister = "unregister": Event, Nothing;
+        Call = "call": Event, Nothing;
+        Accept = "accept": Event, Nothing;
+        Progress = "progress": Event, Nothing;
+        SendRinging = "send_ringing": Event, Nothing;
+        Decline = "decline": Event, Nothing;
+        Hangup = "hangup": Event, Nothing;
+        Update = "update": Event, Nothing;
+        Hold = "hold": Event, Nothing;
+        Unhold = "unhold": Event, Nothing;
+        Info = "info": Event, Nothing;
+        DtmfInfo = "dtmf_info": Event, Nothing;
+        Message = "message": Event, Nothing;
+        Transfer = "transfer": Event, Nothing;
+        Subscribe = "subscribe": Event, Nothing;
+        Unsubscribe = "unsubscribe": Event, Nothing;
+        Publish = "publish": Event, Nothing;
+        Unpublish = "unpublish": Event, Nothing;
+        Recording = "recording": Event, Depends(begins);
+        Keyframe = "keyframe": Event, Nothing;
+        Forward = "rtp_forward": Event, Right(Right::Forward);
+        StopForward = "stop_rtp_forward": Event, Right(Right::Forward);
+        ListForwarders = "listforwarders": Event, Right(Right::Forward);
+        Reset = "reset": Event, Nothing;
+        Lines = "lines": Event, Nothing;
+        Move = "move": Event, Nothing;
+    }
+}
+
+/// The default of members that hold unless they are `false`.
+pub(crate) const fn yes() -> bool {
+    true
+}
 
 /// To begin a recording, or to go on with one, makes files.
 fn begins(fields: Fields<'_>) -> Rights {
@@ -49,40 +56,39 @@ impl Phones {
     pub(crate) fn request(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
         let fields = Fields(&message.body);
         let name = fields.required_string("request")?;
-        let lower = name.to_ascii_lowercase();
-        REQUESTS.check(&lower, fields, message.rights)?;
+        let asked = Asked::named(name).ok_or_else(|| Refusal::UnknownRequest(name.to_owned()))?;
+        let request = asked.permit(fields, message.rights)?;
         if let Some(page) = self.page_mut(me) {
             page.is_trusted = message.rights.may(Right::Forward);
         }
-        match lower.as_str() {
-            "register" => self.register(me, message),
-            "unregister" => self.unregister(me, message),
-            "call" => self.call(me, message),
-            "accept" => self.accept(me, message),
-            "progress" => self.progress(me, message),
-            "send_ringing" => self.send_ringing(me, message),
-            "decline" => self.decline(me, message),
-            "hangup" => self.hangup(me, message),
-            "update" => self.update(me, message),
-            "hold" => self.hold(me, message, true),
-            "unhold" => self.hold(me, message, false),
-            "info" => self.info(me, message),
-            "dtmf_info" => self.dtmf_info(me, message),
-            "message" => self.message(me, message),
-            "transfer" => self.transfer(me, message),
-            "subscribe" => self.subscribe(me, message),
-            "unsubscribe" => self.unsubscribe(me, message),
-            "publish" => self.publish(me, message),
-            "unpublish" => self.unpublish(me, message),
-            "recording" => self.recording(me, message),
-            "keyframe" => self.keyframe(me, message),
-            "rtp_forward" => self.forward(me, message),
-            "stop_rtp_forward" => self.stop_forwarding(me, message),
-            "listforwarders" => self.forwarders(me, message),
-            "reset" => self.reset(me, message),
-            "lines" => self.lines(me, message),
-            "move" => self.take_call(me, message),
-            _ => Err(Refusal::UnknownRequest(name.to_owned())),
+        match request {
+            Request::Register => self.register(me, message),
+            Request::Unregister => self.unregister(me, message),
+            Request::Call => self.call(me, message),
+            Request::Accept => self.accept(me, message),
+            Request::Progress => self.progress(me, message),
+            Request::SendRinging => self.send_ringing(me, message),
+            Request::Decline => self.decline(me, message),
+            Request::Hangup => self.hangup(me, message),
+            Request::Update => self.update(me, message),
+            Request::Hold => self.hold(me, message, true),
+            Request::Unhold => self.hold(me, message, false),
+            Request::Info => self.info(me, message),
+            Request::DtmfInfo => self.dtmf_info(me, message),
+            Request::Message => self.message(me, message),
+            Request::Transfer => self.transfer(me, message),
+            Request::Subscribe => self.subscribe(me, message),
+            Request::Unsubscribe => self.unsubscribe(me, message),
+            Request::Publish => self.publish(me, message),
+            Request::Unpublish => self.unpublish(me, message),
+            Request::Recording => self.recording(me, message),
+            Request::Keyframe => self.keyframe(me, message),
+            Request::Forward => self.forward(me, message),
+            Request::StopForward => self.stop_forwarding(me, message),
+            Request::ListForwarders => self.forwarders(me, message),
+            Request::Reset => self.reset(me, message),
+            Request::Lines => self.lines(me, message),
+            Request::Move => self.take_call(me, message),
         }
     }
 

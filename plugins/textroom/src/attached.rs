@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use portunus_core::sdp::{Description, Direction, Kind, MediaOffer, OfferOptions};
 use portunus_core::{
-    FieldError, Fields, Handle, HandleEvent, JsepKind, LocalJsep, Message, PluginHandle, Reply,
+    Asked, FieldError, Fields, Handle, HandleEvent, JsepKind, LocalJsep, Message, PluginHandle,
+    Reply,
 };
+use portunus_resources::{Answer, Asker};
 use serde_json::{Value, json};
 
 use crate::guest::Guest;
-use crate::manage::{Managed, is_management, reply, requested_name};
+use crate::manage::{reply, requested_name};
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
-use crate::requests::Asker;
+use crate::requests::{Management, Membership, Negotiation};
 
 /// A handle as long as its client is there.
 pub(crate) struct Attached {
@@ -42,34 +44,31 @@ impl Attached {
     }
 
     /// Answers by an event, with an offer where there is one.
-    fn negotiate(&mut self, name: &str, message: &Message) -> Result<Option<LocalJsep>, Refusal> {
+    fn negotiate(
+        &mut self,
+        asked: Asked<Negotiation>,
+        message: &Message,
+        asker: Asker,
+    ) -> Result<Option<LocalJsep>, Refusal> {
+        let fields = Fields(&message.body);
+        asker.check_scope(fields, "room", false)?;
         let answers = |kind| message.jsep.as_ref().is_some_and(|jsep| jsep.kind == kind);
-        match (name, &self.phase) {
-            ("setup", Phase::Fresh) => {
-                self.discard_offer(message);
+        match (asked.permit(fields, asker.rights)?, &self.phase) {
+            (Negotiation::Setup, Phase::Fresh) => {
                 let offer = self.handle.offer(description(), false)?;
-                self.phase = Phase::SetUp(Asker::client(&self.handle, message));
+                self.phase = Phase::SetUp(asker);
                 Ok(Some(offer))
             }
-            ("setup", Phase::SetUp(_) | Phase::Over) => Err(Refusal::AlreadySetUp),
-            ("restart", Phase::SetUp(_)) => {
-                self.discard_offer(message);
+            (Negotiation::Setup, Phase::SetUp(_) | Phase::Over) => Err(Refusal::AlreadySetUp),
+            (Negotiation::Restart, Phase::SetUp(_)) => {
                 Ok(Some(self.handle.offer(description(), true)?))
             }
-            ("restart", Phase::Fresh | Phase::Over) => Err(Refusal::NotSetUp),
-            // An `ack`: the core has taken the answer.
-            _ if answers(JsepKind::Offer) => {
+            (Negotiation::Restart, Phase::Fresh | Phase::Over) => Err(Refusal::NotSetUp),
+            // The core has taken the answer.
+            (Negotiation::Ack, _) if answers(JsepKind::Offer) => {
                 Err(FieldError::wrong_type("jsep", "an answer").into())
             }
-            _ => Ok(None),
-        }
-    }
-
-    /// An offer of the client is not answered: this side offers.
-    fn discard_offer(&self, message: &Message) {
-        let offers = |jsep: &portunus_core::Jsep| jsep.kind == JsepKind::Offer;
-        if message.jsep.as_ref().is_some_and(offers) {
-            self.handle.discard_offer();
+            (Negotiation::Ack, _) => Ok(None),
         }
     }
 
@@ -79,20 +78,12 @@ impl Attached {
         request: &str,
         fields: Fields<'_>,
         asker: &Asker,
-    ) -> Result<Managed, Refusal> {
+    ) -> Result<Answer, Refusal> {
         let wanted = requested_name(fields, request)?;
-        match self
-            .guest
-            .by_api(&wanted.to_ascii_lowercase(), fields, asker)
-        {
-            Some(answer) => answer.map(Managed::from),
+        match Asked::<Membership>::named(wanted) {
+            Some(asked) => self.guest.by_api(asked, fields, asker).map(Answer::from),
             None => self.shared.manage(wanted, fields, asker),
         }
-    }
-
-    fn refuse(&self, message: &Message, refusal: &Refusal) -> Reply {
-        self.discard_offer(message);
-        Reply::Success(refusal.to_event().into())
     }
 
     /// The PeerConnection is gone, or the client: it is out of its rooms.
@@ -103,34 +94,28 @@ impl Attached {
 }
 
 impl PluginHandle for Attached {
-    fn message(&mut self, message: Message) -> Reply {
+    fn message(&mut self, mut message: Message) -> Reply {
+        // This side offers.
+        message.offer = None;
         let fields = Fields(&message.body);
+        let refuse = |refusal: Refusal| Reply::Success(refusal.to_event().into());
         let name = match fields.required_string("request") {
             Ok(name) => name,
-            Err(error) => return self.refuse(&message, &error.into()),
+            Err(error) => return refuse(error.into()),
         };
-        let lower = name.to_ascii_lowercase();
         let asker = Asker::client(&self.handle, &message);
-        if ["setup", "ack", "restart"].contains(&lower.as_str()) {
-            let answered = self
-                .shared
-                .check(&lower, fields, &asker)
-                .and_then(|()| self.negotiate(&lower, &message));
-            let (answer, offer) = match answered {
+        if let Some(asked) = Asked::<Negotiation>::named(name) {
+            let (answer, offer) = match self.negotiate(asked, &message, asker) {
                 Ok(offer) => (json!({ "textroom": "event", "result": "ok" }), offer),
-                Err(refusal) => {
-                    self.discard_offer(&message);
-                    (refusal.to_object().into(), None)
-                }
+                Err(refusal) => (refusal.to_object().into(), None),
             };
             self.handle.push(Some(&message.transaction), answer, offer);
             return Reply::Ack(None);
         }
-        if !is_management(&lower) {
-            return self.refuse(&message, &Refusal::UnknownRequest(name.to_owned()));
+        match Asked::<Management>::named(name) {
+            Some(_) => reply(self.answer(name, fields, &asker)),
+            None => refuse(Refusal::UnknownRequest(name.to_owned())),
         }
-        self.discard_offer(&message);
-        reply(self.answer(name, fields, &asker))
     }
 
     fn event(&mut self, event: HandleEvent) {

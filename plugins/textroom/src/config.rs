@@ -1,94 +1,51 @@
 //! The plugin's part of the configuration.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use portunus_core::configuration::{Configuration, Probe, Section};
 use portunus_core::{Fields, JsonForm, Networks};
-use portunus_resources::{ConfiguredOptions, Ids, Limits, RoomProblem, check_keys, read_rooms};
-use serde::{Deserialize, Serialize};
+use portunus_resources::{
+    ConfiguredOptions, Ids, Limits, RoomProblem, read_rooms, resource_config,
+};
 use serde_json::{Map, Value};
 
-use crate::options::RoomOptions;
+use crate::options::{OPTIONS, RoomOptions};
 use crate::pace::Rate;
 use crate::post::Patience;
 use crate::refusal::Refusal;
 use crate::room::LONGEST;
 
-/// What the plugin can be told.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct TextRoomConfig {
-    /// Needed to create rooms, and to see private ones.
-    #[serde(with = "portunus_core::configuration::optional")]
-    pub admin_key: Option<String>,
-    /// How much white space the JSON of data channels has.
-    pub json: JsonForm,
-    /// The networks that requests may have messages posted to: those of the server.
-    #[serde(skip)]
-    pub outgoing: Networks,
-    /// Ids of rooms are text.
-    pub string_ids: bool,
-    /// The file that permanent rooms are written to; none: there are none.
-    #[serde(with = "portunus_core::configuration::optional")]
-    pub save: Option<PathBuf>,
-    /// Rooms that one client may make without the right to administer; 0: none.
-    pub max_per_client: usize,
-    /// The same of all such clients together.
-    pub max_from_clients: usize,
-    /// How long what such a client has made is there without being used; 0: for ever.
-    #[serde(with = "portunus_core::configuration::seconds")]
-    pub unused_timeout: Duration,
-    /// Wrong secrets, pins and tokens that such a client may show at once for one room, and wrong admin keys; 0: any number.
-    pub max_wrong: u32,
-    /// Messages a second that may come on a client's data channels; 0: any number.
-    pub message_rate: u32,
-    /// Messages that may come at once.
-    pub message_burst: u32,
-    /// Bytes a second that may come on a client's data channels; 0: any number.
-    pub byte_rate: u32,
-    /// Bytes that may come at once.
-    pub byte_burst: u32,
-    /// Bytes of the longest message that may come.
-    pub max_message: usize,
-    /// How long a back-end may take for an answer.
-    #[serde(with = "portunus_core::configuration::seconds")]
-    pub post_timeout: Duration,
-    /// How often a message is posted again after a failure.
-    pub post_retries: u32,
-    /// The rooms that are there from the start.
-    #[serde(
-        rename = "room",
-        skip_deserializing,
-        skip_serializing_if = "Vec::is_empty"
-    )]
-    pub rooms: Vec<ConfiguredRoom>,
-}
-
-impl Default for TextRoomConfig {
-    /// A person writes a message a second at most; a program that shares a pointer or a drawing sends some 30. What one member may
-    /// send all others get.
-    fn default() -> Self {
-        let limits = Limits::default();
-        TextRoomConfig {
-            admin_key: None,
-            json: JsonForm::default(),
-            outgoing: Networks::default(),
-            string_ids: false,
-            save: None,
-            max_per_client: limits.max_per_client,
-            max_from_clients: limits.max_from_clients,
-            unused_timeout: limits.unused_timeout,
-            max_wrong: 20,
-            message_rate: 50,
-            message_burst: 200,
-            byte_rate: 32 << 10,
-            byte_burst: 256 << 10,
-            max_message: 64 << 10,
-            post_timeout: Duration::from_secs(5),
-            post_retries: 3,
-            rooms: Vec::new(),
-        }
+resource_config! {
+    /// What the plugin can be told. A person writes a message a second at most; a program that shares a pointer or a drawing sends
+    /// some 30. What one member may send all others get.
+    pub struct TextRoomConfig (Limits::default()) {
+        /// How much white space the JSON of data channels has.
+        pub json: JsonForm = JsonForm::default(),
+        /// The networks that requests may have messages posted to: those of the server.
+        #[serde(skip)]
+        pub outgoing: Networks = Networks::default(),
+        /// Messages a second that may come on a client's data channels; 0: any number.
+        pub message_rate: u32 = 50,
+        /// Messages that may come at once.
+        pub message_burst: u32 = 200,
+        /// Bytes a second that may come on a client's data channels; 0: any number.
+        pub byte_rate: u32 = 32 << 10,
+        /// Bytes that may come at once.
+        pub byte_burst: u32 = 256 << 10,
+        /// Bytes of the longest message that may come.
+        pub max_message: usize = 64 << 10,
+        /// How long a back-end may take for an answer.
+        #[serde(with = "portunus_core::configuration::seconds")]
+        pub post_timeout: Duration = Duration::from_secs(5),
+        /// How often a message is posted again after a failure.
+        pub post_retries: u32 = 3,
+        /// The rooms that are there from the start.
+        #[serde(
+            rename = "room",
+            skip_deserializing,
+            skip_serializing_if = "Vec::is_empty"
+        )]
+        pub rooms: Vec<ConfiguredRoom> = Vec::new(),
     }
 }
 
@@ -118,22 +75,11 @@ impl Configuration for TextRoomConfig {
     }
 
     fn probe(&self, probe: &mut Probe) {
-        if let Some(file) = &self.save {
-            probe.written_file("save", file);
-        }
+        self.probe_save(probe);
     }
 }
 
 impl TextRoomConfig {
-    /// What strangers may make.
-    pub(crate) fn limits(&self) -> Limits {
-        Limits {
-            max_per_client: self.max_per_client,
-            max_from_clients: self.max_from_clients,
-            unused_timeout: self.unused_timeout,
-        }
-    }
-
     /// What a client may send.
     pub(crate) fn intake(&self) -> Intake {
         Intake {
@@ -172,15 +118,15 @@ pub type ConfiguredRoom = portunus_resources::ConfiguredRoom<RoomOptions>;
 
 impl ConfiguredOptions for RoomOptions {
     fn check_keys(members: &Map<String, Value>) -> Result<(), RoomProblem> {
-        check_keys(members, KEYS)
+        OPTIONS.check_keys(members)
     }
 
     fn from_section(fields: Fields<'_>) -> Result<Self, RoomProblem> {
-        Ok(RoomOptions::read(fields)?)
+        Ok(OPTIONS.read(fields)?)
     }
 
     fn to_section(&self) -> Map<String, Value> {
-        self.to_members()
+        OPTIONS.to_members(self)
     }
 }
 
@@ -199,14 +145,3 @@ impl From<Refusal> for RoomProblem {
         }
     }
 }
-
-/// The names of the keys that a room may have.
-const KEYS: &[&str] = &[
-    "room",
-    "description",
-    "is_private",
-    "secret",
-    "pin",
-    "history",
-    "post",
-];

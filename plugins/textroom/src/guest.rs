@@ -3,16 +3,18 @@
 use std::sync::{Arc, Weak};
 
 use portunus_core::media::DataPayload;
-use portunus_core::{FieldError, Fields, Handle, JsonForm, Object};
+use portunus_core::{Asked, FieldError, Fields, Handle, JsonForm, Object};
+use portunus_resources::Asker;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use crate::manage::{success, written};
+use crate::manage::success;
 use crate::pace::Pace;
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
-use crate::requests::Asker;
-use crate::room::{Addressees, Joining, LONGEST, Room, Way, send};
+use crate::requests::Membership;
+use crate::room::{Addressees, Join, Joining, LONGEST, Room, Way, send};
 
 /// Bytes of a name: each is in what all others are told.
 const MAX_NAME: usize = 256;
@@ -35,9 +37,19 @@ pub(crate) struct Guest {
 /// A request of a data channel, with what tells its answer from others.
 struct Request {
     members: Map<String, Value>,
-    /// In lower case.
+    /// As it was written.
     name: String,
     transaction: String,
+}
+
+/// What a member says.
+#[derive(Deserialize)]
+struct Said<'a> {
+    text: &'a str,
+    ack: Option<bool>,
+    to: Option<&'a str>,
+    #[serde(borrow)]
+    tos: Option<Vec<&'a str>>,
 }
 
 impl Guest {
@@ -52,27 +64,24 @@ impl Guest {
         }
     }
 
-    /// Answers a request of a member that comes by the API; `None` if it is not one of these.
+    /// Answers a request of a member that comes by the API.
     pub(crate) fn by_api(
         &mut self,
-        name: &str,
+        asked: Asked<Membership>,
         fields: Fields<'_>,
         asker: &Asker,
-    ) -> Option<Result<Object, Refusal>> {
-        if !["join", "leave", "message"].contains(&name) {
-            return None;
-        }
-        let answer = check_texts(fields.0).and_then(|()| match name {
-            "join" => self.join(fields, asker, Way::Api, None),
-            "leave" => self.leave(fields),
-            _ => {
+    ) -> Result<Object, Refusal> {
+        check_texts(fields.0)?;
+        match asked.permit(fields, asker.rights)? {
+            Membership::Join => self.join(fields, asker, Way::Api, None),
+            Membership::Leave => self.leave(fields),
+            Membership::Message => {
                 let text = fields.0.get("text").and_then(Value::as_str);
                 self.admit(text.map_or(0, str::len))?;
                 // The API answers each request.
                 self.say(fields).map(|(answer, _)| answer)
             }
-        });
-        Some(answer)
+        }
     }
 
     /// Takes a message of a data channel; `asker` is the client, as it asked for the PeerConnection.
@@ -142,20 +151,31 @@ impl Guest {
     }
 
     fn answer(&mut self, request: &Request, asker: &Asker) {
-        let fields = Fields(&request.members);
-        let answer = check_texts(&request.members).and_then(|()| match request.name.as_str() {
-            "join" => self
-                .join(fields, asker, Way::Channel, Some(&request.transaction))
-                .map(|_| None),
-            "leave" => self.leave(fields).map(Some),
-            "message" => self
-                .say(fields)
-                .map(|(answer, is_wanted)| is_wanted.then_some(answer)),
-            _ => self.manage(request, asker).map(|()| None),
-        });
+        let answer = self.answer_to(request, asker);
         let answer = answer.unwrap_or_else(|refusal| Some(refusal.to_object()));
         if let Some(answer) = answer {
             self.send(answer, Some(&request.transaction));
+        }
+    }
+
+    /// Returns the answer to a request, or `None` if it has been sent, will be, or is not wanted.
+    fn answer_to(&mut self, request: &Request, asker: &Asker) -> Result<Option<Object>, Refusal> {
+        let fields = Fields(&request.members);
+        check_texts(&request.members)?;
+        let Some(asked) = Asked::<Membership>::named(&request.name) else {
+            self.manage(request, asker)?;
+            return Ok(None);
+        };
+        match asked.permit(fields, asker.rights)? {
+            Membership::Join => {
+                self.join(fields, asker, Way::Channel, Some(&request.transaction))?;
+                Ok(None)
+            }
+            Membership::Leave => self.leave(fields).map(Some),
+            Membership::Message => {
+                let (answer, is_wanted) = self.say(fields)?;
+                Ok(is_wanted.then_some(answer))
+            }
         }
     }
 
@@ -169,21 +189,14 @@ impl Guest {
     ) -> Result<Object, Refusal> {
         let shared = Arc::clone(&self.shared);
         shared.rooms.guarded(fields, asker.maker, || {
-            let username = fields.required_string("username")?;
-            let display = fields.string("display")?;
-            for name in ["pin", "token"] {
-                fields.string(name)?;
-            }
-            let history = fields.boolean("history")?.unwrap_or(true);
-            check_name("username", username)?;
-            check_name("display", display.unwrap_or_default())?;
-            shared.check("join", fields, asker)?;
+            let join: Join<'_> = fields.read()?;
+            check_name("username", join.username)?;
+            check_name("display", join.display.unwrap_or_default())?;
+            asker.check_scope(fields, "room", false)?;
             let room = shared.rooms.named(fields)?;
             let joining = Joining {
                 handle: &self.handle,
-                username,
-                display,
-                history,
+                join,
                 way,
             };
             let json = self.json();
@@ -207,34 +220,30 @@ impl Guest {
 
     /// Passes on what the client says; gives the answer, and whether the client wants it.
     fn say(&self, fields: Fields<'_>) -> Result<(Object, bool), Refusal> {
-        let text = fields.required_string("text")?;
-        let wants_answer = fields.boolean("ack")?.unwrap_or(true);
-        let to = match (fields.string("to")?, fields.strings("tos")?) {
+        let said: Said<'_> = fields.read()?;
+        let to = match (said.to, said.tos) {
             (Some(_), Some(_)) => return Err(Refusal::BothAddresses),
             (Some(to), None) => Addressees::Named(vec![to]),
             (None, Some(tos)) => Addressees::Named(tos),
             (None, None) => Addressees::All,
         };
         let room = self.shared.rooms.named(fields)?;
-        let sent = room.lock().say(self.handle.id(), text, &to)?;
-        Ok((success().with_some("sent", sent), wants_answer))
+        let sent = room.lock().say(self.handle.id(), said.text, &to)?;
+        Ok((success().with_some("sent", sent), said.ack.unwrap_or(true)))
     }
 
     /// Answers what can be asked by the API, too; a change for good once it is written.
     fn manage(&self, request: &Request, asker: &Asker) -> Result<(), Refusal> {
         let fields = Fields(&request.members);
-        let given = fields.string("textroom")?.unwrap_or_default();
-        let managed = self.shared.manage(given, fields, asker)?;
-        let (answer, writing) = managed.into_parts();
         // Whatever was done, here it is a success.
-        let answer = answer.with("textroom", "success");
-        match writing {
-            None => self.send(answer, Some(&request.transaction)),
-            Some(writing) => {
+        let answered = |answer: Object| answer.with("textroom", "success");
+        match self.shared.manage(&request.name, fields, asker)?.now() {
+            Ok(answer) => self.send(answered(answer), Some(&request.transaction)),
+            Err(later) => {
                 let (handle, json) = (self.handle.clone(), self.json());
                 let transaction = request.transaction.clone();
                 tokio::spawn(async move {
-                    let answer = written(answer, writing).await;
+                    let answer = answered(later.complete().await);
                     send(&handle, &addressed(json, answer, Some(&transaction)));
                 });
             }
@@ -267,7 +276,7 @@ impl Request {
             return Err(FieldError::Missing(name).into());
         };
         let fields = Fields(&members);
-        let name = fields.required_string("textroom")?.to_ascii_lowercase();
+        let name = fields.required_string("textroom")?.to_owned();
         let transaction = fields.required_string("transaction")?.to_owned();
         if transaction.len() > MAX_TEXT {
             return Err(too_long("transaction", MAX_TEXT));

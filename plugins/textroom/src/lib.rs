@@ -18,4 +18,4 @@ mod tally;
 pub use config::{ConfiguredRoom, TextRoomConfig, rewrite_saved};
 pub use plugin::TextRoom;
 pub use portunus_resources::{Id, RoomProblem, SavedError};
-pub use requests::REQUESTS;
+pub use requests::{Management, Membership, Negotiation};

@@ -1,15 +1,14 @@
 //! What a room can be told, when it is made and later.
 
-use portunus_core::{Fields, Object};
-use portunus_resources::{Access, Id};
-use serde_json::{Map, Value};
+use portunus_core::Fields;
+use portunus_resources::{Access, Id, Options, place};
 use url::Url;
 
 use crate::post;
 use crate::refusal::Refusal;
 
 /// The most messages that a room remembers; their bytes are bounded, too.
-const MAX_HISTORY: u64 = 10_000;
+const MAX_HISTORY: usize = 10_000;
 
 /// The options of a room, as `create` and the configuration have them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -24,59 +23,48 @@ pub struct RoomOptions {
 }
 
 impl RoomOptions {
-    pub(crate) fn read(fields: Fields<'_>) -> Result<Self, Refusal> {
-        let description = fields.string("description")?.unwrap_or_default();
-        let history = match fields.positive("history")?.unwrap_or(0) {
-            history @ 0..=MAX_HISTORY => history as usize,
-            _ => return Err(Refusal::value("history", "10000 at most")),
-        };
-        Ok(RoomOptions {
-            description: description.to_owned(),
-            access: Access::read(fields)?,
-            history,
-            post: back_end(fields, "post")?,
-        })
-    }
-
-    /// What they are after an `edit`. An empty text changes nothing.
-    pub(crate) fn edited(&self, fields: Fields<'_>) -> Result<Self, Refusal> {
-        let description = fields.text("new_description")?;
-        let post = back_end(fields, "new_post")?;
-        Ok(RoomOptions {
-            description: description.unwrap_or(&self.description).to_owned(),
-            access: self.access.edited(fields)?,
-            history: self.history,
-            post: post.or_else(|| self.post.clone()),
-        })
-    }
-
-    /// The members that [`RoomOptions::read`] makes the same of.
-    pub(crate) fn to_members(&self) -> Map<String, Value> {
-        let members = Object::new()
-            .with("description", self.description.as_str())
-            .with_all(self.access.to_members())
-            .with("history", self.history)
-            .with_some("post", self.post.as_ref().map(Url::as_str));
-        match members.into() {
-            Value::Object(members) => members,
-            _ => Map::new(),
+    /// The same with a description, where there is none.
+    pub(crate) fn described(mut self, room: &Id) -> Self {
+        if self.description.is_empty() {
+            self.description = format!("Room {room}");
         }
-    }
-
-    /// What `list` tells of a room.
-    pub(crate) fn listed(&self, room: &Id, members: usize) -> Object {
-        Object::new()
-            .with("room", room.to_json())
-            .with("description", self.description.as_str())
-            .with("pin_required", self.access.pin.is_some())
-            .with("num_participants", members)
-            .with("history", self.history)
+        self
     }
 }
 
-/// The address of a back-end; an empty text is none.
-fn back_end(fields: Fields<'_>, name: &'static str) -> Result<Option<Url>, Refusal> {
-    let text = fields.text(name)?;
-    text.map(|text| post::address(text).ok_or(Refusal::value(name, post::EXPECTED)))
-        .transpose()
+type Opt = portunus_resources::Opt<RoomOptions, Refusal>;
+
+/// Their names.
+pub(crate) const OPTIONS: Options<RoomOptions, Refusal> = Options(&[
+    Opt::new("description", place!(description))
+        .edited_as("new_description")
+        .listed(),
+    Opt::new(
+        "history",
+        place!(history, history, |history| (*history).into()),
+    )
+    .listed(),
+    Opt::new("is_private", place!(access.is_private)).edited_as("new_is_private"),
+    Opt::new("secret", place!(access.secret)).edited_as("new_secret"),
+    Opt::new("pin", place!(access.pin)).edited_as("new_pin"),
+    Opt::new("post", place!(post, back_end, address)).edited_as("new_post"),
+]);
+
+fn history(fields: Fields<'_>, name: &'static str) -> Result<Option<usize>, Refusal> {
+    let history = fields.positive(name)?.map(usize::try_from).transpose();
+    let history = history
+        .ok()
+        .filter(|it| it.is_none_or(|it| it <= MAX_HISTORY));
+    history.ok_or(Refusal::value(name, "10000 at most"))
+}
+
+/// The address of a back-end. An empty text changes nothing.
+fn back_end(fields: Fields<'_>, name: &'static str) -> Result<Option<Option<Url>>, Refusal> {
+    let address = |text| post::address(text).ok_or(Refusal::value(name, post::EXPECTED));
+    let address = fields.text(name)?.map(address).transpose();
+    address.map(|address| address.map(Some))
+}
+
+fn address(post: &Option<Url>) -> serde_json::Value {
+    post.as_ref().map(Url::as_str).into()
 }

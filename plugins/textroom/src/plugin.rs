@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use portunus_core::events::EventBus;
 use portunus_core::{
-    ConfiguredPlugin, Fields, Handle, Plugin, PluginContext, PluginCounter, PluginHandle,
+    Asked, ConfiguredPlugin, Fields, Handle, Plugin, PluginContext, PluginCounter, PluginHandle,
     PluginInfo, PluginReloaded, Reply,
 };
-use portunus_resources::{AllowedTokens, Ids, Maker, Reloadable, Resources, SavedError};
+use portunus_resources::{AllowedTokens, Asker, Maker, Reloadable, Resources, SavedError};
 use serde_json::Value;
 
 use crate::attached::Attached;
 use crate::config::{ConfiguredRoom, Intake, TextRoomConfig};
-use crate::manage::{is_management, reply, requested_name};
+use crate::manage::{reply, requested_name};
 use crate::post::{BackEnds, Reachable};
 use crate::refusal::Refusal;
-use crate::requests::Asker;
+use crate::requests::Management;
 use crate::room::{Room, Surroundings};
 use crate::tally::Tally;
 
@@ -45,14 +45,10 @@ impl TextRoom {
 
     /// The same, whose doings are told on `events`.
     fn watched(config: TextRoomConfig, events: &EventBus) -> Result<Self, SavedError> {
-        let (limits, intake, patience) = (config.limits(), config.intake(), config.patience());
+        let (keys, intake, patience) = (config.resource_keys(), config.intake(), config.patience());
         let TextRoomConfig {
-            admin_key,
             json,
             outgoing,
-            string_ids,
-            save,
-            max_wrong,
             rooms: configured,
             ..
         } = config;
@@ -61,11 +57,10 @@ impl TextRoom {
             .iter()
             .map(|room| room.options.post.clone())
             .collect();
-        let (rooms, first) =
-            Resources::open(Ids::of(string_ids), admin_key, save, limits, configured)?;
+        let (rooms, first) = Resources::start(keys, configured)?;
         let tally = Arc::<Tally>::default();
         let shared = Shared {
-            rooms: rooms.with_max_wrong(max_wrong),
+            rooms,
             intake,
             back_ends: BackEnds::new(outgoing, patience, tally.clone()),
             surroundings: Surroundings {
@@ -113,7 +108,8 @@ impl ConfiguredPlugin for TextRoom {
     }
 
     async fn reload(&self, running: &TextRoomConfig, new: &TextRoomConfig) -> PluginReloaded {
-        self.shared.rooms.set_limits(new.limits());
+        let limits = new.resource_keys().limits;
+        self.shared.rooms.set_limits(limits);
         portunus_resources::reload(&self.shared, &running.rooms, &new.rooms).await
     }
 }
@@ -175,7 +171,7 @@ impl TextRoom {
     fn administer(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
         let name = fields.required_string("request")?;
         fields.required_string("transaction")?;
-        if !is_management(&name.to_ascii_lowercase()) {
+        if Asked::<Management>::named(name).is_none() {
             return Err(Refusal::UnknownRequest(name.to_owned()));
         }
         let asker = Asker::administrator();

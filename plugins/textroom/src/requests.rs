@@ -1,29 +1,39 @@
 //! The plugin's requests, and what each reaches beyond the room.
 
-use portunus_core::{Fields, Handle, Message, Reach, Requests, Right, Rights, TokenScope};
-use portunus_resources::Maker;
+use portunus_core::{Fields, Right, Rights, requests};
 
-use crate::plugin::Shared;
-use crate::refusal::Refusal;
+requests! {
+    /// The requests of clients about their PeerConnection.
+    pub enum Negotiation {
+        Setup = "setup": Event, Nothing;
+        Ack = "ack": Event, Nothing;
+        Restart = "restart": Event, Nothing;
+    }
+}
 
-/// All of them.
-pub const REQUESTS: Requests = Requests(&[
-    ("setup", Reach::Call),
-    ("ack", Reach::Call),
-    ("restart", Reach::Call),
-    ("list", Reach::Call),
-    ("listparticipants", Reach::Call),
-    ("exists", Reach::Call),
-    ("create", Reach::Said(room)),
-    ("edit", Reach::Said(room)),
-    ("destroy", Reach::Said(room)),
-    ("allowed", Reach::Call),
-    ("kick", Reach::Call),
-    ("announcement", Reach::Call),
-    ("join", Reach::Call),
-    ("leave", Reach::Call),
-    ("message", Reach::Call),
-]);
+requests! {
+    /// The requests that manage rooms, of clients by the API and by data channels, and of administrators.
+    pub enum Management {
+        List = "list": Reply, Nothing;
+        ListParticipants = "listparticipants": Reply, Nothing;
+        Exists = "exists": Reply, Nothing;
+        Create = "create": Reply, Depends(room);
+        Edit = "edit": Reply, Depends(room);
+        Destroy = "destroy": Reply, Depends(room);
+        Allowed = "allowed": Reply, Nothing;
+        Kick = "kick": Reply, Nothing;
+        Announcement = "announcement": Reply, Nothing;
+    }
+}
+
+requests! {
+    /// The requests of clients about their own place in rooms, by the API and by data channels.
+    pub enum Membership {
+        Join = "join": Reply, Nothing;
+        Leave = "leave": Reply, Nothing;
+        Message = "message": Reply, Nothing;
+    }
+}
 
 /// What a room that is made, changed or ended outlives, and whom it writes to.
 fn room(fields: Fields<'_>) -> Rights {
@@ -31,52 +41,4 @@ fn room(fields: Fields<'_>) -> Rights {
     let permanent = fields.boolean("permanent") == Ok(Some(true));
     let posts = has("post") || has("new_post");
     Rights::if_so(permanent, Right::Create).and(Rights::if_so(posts, Right::Forward))
-}
-
-/// Who makes a request: a client, by the API or by its data channel, or an administrator.
-#[derive(Debug, Clone)]
-pub(crate) struct Asker {
-    pub(crate) rights: Rights,
-    pub(crate) maker: Maker,
-    /// Which rooms may be named.
-    scope: TokenScope,
-    /// The client's handle; none of an administrator.
-    pub(crate) handle: Option<Handle>,
-}
-
-impl Asker {
-    /// A client, as it makes `message`.
-    pub(crate) fn client(handle: &Handle, message: &Message) -> Self {
-        Asker {
-            rights: message.rights,
-            maker: Maker::of(message.rights, message.client),
-            scope: message.scope.clone(),
-            handle: Some(handle.clone()),
-        }
-    }
-
-    pub(crate) fn administrator() -> Self {
-        Asker {
-            rights: Rights::ALL,
-            maker: Maker::Operator,
-            scope: TokenScope::default(),
-            handle: None,
-        }
-    }
-}
-
-impl Shared {
-    /// Checks that `asker` may make a request: that its token opens the room, and that it has the rights that it needs.
-    pub(crate) fn check(
-        &self,
-        request: &str,
-        fields: Fields<'_>,
-        asker: &Asker,
-    ) -> Result<(), Refusal> {
-        asker
-            .scope
-            .check(fields.0.get("room"), request == "create")?;
-        let rights = self.rooms.rights(fields, asker.rights);
-        Ok(REQUESTS.check(request, fields, rights)?)
-    }
 }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use portunus_core::{ConfiguredPlugin, Handle, Plugin, PluginContext, PluginHandle, PluginInfo};
 
-pub use request::REQUESTS;
+pub use request::Request;
 
 use crate::users::Users;
 

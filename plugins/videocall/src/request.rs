@@ -2,46 +2,50 @@
 
 use portunus_core::record::{Format, RecordError};
 use portunus_core::{
-    FieldError, Fields, JsepError, Message, Reach, Requests, Untrusted, recording,
+    Asked, FieldError, Fields, JsepError, Message, Untrusted, recording, requests, with,
 };
+use serde::{Deserialize, Deserializer, de::Error};
 
-/// All requests, and what each reaches beyond the call.
-pub const REQUESTS: Requests = Requests(&[
-    ("list", Reach::Call),
-    ("register", Reach::Call),
-    ("call", Reach::Call),
-    ("accept", Reach::Call),
-    ("set", Reach::Said(recording)),
-    ("hangup", Reach::Call),
-]);
-
-/// A request with its fields checked, except a username: other checks come before it.
-#[derive(Debug)]
-pub(crate) enum Request {
-    List,
-    Register,
-    Call,
-    Accept,
-    Set(Changes),
-    Hangup { reason: Option<String> },
+requests! {
+    /// What users may ask for.
+    pub enum Request {
+        List = "list": Event, Nothing;
+        Register = "register": Event, Nothing;
+        Call = "call": Event, Nothing;
+        Accept = "accept": Event, Nothing;
+        Set = "set": Event, Depends(recording);
+        Hangup = "hangup": Event, Nothing;
+    }
 }
 
-/// The fields of `set`; all are optional.
-#[derive(Debug, Default)]
+/// The members of `set`; all are optional.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 pub(crate) struct Changes {
     pub(crate) audio: Option<bool>,
     pub(crate) video: Option<bool>,
     /// bit/s; 0: no cap
     pub(crate) bitrate: Option<u64>,
-    pub(crate) substream: Option<u8>,
-    pub(crate) temporal: Option<u8>,
-    /// µs; 0: the default
-    pub(crate) fallback: Option<u64>,
     pub(crate) record: Option<bool>,
     /// The name that files begin with.
     pub(crate) filename: Option<String>,
-    /// What the files are like.
+    /// The client restarts ICE by its offer; there is nothing to do for it here.
+    #[serde(rename = "restart")]
+    _restart: Option<bool>,
+    #[serde(deserialize_with = "layer")]
+    pub(crate) substream: Option<u8>,
+    #[serde(deserialize_with = "layer")]
+    pub(crate) temporal: Option<u8>,
+    /// µs; 0: the default
+    pub(crate) fallback: Option<u64>,
+    /// The format of the files.
+    #[serde(deserialize_with = "with::record_format")]
     pub(crate) record_format: Option<Format>,
+}
+
+/// A layer. A value of a wrong type is refused as another number is.
+fn layer<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u8>, D::Error> {
+    with::layer(from).map_err(|_| D::Error::custom("should be 0, 1 or 2"))
 }
 
 /// Why a request is refused.
@@ -102,51 +106,11 @@ impl Refusal {
 }
 
 impl Request {
+    /// Returns the request of `message` if its client may make it. Its members are not read yet.
     pub(crate) fn read(message: &Message) -> Result<Self, Refusal> {
         let fields = Fields(&message.body);
         let name = fields.required_string("request")?;
-        let lower = name.to_ascii_lowercase();
-        let unknown = || Refusal::Unknown(name.to_owned());
-        REQUESTS.reach(&lower).ok_or_else(unknown)?;
-        REQUESTS.check(&lower, fields, message.rights)?;
-        match lower.as_str() {
-            "list" => Ok(Request::List),
-            "register" => Ok(Request::Register),
-            "call" => Ok(Request::Call),
-            "accept" => Ok(Request::Accept),
-            "set" => Changes::read(fields).map(Request::Set),
-            "hangup" => {
-                let reason = fields.string("reason").ok().flatten().map(str::to_owned);
-                Ok(Request::Hangup { reason })
-            }
-            _ => Err(unknown()),
-        }
-    }
-}
-
-impl Changes {
-    fn read(fields: Fields<'_>) -> Result<Self, Refusal> {
-        let audio = fields.boolean("audio")?;
-        let video = fields.boolean("video")?;
-        let bitrate = fields.positive("bitrate")?;
-        let record = fields.boolean("record")?;
-        let filename = fields.string("filename")?.map(str::to_owned);
-        // The client restarts ICE by its offer; there is nothing to do for it here.
-        fields.boolean("restart")?;
-        let layer = |name| match fields.layer(name) {
-            Err(_) => Err(FieldError::value(name, "should be 0, 1 or 2")),
-            layer => layer,
-        };
-        Ok(Changes {
-            audio,
-            video,
-            bitrate,
-            substream: layer("substream")?,
-            temporal: layer("temporal")?,
-            fallback: fields.positive("fallback")?,
-            record,
-            filename,
-            record_format: fields.record_format()?,
-        })
+        let asked = Asked::named(name).ok_or_else(|| Refusal::Unknown(name.to_owned()))?;
+        Ok(asked.permit(fields, message.rights)?)
     }
 }

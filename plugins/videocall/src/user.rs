@@ -33,19 +33,21 @@ impl Attached {
         request: Request,
         message: &Message,
     ) -> Result<Value, Refusal> {
+        let fields = Fields(&message.body);
         match request {
             Request::List => Ok(json!({ "list": users.names().collect::<Vec<_>>() })),
             Request::Register => {
-                let name = Fields(&message.body).required_string("username")?;
+                let name = fields.required_string("username")?;
                 users.register(self.id, name)?;
                 Ok(json!({ "event": "registered", "username": name }))
             }
             Request::Call => self.call(users, message),
             Request::Accept => self.accept(users, message.jsep.as_ref()),
-            Request::Set(changes) => self.set(users, &changes, message),
-            Request::Hangup { reason } => {
+            Request::Set => self.set(users, &fields.read()?, message),
+            Request::Hangup => {
                 let name = users.get(self.id).and_then(|user| user.name.clone());
-                let reason = reason.as_deref().unwrap_or("We did the hangup");
+                let reason = fields.string("reason").ok().flatten();
+                let reason = reason.unwrap_or("We did the hangup");
                 users.end_call(self.id, End::Request(reason));
                 Ok(hangup(name, "Explicit hangup"))
             }

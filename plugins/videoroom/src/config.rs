@@ -84,9 +84,10 @@ impl Configuration for VideoRoomConfig {
             probe.written_file("save", file);
         }
         for (index, room) in self.rooms.iter().enumerate() {
-            if room.options.record {
+            let settings = &room.options.settings;
+            if settings.record {
                 let key = format!("room[{index}].record");
-                probe.records(&key, room.options.rec_dir.as_deref());
+                probe.records(&key, settings.rec_dir.as_deref());
             }
         }
     }

@@ -1,7 +1,5 @@
 //! Signs of life: `/livez` for supervisors, `/readyz` for load balancers.
 
-use std::fmt::Write;
-
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -21,22 +19,24 @@ pub(super) fn router<S: Clone + Send + Sync + 'static>(gateway: Gateway) -> Rout
         .with_state(gateway)
 }
 
-/// Whether this process works. It is not about load: a restart would help nobody.
-async fn live() -> Response {
-    answer(StatusCode::OK, OK.to_owned())
+/// Whether this process works: each part that is stuck is a line. It is not about load: a restart would help nobody.
+async fn live(State(gateway): State<Gateway>) -> Response {
+    judge(gateway.stuck())
 }
 
 /// Whether new clients are taken: each reason against it is a line.
 async fn ready(State(gateway): State<Gateway>) -> Response {
-    let reasons = gateway.not_ready();
+    let reasons = gateway.not_ready().into_iter();
+    let mut all: Vec<_> = reasons.map(|reason| reason.to_string()).collect();
+    all.extend(gateway.stuck());
+    judge(all)
+}
+
+fn judge(reasons: Vec<String>) -> Response {
     if reasons.is_empty() {
         return answer(StatusCode::OK, OK.to_owned());
     }
-    let mut text = String::new();
-    for reason in reasons {
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "{reason}");
-    }
+    let text = reasons.join("\n") + "\n";
     answer(StatusCode::SERVICE_UNAVAILABLE, text)
 }
 

@@ -1,6 +1,9 @@
 //! Counters in the text format of Prometheus
 //! (https://prometheus.io/docs/instrumenting/exposition_formats/).
 
+mod process;
+mod times;
+
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +16,7 @@ use portunus_core::audio::{AudioThreadStats, AudioThreads};
 use portunus_core::events::{EventCounters, HandlerCounters};
 use portunus_core::media::{MediaTotals, TcpTotals};
 use portunus_core::record::RecorderTotals;
+use portunus_core::turn::{TurnClosed, TurnRefused, TurnTotals};
 use portunus_core::{Gateway, LogLosses, PluginCounter, TokenTotals};
 
 use crate::Counters;
@@ -27,7 +31,9 @@ pub(crate) struct Counted {
 /// Answers `/metrics`.
 pub(crate) async fn serve(State(counted): State<Counted>) -> impl IntoResponse {
     let kind = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
-    (kind, text(&counted))
+    // It looks at files.
+    let text = tokio::task::spawn_blocking(move || text(&counted)).await;
+    (kind, text.unwrap_or_default())
 }
 
 fn text(counted: &Counted) -> String {
@@ -114,10 +120,15 @@ fn text(counted: &Counted) -> String {
     events(&mut out, &counted.gateway.events().counters());
     tokens(&mut out, &counted.gateway.token_totals());
     log(&mut out, counted.gateway.log_losses());
+    times::write(&mut out, &counted.gateway);
+    process::write(&mut out, &counted.gateway);
     media(&mut out, &counted.gateway.media_totals());
     recordings(&mut out, &counted.gateway.recorder_totals());
     if let Some(threads) = counted.gateway.audio() {
         audio(&mut out, threads);
+    }
+    if let Some(server) = counted.gateway.turn() {
+        turn(&mut out, &server.totals());
     }
     out
 }
@@ -535,6 +546,93 @@ fn audio(out: &mut String, threads: &AudioThreads) {
                 out,
                 format_args!("portunus_{name}{{thread=\"{index}\"}} {late}"),
             );
+        }
+    }
+}
+
+/// The TURN server.
+fn turn(out: &mut String, totals: &TurnTotals) {
+    for (name, help, value) in [
+        (
+            "turn_allocations",
+            "Allocations of the TURN server that there are",
+            totals.allocations,
+        ),
+        (
+            "turn_connections",
+            "TCP and TLS connections to the TURN server that are open",
+            totals.connections,
+        ),
+    ] {
+        metric(out, name, help, "gauge", value);
+    }
+    for (name, help, value) in [
+        ("allocated", "Allocations made", totals.allocated),
+        (
+            "accepted",
+            "TCP and TLS connections accepted, those that were closed at once included",
+            totals.accepted,
+        ),
+        (
+            "to_media_datagrams",
+            "Datagrams relayed from clients to media",
+            totals.to_media,
+        ),
+        (
+            "to_media_bytes",
+            "Bytes relayed from clients to media",
+            totals.to_media_bytes,
+        ),
+        (
+            "to_clients_datagrams",
+            "Datagrams relayed from media to clients",
+            totals.to_clients,
+        ),
+        (
+            "to_clients_bytes",
+            "Bytes relayed from media to clients",
+            totals.to_clients_bytes,
+        ),
+        (
+            "dropped",
+            "Datagrams dropped because a client or a socket did not take them",
+            totals.dropped,
+        ),
+        (
+            "unwanted",
+            "Datagrams without a permission or a channel, or not from media",
+            totals.unwanted,
+        ),
+        ("garbage", "Datagrams that are not TURN", totals.garbage),
+        (
+            "unanswered",
+            "Requests without valid credentials that were not answered because there were too many",
+            totals.unanswered,
+        ),
+    ] {
+        metric(out, &format!("turn_{name}_total"), help, "counter", value);
+    }
+    let refused = TurnRefused::ALL.map(TurnRefused::as_str);
+    let closed = TurnClosed::ALL.map(TurnClosed::as_str);
+    let refused: Vec<_> = refused.into_iter().zip(totals.refused).collect();
+    let closed: Vec<_> = closed.into_iter().zip(totals.closed).collect();
+    for (name, help, by_kind) in [
+        (
+            "refused",
+            "Requests to the TURN server that were refused, by kind",
+            refused,
+        ),
+        (
+            "closed",
+            "Connections that the TURN server closed, by kind",
+            closed,
+        ),
+    ] {
+        let name = format!("portunus_turn_{name}_total");
+        line(out, format_args!("# HELP {name} {help}"));
+        line(out, format_args!("# TYPE {name} counter"));
+        for (kind, value) in by_kind {
+            line(out, format_args!("{name}{{kind=\"{kind}\"}} {value}"));
         }
     }
 }

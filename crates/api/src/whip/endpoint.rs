@@ -310,6 +310,14 @@ impl Whip {
         for server in &self.ice_servers {
             headers.append(LINK, server.clone());
         }
+        for server in self
+            .gateway
+            .turn()
+            .into_iter()
+            .flat_map(headers::Link::values)
+        {
+            headers.append(LINK, server);
+        }
         response
     }
 }

@@ -7,6 +7,8 @@ use axum::http::header::{
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
+use portunus_core::turn::Turn;
+
 use super::problem::Problem;
 use crate::IceServer;
 
@@ -114,8 +116,21 @@ pub(super) struct Link;
 impl Link {
     /// The header's value; none if it cannot be one.
     pub(super) fn value(server: &IceServer) -> Option<HeaderValue> {
-        let mut text = format!("<{}>; rel=\"ice-server\"", server.url);
-        if let (Some(username), Some(credential)) = (&server.username, &server.credential) {
+        let login = server.username.as_deref().zip(server.credential.as_deref());
+        Self::of(&server.url, login)
+    }
+
+    /// The headers of this server's own TURN server, with credentials for one client.
+    pub(super) fn values(turn: &Turn) -> impl Iterator<Item = HeaderValue> {
+        let server = turn.ice_server();
+        let (urls, username, credential) = (server.urls, server.username, server.credential);
+        let value = move |url: String| Self::of(&url, Some((&username, &credential)));
+        urls.into_iter().filter_map(value)
+    }
+
+    fn of(url: &str, login: Option<(&str, &str)>) -> Option<HeaderValue> {
+        let mut text = format!("<{url}>; rel=\"ice-server\"");
+        if let Some((username, credential)) = login {
             text.push_str(&format!(
                 "; username=\"{}\"; credential=\"{}\"; credential-type=\"password\"",
                 quoted(username),

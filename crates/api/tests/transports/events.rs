@@ -60,6 +60,8 @@ async fn a_websocket_comes_and_goes_and_its_sessions_name_it() {
     drop(socket);
     let gone = (transport, id, json!({ "event": "disconnected" }));
     assert_eq!(next(&events).await, gone);
+    // It ended without a word, as when a network is gone: that is no request that was refused.
+    assert_eq!(server.transports.counters().refused.value(), 0);
 }
 
 #[tokio::test]

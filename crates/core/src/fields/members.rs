@@ -129,11 +129,7 @@ impl<'de> SeqAccess<'de> for Declared<'de, '_> {
             // An `Option` is `None` then. Without a value serde takes the field's default, or `invalid_length`.
             return Ok(seed.deserialize(Absent).ok());
         };
-        let member = Member {
-            value,
-            within: Within::Object,
-        };
-        let read = seed.deserialize(member);
+        let read = seed.deserialize(Member::alone(value));
         read.map(Some).map_err(|fault| fault.of_member(name).into())
     }
 }
@@ -167,12 +163,20 @@ enum Within {
 }
 
 /// A value that is there. `null` is a value of the wrong type, whatever is wanted.
-struct Member<'a> {
+pub(super) struct Member<'a> {
     value: &'a Value,
     within: Within,
 }
 
 impl<'a> Member<'a> {
+    /// A value that is a member by itself.
+    pub(super) const fn alone(value: &'a Value) -> Self {
+        Member {
+            value,
+            within: Within::Object,
+        }
+    }
+
     /// The value as `convert` has it, else an error that names what was wanted: by itself, or as part of a list.
     fn read<T>(
         &self,
@@ -284,7 +288,7 @@ impl<'de> Deserializer<'de> for Member<'de> {
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         let read = self.value.deserialize_any(visitor);
-        read.map_err(|error| Fault::custom(error))
+        read.map_err(Fault::custom)
     }
 
     forward_to_deserialize_any! {

@@ -9,7 +9,7 @@ use portunus_record::Format;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use members::Members;
+use members::{Member, Members};
 
 /// The members of a request. A member that is there but of the wrong type is an error, also where it is optional.
 #[derive(Debug, Clone, Copy)]
@@ -68,6 +68,13 @@ impl<'a> Fields<'a> {
     /// supported.
     pub fn read<T: Deserialize<'a>>(self) -> Result<T, FieldError> {
         T::deserialize(Members(self)).map_err(|fault| fault.of_member("body"))
+    }
+
+    /// Reads one member by serde, as [`Fields::read`] reads a field. Returns `None` if the member is absent.
+    pub fn member<T: Deserialize<'a>>(self, name: &str) -> Result<Option<T>, FieldError> {
+        let read = |value| T::deserialize(Member::alone(value));
+        let read = self.0.get(name).map(read).transpose();
+        read.map_err(|fault| fault.of_member(name))
     }
 
     /// Whether the member is there.

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::atomic::Ordering;
 
+use portunus_media::WorkerStats;
+
 use super::Gateway;
 
 /// Why new clients should go elsewhere.
@@ -30,6 +32,20 @@ impl fmt::Display for NotReady {
 }
 
 impl Gateway {
+    /// Returns what keeps this process from working: media workers that are stuck. Empty means that all is well.
+    pub fn stuck(&self) -> Vec<String> {
+        let workers = self.context().media.worker_stats().into_iter();
+        let stuck = workers.filter(WorkerStats::is_stuck);
+        let name = |worker: WorkerStats| {
+            let seconds = worker.silent.as_secs();
+            format!(
+                "media worker {} has been stuck for {seconds} s",
+                worker.index
+            )
+        };
+        stuck.map(name).collect()
+    }
+
     /// Returns all reasons why a new client would be refused. Empty means that the server is ready.
     pub fn not_ready(&self) -> Vec<NotReady> {
         let context = self.context();

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::{Credentials, Gateway};
 use crate::counters::add;
@@ -12,6 +13,7 @@ use crate::events::lifecycle::SessionEnd;
 use crate::handle::{self, Attachment, Command, Inbox, Responder};
 use crate::request::{Address, Refusal, Request};
 use crate::session::Session;
+use crate::times::RequestKind;
 use crate::tokens::ShownToken;
 use crate::{ApiError, Client, Fields, HandleId, Object, SessionId, Share, id, prices};
 
@@ -20,6 +22,8 @@ use crate::{ApiError, Client, Fields, HandleId, Object, SessionId, Share, id, pr
 pub(crate) struct Unanswered {
     session: Option<SessionId>,
     transaction: String,
+    kind: RequestKind,
+    begun: Instant,
 }
 
 /// What becomes of a request.
@@ -78,14 +82,22 @@ impl Gateway {
         let unanswered = Unanswered {
             session: request.session(),
             transaction: request.transaction.clone(),
+            kind: RequestKind::of(client.transport(), &request.verb),
+            begun: Instant::now(),
         };
         if let Err(error) = self.measure(client, &request) {
             return Answer::Now(self.refuse_unanswered(&error, &unanswered));
         }
         match self.dispatch(client, queue, request, paid).await {
-            Ok(Dispatched::Done(reply)) => Answer::Now(reply),
+            Ok(Dispatched::Done(reply)) => {
+                self.time(&unanswered);
+                Answer::Now(reply)
+            }
             Ok(Dispatched::Handed(reply)) => Answer::Later(unanswered, reply),
-            Err(error) => Answer::Now(self.refuse_unanswered(&error, &unanswered)),
+            Err(error) => {
+                self.time(&unanswered);
+                Answer::Now(self.refuse_unanswered(&error, &unanswered))
+            }
         }
     }
 
@@ -95,10 +107,17 @@ impl Gateway {
         reply: Result<Option<Value>, oneshot::error::RecvError>,
         request: &Unanswered,
     ) -> Option<Value> {
+        self.time(request);
         reply.unwrap_or_else(|_| {
             let error = ApiError::PluginMessage("No plugin to handle this message".to_owned());
             Some(self.refuse_unanswered(&error, request))
         })
+    }
+
+    /// Counts how long a request took.
+    fn time(&self, request: &Unanswered) {
+        let times = &self.inner.context.counters.times;
+        times.request(request.kind, request.begun.elapsed());
     }
 
     fn refuse_unanswered(&self, error: &ApiError, request: &Unanswered) -> Value {
@@ -142,6 +161,7 @@ impl Gateway {
                     Err(ApiError::Transport(reason.to_owned()))
                 }
             },
+            ("ice_servers", None) => Ok(Dispatched::Done(self.ice_servers(&session, &request))),
             ("attach", None) => self
                 .attach(client, &session, &request)
                 .map(Dispatched::Done),
@@ -154,7 +174,7 @@ impl Gateway {
                 let reply = self.hand(client, &session, &handle, responder, request);
                 Ok(Dispatched::Handed(reply.await))
             }
-            ("attach" | "destroy", Some(_))
+            ("attach" | "destroy" | "ice_servers", Some(_))
             | ("message" | "trickle" | "hangup" | "detach", None) => {
                 Err(ApiError::InvalidPath(request.verb))
             }
@@ -256,6 +276,25 @@ impl Gateway {
         let data = json!({ "id": id.to_json(context.config().string_ids) });
         let reply = Object::new().with_all(self.reply("success", session, request));
         Ok(reply.with("data", data).into())
+    }
+
+    /// The TURN server for the client of a session, as `RTCPeerConnection` takes it, and for how many seconds its
+    /// credentials are valid.
+    fn ice_servers(&self, session: &Session, request: &Request) -> Value {
+        let servers = self.turn().map(|turn| {
+            let server = turn.ice_server();
+            json!({
+                "urls": server.urls,
+                "username": server.username,
+                "credential": server.credential,
+            })
+        });
+        let lifetime = self.turn().map(|turn| turn.credential_lifetime().as_secs());
+        let data = Object::new()
+            .with("ice_servers", servers.into_iter().collect::<Vec<_>>())
+            .with_some("ttl", lifetime);
+        let reply = Object::new().with_all(self.reply("success", session, request));
+        reply.with("data", Value::from(data)).into()
     }
 
     /// Lets the handle's task answer. No reply ever comes if it has ended, or ends before.

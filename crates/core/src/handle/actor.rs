@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use portunus_media::{CloseReason, Event, IceCause, PeerEvent, PeerStats};
+use portunus_media::{CloseReason, Event, IceCause, IceState, PeerEvent, PeerStats};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
@@ -15,11 +15,11 @@ use super::outgoing::Outgoing;
 use super::{Command, Handle, Inbox, PendingOffer, Responder, Shared, trickle};
 use crate::context::Context;
 use crate::counters::{add, subtract};
-use crate::plugin::{HandleEvent, JsepKind, Message, Plugin, PluginHandle, Reply};
+use crate::plugin::{HandleEvent, Message, Plugin, PluginHandle, Reply};
 use crate::session::{Attached, Session};
 use crate::tokens::ShownToken;
 use crate::{
-    ApiError, Client, Credentials, Fields, HandleId, Object, Rights, Share, TokenScope,
+    ApiError, Client, Credentials, Fields, HandleId, JsepKind, Object, Rights, Share, TokenScope,
     client_event,
 };
 
@@ -298,6 +298,15 @@ impl Actor {
         // What clients hear of a medium, those who watch do too.
         if told.is_some() || !matches!(event, Event::Media { .. }) {
             self.handle.tell_peer_event(&event);
+        }
+        match &event {
+            Event::Ice(IceState::Connected | IceState::Ready) => {
+                self.handle.connections().ice_connected();
+            }
+            Event::Media {
+                receiving: true, ..
+            } => self.handle.connections().media_came(),
+            _ => {}
         }
         let event = match event {
             Event::Connected { srtp_profile } => {

@@ -22,7 +22,7 @@ use portunus_media::{
 };
 use portunus_record::Recorder;
 use portunus_rtp::Mid;
-use portunus_sdp::{Description, Negotiated};
+use portunus_sdp::{Description, LocalJsep, Negotiated};
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep_until};
 
@@ -36,7 +36,7 @@ use crate::{ClientMessage, HandleId, Notice, Object, PluginInfo, SessionId, clie
 pub(crate) use actor::{Attachment, start};
 pub(crate) use facts::{ConnectionFacts, HandleFacts, PeerFacts};
 pub(crate) use inbox::{Command, Inbox, Responder};
-pub use local::{JsepError, LocalIce, LocalJsep};
+pub use local::{JsepError, LocalIce};
 pub use pending_offer::PendingOffer;
 
 use closed::Untold;
@@ -117,9 +117,9 @@ impl Handle {
                 "plugindata",
                 json!({ "plugin": package, "data": data.into() }),
             )
-            .with_some("jsep", jsep.as_ref().map(LocalJsep::to_json));
+            .with_some("jsep", jsep.as_ref().map(local::to_json));
         self.emit(event.into());
-        for event in jsep.into_iter().flat_map(|jsep| jsep.trickled) {
+        for event in jsep.into_iter().flat_map(local::trickled) {
             self.emit(event);
         }
     }
@@ -330,7 +330,8 @@ impl Handle {
         WeakHandle(Arc::downgrade(&self.shared))
     }
 
-    pub(crate) fn peer(&self) -> Option<PeerId> {
+    /// Its PeerConnection in the media plane, or `None` if there is none.
+    pub fn peer(&self) -> Option<PeerId> {
         self.connections().peer()
     }
 

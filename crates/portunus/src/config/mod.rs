@@ -22,6 +22,7 @@ use portunus_core::events::{EventHandlerConfig, EventHandlerRegistration, Events
 use portunus_core::record::RecorderConfig;
 use portunus_core::{AdminConfig, CoreConfig, JwtConfig};
 use portunus_media::MediaConfig;
+use portunus_turn::TurnConfig;
 
 use announced::Announced;
 pub(crate) use announced::ResolveError;
@@ -44,6 +45,7 @@ pub(crate) struct Config {
     /// Its `announced` stays empty until [`Config::resolve_announced`].
     pub(crate) media: MediaConfig,
     announced: Vec<Announced>,
+    pub(crate) turn: TurnConfig,
     pub(crate) audio: AudioConfig,
     pub(crate) api: ApiConfig,
     pub(crate) admin: AdminConfig,
@@ -115,6 +117,7 @@ impl Config {
             let announced = section.key("announced").unwrap_or_default();
             (announced, MediaConfig::read(section))
         });
+        let turn = file.section("turn", TurnConfig::read);
         let audio = file.section("audio", AudioConfig::read);
         let (event_handlers, events) = file.section("events", |section| {
             let read = |handler: &EventHandlerRegistration| handler.read(section);
@@ -141,6 +144,7 @@ impl Config {
             (websocket.wss, "websocket.wss"),
             (admin_api.https, "admin.https"),
             (admin_api.wss, "admin.wss"),
+            (turn.tls, "turn.tls"),
         ] {
             // One without the other is a mistake by itself.
             let has_certificate = tls.certificate.is_some() || tls.key.is_some();
@@ -153,6 +157,7 @@ impl Config {
             jwt,
             media,
             announced,
+            turn,
             audio,
             api: ApiConfig {
                 http,
@@ -187,6 +192,7 @@ impl Config {
         let announced = keys_of(&BTreeMap::from([("announced", &self.announced)]))?;
         sections.add("media", announced, &[]);
         sections.add_part("media", &self.media)?;
+        sections.add_part("turn", &self.turn)?;
         sections.add_part("audio", &self.audio)?;
         sections.add_part("http", &self.api.http)?;
         sections.add_part("whip", &self.api.whip)?;

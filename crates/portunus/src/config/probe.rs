@@ -15,6 +15,7 @@ impl Config {
         probe.section("server", |it| self.core.probe(it));
         probe.section("jwt", |it| self.jwt.probe(it));
         probe.section("media", |it| self.media.probe(it));
+        probe.section("turn", |it| self.turn.probe(it));
         probe.section("audio", |it| self.audio.probe(it));
         probe.section("events", |it| {
             let handlers = self.event_handlers.iter();

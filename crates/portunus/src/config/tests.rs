@@ -237,7 +237,7 @@ fn an_unknown_section_is_a_mistake() {
     );
     let unlike = mistakes("[zzz]\n");
     assert!(
-        unlike[0].contains("there are server, jwt, media, audio, events, http"),
+        unlike[0].contains("there are server, jwt, media, turn, audio, events, http"),
         "{unlike:?}"
     );
 }
@@ -546,7 +546,7 @@ fn a_plugin_without_keys_has_no_section() {
     assert_eq!(
         mistakes("[echotest]\n"),
         [
-            "line 1: echotest: unknown key; there are server, jwt, media, audio, events, http, whip, websocket, unix, admin, mqtt, rabbitmq, \
+            "line 1: echotest: unknown key; there are server, jwt, media, turn, audio, events, http, whip, websocket, unix, admin, mqtt, rabbitmq, \
           nats, tls, log, recording, plugins, streaming, videoroom, audiobridge, textroom, voicemail, recordplay, nosip, sip"
         ]
     );

@@ -32,6 +32,12 @@ impl Drop for Process {
 
 /// A running server that records below `folder`, with this in its configuration too; where its API is.
 pub fn start(folder: &Path, more: &str) -> (Process, String) {
+    let program = Command::new(env!("CARGO_BIN_EXE_portunus"));
+    start_by(program, folder, more)
+}
+
+/// The same, started by another program, which takes its arguments.
+pub fn start_by(program: Command, folder: &Path, more: &str) -> (Process, String) {
     let config = format!(
         "[http]\nbind = [\"127.0.0.1\"]\nport = 0\n[websocket]\nenabled = false\n\
          [media]\nbind = [\"127.0.0.1\"]\nport = 0\nworkers = 1\n[admin]\nport = 0\n\
@@ -40,12 +46,16 @@ pub fn start(folder: &Path, more: &str) -> (Process, String) {
     );
     let path = folder.join("portunus.toml");
     std::fs::write(&path, config).unwrap();
-    run(&path)
+    run_by(program, &path)
 }
 
 /// A running server with this configuration; where its API is.
 pub fn run(config: &Path) -> (Process, String) {
-    let server = Command::new(env!("CARGO_BIN_EXE_portunus"))
+    run_by(Command::new(env!("CARGO_BIN_EXE_portunus")), config)
+}
+
+fn run_by(mut program: Command, config: &Path) -> (Process, String) {
+    let server = program
         .arg("--config")
         .arg(config)
         .stdout(Stdio::piped())

@@ -3,21 +3,25 @@
 use std::sync::Arc;
 
 use portunus_core::{Fields, Message};
+use portunus_resources::Asker;
 use serde_json::{Value, json};
 
 use super::connection::Connection;
 use super::{Attached, Place};
-use crate::members::check;
 use crate::refusal::Refusal;
 use crate::room::{Join, Link, Who};
-use crate::settings::JOINING;
+use crate::settings::Joining;
 
 impl Attached {
     /// Goes on to another room with the same PeerConnection. Where that is refused, the client stays where it is.
-    pub(super) fn change_room(&mut self, message: &Message) -> Result<Value, Refusal> {
+    pub(super) fn change_room(
+        &mut self,
+        message: &Message,
+        asker: &Asker,
+    ) -> Result<Value, Refusal> {
         let fields = Fields(&message.body);
         let (former, former_id) = self.here().ok_or(Refusal::NotInRoom("change room"))?;
-        check(fields, JOINING)?;
+        let wish: Joining<'_> = fields.read()?;
         let ids = self.shared.rooms.ids();
         let wanted_room = ids.required(fields, "room")?;
         let wanted = ids.wanted(fields, "id")?;
@@ -35,8 +39,8 @@ impl Attached {
         // One room after the other: others may go the other way. First it is in both, without media in the new one.
         let mut state = room.lock();
         state.check_rtp(by_rtp)?;
-        let admin = state.admit(fields, (&self.handle, &message.scope))?;
-        let settings = before.changing(fields, &state.options)?;
+        let admin = state.admit(fields, asker)?;
+        let settings = before.changing(&wish, &state.options)?;
         let id = state.free_id(wanted, ids)?;
         let join = Join {
             id: id.clone(),

@@ -6,16 +6,15 @@ use portunus_resources::Id;
 use serde_json::{Value, json};
 
 use super::rtp::RtpRequest;
-use super::{Answered, Attached};
+use super::{Answer, Attached};
 use crate::line::Wish;
-use crate::members::check;
 use crate::refusal::Refusal;
 use crate::room::{Link, RoomState};
-use crate::settings::CONFIGURING;
+use crate::settings::Configuring;
 use crate::target;
 
 impl Attached {
-    pub(super) fn configure(&mut self, message: &Message, rights: Rights) -> Answered {
+    pub(super) fn configure(&mut self, message: &Message, rights: Rights) -> Answer {
         let fields = Fields(&message.body);
         let jsep = message.jsep.as_ref();
         self.connection.check(jsep)?;
@@ -23,16 +22,16 @@ impl Attached {
             return self.configure_listener(&room, jsep);
         }
         let (room, id) = self.here().ok_or(Refusal::NotInRoom("configure"))?;
-        check(fields, CONFIGURING)?;
+        let asked: Configuring<'_> = fields.read()?;
         let rtp = RtpRequest::read(fields)?;
         let mut state = room.lock();
-        let change = state.change(&id, fields, rights)?;
+        let change = state.change(&id, &asked, fields, rights)?;
         let remote = rtp.and_then(|rtp| rtp.remote);
         let remote = remote.filter(|_| state.awaits_remote(&id));
         if let Some(remote) = remote {
             target::check(remote.ip(), &self.shared.outgoing)?;
         }
-        let local = self.negotiate(&mut state, &id, fields, jsep)?;
+        let local = self.negotiate(&mut state, &id, &asked, jsep)?;
         // From here on nothing is refused.
         if let Some(change) = change {
             state.configure(&id, change);
@@ -48,7 +47,7 @@ impl Attached {
         &mut self,
         state: &mut RoomState,
         id: &Id,
-        fields: Fields<'_>,
+        asked: &Configuring<'_>,
         jsep: Option<&Jsep>,
     ) -> Result<Option<LocalJsep>, Refusal> {
         let Some(codec) = state.codec_of(id) else {
@@ -56,10 +55,8 @@ impl Attached {
         };
         let about = (&state.id, &state.options);
         let Some(jsep) = jsep else {
-            let asked =
-                |name| -> Result<bool, Refusal> { Ok(fields.boolean(name)?.unwrap_or(false)) };
-            let again = asked("update")? && self.connection.is_ours();
-            if !again && !asked("generate_offer")? {
+            let again = asked.update && self.connection.is_ours();
+            if !again && !asked.generate_offer {
                 return Ok(None);
             }
             let wish = (codec, Direction::SendRecv);

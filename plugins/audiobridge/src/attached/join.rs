@@ -3,19 +3,18 @@
 use std::sync::Arc;
 
 use portunus_core::sdp::Direction;
-use portunus_core::{Fields, JsepKind, Message, Rights};
-use portunus_resources::Id;
+use portunus_core::{Fields, JsepKind, Message};
+use portunus_resources::{Asker, Id};
 
 use super::rtp::{RtpRequest, shown};
-use super::{Answered, Attached, Place};
+use super::{Answer, Attached, Place};
 use crate::line::Wish;
-use crate::members::check;
 use crate::refusal::Refusal;
 use crate::room::{Join, Link, RecordWish, RoomState, Who};
-use crate::settings::{JOINING, Settings};
+use crate::settings::{Joining, Settings};
 
 impl Attached {
-    pub(super) fn join(&mut self, message: &Message, rights: Rights) -> Answered {
+    pub(super) fn join(&mut self, message: &Message, asker: &Asker) -> Answer {
         let fields = Fields(&message.body);
         let jsep = message.jsep.as_ref();
         self.connection.check(jsep)?;
@@ -25,7 +24,7 @@ impl Attached {
         if self.heard().is_some() {
             return Err(Refusal::Listening);
         }
-        check(fields, JOINING)?;
+        let wish: Joining<'_> = fields.read()?;
         // With an offer it is of no use.
         let rtp = RtpRequest::read(fields)?.filter(|_| jsep.is_none());
         let ids = self.shared.rooms.ids();
@@ -35,17 +34,17 @@ impl Attached {
         let by_rtp = match rtp {
             // It takes calls of the system: nobody in the room waits for them, and it may have changed by then.
             Some(rtp) => {
-                let asked = (message, wanted.clone(), rights);
-                let join = self.admitted(&room.lock(), asked, true)?;
-                let offers = fields.boolean("generate_offer")?.unwrap_or(false);
+                let asked = (fields, &wish, wanted.clone());
+                let join = self.admitted(&room.lock(), asked, asker, true)?;
+                let offers = wish.generate_offer;
                 Some(rtp.open(&self.shared, join.settings.codec, offers)?)
             }
             None => None,
         };
         let mut state = room.lock();
-        let join = self.admitted(&state, (message, wanted, rights), by_rtp.is_some())?;
+        let asked = (fields, &wish, wanted);
+        let join = self.admitted(&state, asked, asker, by_rtp.is_some())?;
 
-        let offers = fields.boolean("generate_offer")?.unwrap_or(false);
         let codec = join.settings.codec;
         let local = {
             let about = (&state.id, &state.options);
@@ -59,7 +58,7 @@ impl Attached {
                     let offer = &jsep.description;
                     Some(connection.answer(&self.handle, offer, about, wish)?)
                 }
-                None if offers && by_rtp.is_none() => {
+                None if wish.generate_offer && by_rtp.is_none() => {
                     let wish = (codec, Direction::SendRecv);
                     Some(self.connection.offer(&self.handle, about, wish, false)?)
                 }
@@ -100,15 +99,15 @@ impl Attached {
     fn admitted(
         &self,
         room: &RoomState,
-        (message, wanted, rights): (&Message, Option<Id>, Rights),
+        (fields, wish, wanted): (Fields<'_>, &Joining<'_>, Option<Id>),
+        asker: &Asker,
         by_rtp: bool,
     ) -> Result<Join, Refusal> {
-        let fields = Fields(&message.body);
         room.check_rtp(by_rtp)?;
-        let admin = room.admit(fields, (&self.handle, &message.scope))?;
-        let settings = Settings::joining(fields, &room.options)?;
+        let admin = room.admit(fields, asker)?;
+        let settings = Settings::joining(wish, &room.options)?;
         let id = room.free_id(wanted, self.shared.rooms.ids())?;
-        let record = RecordWish::read(fields, rights)?;
+        let record = RecordWish::read(fields, asker.rights)?;
         if let Some(wish) = &record {
             room.check_recording(wish.base.as_deref())?;
         }

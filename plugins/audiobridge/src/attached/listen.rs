@@ -3,23 +3,16 @@
 use std::sync::Arc;
 
 use portunus_core::sdp::{Direction, Kind};
-use portunus_core::{Fields, Jsep, JsepKind, Message, Object};
+use portunus_core::{Fields, Jsep, JsepKind, Message};
 use portunus_dsp::AudioCodec;
+use portunus_resources::{Asker, RoomContent};
 
 use super::configure::ok;
-use super::{Answered, Attached, Place};
+use super::{Answer, Attached, Place};
 use crate::codec::sdp_codec;
 use crate::line::Wish;
-use crate::members::{Members, Type, check};
 use crate::refusal::Refusal;
 use crate::room::Room;
-
-/// The types of `listen`.
-const LISTENING: Members = &[
-    ("pin", Type::Text),
-    ("token", Type::Text),
-    ("secret", Type::Text),
-];
 
 /// What a listener may have, in our order.
 const CODECS: [AudioCodec; 3] = [AudioCodec::Opus, AudioCodec::Pcma, AudioCodec::Pcmu];
@@ -32,7 +25,7 @@ const WISH: Wish<'static> = Wish {
 
 impl Attached {
     /// With an offer it is answered, else an offer of ours is made.
-    pub(super) fn listen(&mut self, message: &Message) -> Answered {
+    pub(super) fn listen(&mut self, message: &Message, asker: &Asker) -> Answer {
         let fields = Fields(&message.body);
         let jsep = message.jsep.as_ref();
         self.connection.check(jsep)?;
@@ -42,10 +35,12 @@ impl Attached {
         if self.heard().is_some() {
             return Err(Refusal::Listening);
         }
-        check(fields, LISTENING)?;
+        for name in ["pin", "token", "secret"] {
+            fields.string(name)?;
+        }
         let room = self.shared.rooms.named(fields)?;
         let mut state = room.lock();
-        state.admit(fields, (&self.handle, &message.scope))?;
+        state.admit(fields, asker)?;
         let about = (&state.id, &state.options);
         let connection = &mut self.connection;
         let local = match jsep {
@@ -62,16 +57,14 @@ impl Attached {
         if let Some(link) = self.connection.link() {
             state.send_mix(self.handle.id(), link.line.clone());
         }
-        let listening = Object::new()
-            .with("audiobridge", "listening")
-            .with("room", state.id.to_json());
+        let listening = state.message("listening");
         drop(state);
         self.place = Place::Listening(Arc::downgrade(&room));
         Ok((listening.into(), Some(local)))
     }
 
     /// A listener answers our offer, or offers anew.
-    pub(super) fn configure_listener(&mut self, room: &Arc<Room>, jsep: Option<&Jsep>) -> Answered {
+    pub(super) fn configure_listener(&mut self, room: &Arc<Room>, jsep: Option<&Jsep>) -> Answer {
         let Some(jsep) = jsep else {
             return Ok((ok(), None));
         };

@@ -10,16 +10,15 @@ mod rtp;
 use std::sync::{Arc, Weak};
 
 use portunus_core::{
-    Fields, Handle, HandleEvent, Jsep, JsepKind, Later, LocalJsep, Message, Object, PluginHandle,
+    Answered, Asked, Fields, Handle, HandleEvent, Later, LocalJsep, Message, Object, PluginHandle,
     Reply,
 };
-use portunus_resources::{Id, Maker};
+use portunus_resources::{Asker, Id};
 use serde_json::{Value, json};
 
-use crate::manage::Asker;
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
-use crate::requests::REQUESTS;
+use crate::requests::{Management, Participation};
 use crate::room::{Room, shown};
 
 use connection::Connection;
@@ -42,18 +41,8 @@ enum Place {
     Listening(Weak<Room>),
 }
 
-/// The requests that are answered by events.
-const ASYNCHRONOUS: [&str; 6] = [
-    "join",
-    "configure",
-    "changeroom",
-    "leave",
-    "hangup",
-    "listen",
-];
-
-/// An event that answers a request, with an offer or answer.
-type Answered = Result<(Value, Option<LocalJsep>), Refusal>;
+/// What answers a request, with an offer or answer.
+type Answer = Result<(Value, Option<LocalJsep>), Refusal>;
 
 impl Attached {
     pub(crate) fn new(handle: Handle, shared: Arc<Shared>) -> Self {
@@ -92,50 +81,33 @@ impl Attached {
         room
     }
 
-    /// Does what is answered by an event.
-    fn request(&mut self, name: &str, message: &Message) -> Answered {
-        in_scope(name, message)?;
-        let shared = Arc::clone(&self.shared);
-        let maker = Maker::of(message.rights, message.client);
-        shared
-            .rooms
-            .guarded(Fields(&message.body), maker, || self.take(name, message))
-    }
-
-    fn take(&mut self, name: &str, message: &Message) -> Answered {
-        let fields = Fields(&message.body);
-        let rights = self.shared.check(name, fields, message.rights)?;
-        self.connection.refresh(&self.handle);
-        match name {
-            "join" => self.join(message, rights),
-            "configure" => self.configure(message, rights),
-            "listen" => self.listen(message),
-            "changeroom" => self.change_room(message).map(alone),
-            "leave" => self.leave().map(alone),
-            // It is closed once the client is told.
-            _ => Ok(alone(json!({ "audiobridge": "hangingup" }))),
-        }
-    }
-
-    /// Answers at once.
-    fn manage(&mut self, name: &str, message: &Message) -> Result<Reply, Refusal> {
-        in_scope(name, message)?;
+    fn request(&mut self, asked: Asked<Participation>, message: &Message) -> Answer {
         let (shared, fields) = (Arc::clone(&self.shared), Fields(&message.body));
-        let maker = Maker::of(message.rights, message.client);
-        shared.rooms.guarded(fields, maker, || {
-            let rights = shared.check(name, fields, message.rights)?;
-            if name == "resetdecoder" {
+        let asker = Asker::client(&self.handle, message);
+        asker.check_scope(fields, "room", false)?;
+        shared.rooms.guarded(fields, asker.maker, || {
+            let rights = shared.rooms.rights(fields, asker.rights);
+            let request = asked.permit(fields, rights)?;
+            self.take(request, message, &Asker { rights, ..asker })
+        })
+    }
+
+    fn take(&mut self, request: Participation, message: &Message, asker: &Asker) -> Answer {
+        self.connection.refresh(&self.handle);
+        match request {
+            Participation::Join => self.join(message, asker),
+            Participation::Configure => self.configure(message, asker.rights),
+            Participation::Listen => self.listen(message, asker),
+            Participation::ChangeRoom => self.change_room(message, asker).map(alone),
+            Participation::Leave => self.leave().map(alone),
+            // It is closed once the client is told.
+            Participation::Hangup => Ok(alone(json!({ "audiobridge": "hangingup" }))),
+            Participation::ResetDecoder => {
                 let (room, id) = self.here().ok_or(Refusal::NotInRoom("reset"))?;
                 room.lock().reset_decoder(&id);
-                return Ok(Reply::Success(json!({ "audiobridge": "success" })));
+                Ok(alone(json!({ "audiobridge": "success" })))
             }
-            let asker = Asker {
-                client: Some((&self.handle, &message.scope)),
-                rights,
-                maker,
-            };
-            shared.manage(name, fields, asker)
-        })
+        }
     }
 
     /// Takes the client out of where it is, with its PeerConnection.
@@ -155,57 +127,42 @@ impl Attached {
             }
         }
     }
-
-    /// An offer that is not answered leaves nothing behind.
-    fn discard_offer(&self, message: &Message) {
-        let offers = |jsep: &Jsep| jsep.kind == JsepKind::Offer;
-        if message.jsep.as_ref().is_some_and(offers) {
-            self.handle.discard_offer();
-        }
-    }
 }
 
-/// An event without an offer or answer.
+/// An answer without SDP.
 fn alone(event: Value) -> (Value, Option<LocalJsep>) {
     (event, None)
 }
 
-/// Whether a request may name the room that it names.
-fn in_scope(name: &str, message: &Message) -> Result<(), Refusal> {
-    let room = message.body.get("room");
-    Ok(message.scope.check(room, name == "create")?)
-}
-
 impl PluginHandle for Attached {
     fn message(&mut self, message: Message) -> Reply {
-        let name = match Fields(&message.body).required_string("request") {
-            Ok(name) => name.to_ascii_lowercase(),
-            Err(error) => {
-                self.discard_offer(&message);
-                return Reply::Success(Refusal::from(error).to_json());
-            }
+        let fields = Fields(&message.body);
+        let refused = |refusal: Refusal| Reply::Success(refusal.to_json());
+        let name = match fields.required_string("request") {
+            Ok(name) => name,
+            Err(error) => return refused(error.into()),
         };
-        if REQUESTS.reach(&name).is_some() && ASYNCHRONOUS.contains(&name.as_str()) {
-            let (event, jsep) = match self.request(&name, &message) {
-                Ok(answered) => answered,
-                Err(refusal) => (refusal.to_json(), None),
-            };
-            if jsep.is_none() {
-                self.discard_offer(&message);
-            }
-            let is_refused = event.get("error_code").is_some();
-            self.handle.push(Some(&message.transaction), event, jsep);
-            if name == "hangup" && !is_refused {
-                self.hang_up();
-            }
-            return Reply::Ack(None);
+        if let Some(asked) = Asked::<Management>::named(name) {
+            let asker = Asker::client(&self.handle, &message);
+            let managed = self.shared.manage(asked, fields, asker);
+            return managed.unwrap_or_else(refused);
         }
-        self.discard_offer(&message);
-        let managed = match REQUESTS.reach(&name) {
-            Some(_) => self.manage(&name, &message),
-            None => Err(Refusal::UnknownRequest(name)),
+        let Some(asked) = Asked::<Participation>::named(name) else {
+            return refused(Refusal::UnknownRequest(name.to_ascii_lowercase()));
         };
-        managed.unwrap_or_else(|refusal| Reply::Success(refusal.to_json()))
+        let answer = self.request(asked, &message);
+        let hangs_up = asked == Asked::unnamed(Participation::Hangup) && answer.is_ok();
+        let (answer, jsep) = answer.unwrap_or_else(|refusal| alone(refusal.to_json()));
+        match asked.answered() {
+            Answered::Reply => Reply::Success(answer),
+            Answered::Event => {
+                self.handle.push(Some(&message.transaction), answer, jsep);
+                if hangs_up {
+                    self.hang_up();
+                }
+                Reply::Ack(None)
+            }
+        }
     }
 
     fn event(&mut self, event: HandleEvent) {

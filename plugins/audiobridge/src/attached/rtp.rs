@@ -6,22 +6,24 @@ use std::sync::Arc;
 use portunus_audio::{RtpLeg, RtpLegOptions};
 use portunus_core::{Fields, Object, Pt};
 use portunus_dsp::AudioCodec;
+use serde::Deserialize;
 use serde_json::Value;
 
-use crate::members::{Members, Type, check};
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
 use crate::room::RtpLink;
 use crate::target;
 
-/// The types of the members of `rtp`.
-const MEMBERS: Members = &[
-    ("ip", Type::Text),
-    ("port", Type::Integer),
-    ("payload_type", Type::Integer),
-    ("audiolevel_ext", Type::Integer),
-    ("fec", Type::Flag),
-];
+/// The members of `rtp`.
+#[derive(Deserialize)]
+struct Members<'a> {
+    ip: Option<&'a str>,
+    port: Option<i64>,
+    payload_type: Option<i64>,
+    audiolevel_ext: Option<i64>,
+    #[serde(default)]
+    fec: bool,
+}
 
 /// The payload type of Opus where none is asked for.
 const OPUS: u8 = 100;
@@ -38,29 +40,26 @@ pub(super) struct RtpRequest {
 impl RtpRequest {
     /// Reads it; none if the request has no such object.
     pub(super) fn read(fields: Fields<'_>) -> Result<Option<Self>, Refusal> {
-        let Some(rtp) = fields.object("rtp")?.map(Fields) else {
+        let Some(rtp) = fields.member::<Members<'_>>("rtp")? else {
             return Ok(None);
         };
-        check(rtp, MEMBERS)?;
-        let ip = rtp.text("ip")?.map(str::parse::<IpAddr>).transpose();
+        let ip = rtp.ip.filter(|ip| !ip.is_empty());
+        let ip = ip.map(str::parse::<IpAddr>).transpose();
         let ip = ip.map_err(|_| Refusal::value("ip", "an IP address"))?;
-        let port = rtp.integer("port")?.map(u16::try_from).transpose();
+        let port = rtp.port.map(u16::try_from).transpose();
         let port = port.map_err(|_| Refusal::value("port", "0 to 65535"))?;
         let remote = ip.zip(port.filter(|port| *port > 0));
-        let payload_type = rtp.integer("payload_type")?.map(u8::try_from).transpose();
+        let payload_type = rtp.payload_type.map(u8::try_from).transpose();
         let payload_type = payload_type.ok().filter(|pt| pt.is_none_or(|pt| pt < 128));
         let wrong = || Refusal::value("payload_type", "0 to 127");
-        let extension = rtp
-            .integer("audiolevel_ext")?
-            .filter(|id| *id > 0)
-            .map(u8::try_from);
+        let extension = rtp.audiolevel_ext.filter(|id| *id > 0).map(u8::try_from);
         let extension = extension.transpose().ok();
         let extension = extension.filter(|id| id.is_none_or(|id| id <= 14));
         Ok(Some(RtpRequest {
             remote: remote.map(SocketAddr::from),
             payload_type: payload_type.ok_or_else(wrong)?.unwrap_or(OPUS),
             audio_level: extension.ok_or_else(|| Refusal::value("audiolevel_ext", "1 to 14"))?,
-            fec: rtp.boolean("fec")?.unwrap_or(false),
+            fec: rtp.fec,
         }))
     }
 

@@ -3,35 +3,34 @@
 use std::sync::Arc;
 
 use portunus_core::{DialId, Dialled, Fields};
+use portunus_resources::{Asker, RoomContent};
+use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::{Asker, alive, success_in};
-use crate::members::{Members, Type, check};
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
-use crate::room::{MAX_DIALLED, PhoneEntrance, ended_with_room};
+use crate::room::{MAX_DIALLED, PhoneEntrance, ended_with_room, tell_of_call};
 
-/// The types of `dial_out`.
-const DIALLED: Members = &[
-    ("secret", Type::Text),
-    ("to", Type::NeededText),
-    ("trunk", Type::Text),
-    ("display", Type::Text),
-];
-
-/// The types of `stop_dial_out`.
-const STOPPED: Members = &[("secret", Type::Text), ("call", Type::NeededNumber)];
+/// The members of `dial_out`.
+#[derive(Deserialize)]
+struct DialOut {
+    to: String,
+    #[serde(default, deserialize_with = "portunus_core::with::text")]
+    trunk: Option<String>,
+    #[serde(default, deserialize_with = "portunus_core::with::text")]
+    display: Option<String>,
+}
 
 /// News of a call that wait at most: it has three.
 const NEWS: usize = 8;
 
 impl Shared {
     /// Calls a telephone into a room. The reply says that it is called; how it goes follows by events.
-    pub(super) fn dial_out(&self, fields: Fields<'_>, asker: Asker<'_>) -> Result<Value, Refusal> {
-        check(fields, DIALLED)?;
+    pub(super) fn dial_out(&self, fields: Fields<'_>, asker: &Asker) -> Result<Value, Refusal> {
+        fields.string("secret")?;
+        let DialOut { to, trunk, display } = fields.read()?;
         self.rooms.ids().required(fields, "room")?;
-        let to = fields.required_string("to")?.to_owned();
         let telephone = self.doors.telephone().ok_or(Refusal::NoTelephone)?;
         let room = self.managed_room(fields)?;
         if room.lock().phones.len() >= MAX_DIALLED {
@@ -42,27 +41,27 @@ impl Shared {
         let (tell, mut news) = mpsc::channel(NEWS);
         let call = telephone.dial(Dialled {
             to: to.clone(),
-            trunk: fields.text("trunk")?.map(str::to_owned),
-            display: fields.text("display")?.map(str::to_owned),
+            trunk,
+            display,
             room: Arc::new(PhoneEntrance::of(&room, self)),
             tell,
         });
         let call = call.map_err(Refusal::Dial)?;
         let mut state = room.lock();
-        if let Err(ended) = alive(&state) {
+        if let Err(ended) = state.check_there() {
             // Nobody else knows of the call.
             telephone.end(call);
-            return Err(ended);
+            return Err(ended.into());
         }
         state.phones.add(call, to.clone());
-        let reply = success_in(&state).with("call", call.0).with("to", to);
+        let reply = state.message("success").with("call", call.0).with("to", to);
         drop(state);
-        let client = asker.handle().cloned();
+        let client = asker.handle.clone();
         let (id, room) = (room.id.clone(), Arc::downgrade(&room));
         tokio::spawn(async move {
             while let Some(news) = news.recv().await {
                 if let Some(room) = room.upgrade() {
-                    room.dialled(call, &news, client.as_ref());
+                    tell_of_call(&room, call, &news, client.as_ref());
                 } else if let Some(client) = &client
                     && let Some(event) = ended_with_room(&id, call, &news)
                 {
@@ -75,15 +74,12 @@ impl Shared {
 
     /// Ends a call of `dial_out`, whether it was answered or still rings.
     pub(super) fn stop_dial_out(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
-        check(fields, STOPPED)?;
+        fields.string("secret")?;
+        let call = fields.required_positive("call")?;
         self.rooms.ids().required(fields, "room")?;
-        let call = fields.positive("call")?;
-        let call = call.ok_or_else(|| Refusal::missing("call"))?;
-        self.managed(fields, STOPPED, |room| {
-            match room.phones.end(DialId(call)) {
-                true => Ok(success_in(room).with("call", call).into()),
-                false => Err(Refusal::NoSuchCall(call)),
-            }
+        self.managed(fields, |room| match room.phones.end(DialId(call)) {
+            true => Ok(room.message("success").with("call", call).into()),
+            false => Err(Refusal::NoSuchCall(call)),
         })
     }
 }
@@ -100,9 +96,8 @@ mod tests {
     use portunus_core::testing::TestServer;
     use portunus_core::{
         ConfiguredPlugin, CoreConfig, DialError, DialNews, Doors, Networks, Plugin, PluginContext,
-        Rights, Telephone,
+        Telephone,
     };
-    use portunus_resources::Maker;
     use serde_json::json;
 
     use super::*;
@@ -118,16 +113,11 @@ mod tests {
         ended: Mutex<Vec<DialId>>,
     }
 
-    const OPERATOR: Asker<'static> = Asker {
-        client: None,
-        rights: Rights::ALL,
-        maker: Maker::Operator,
-    };
-
     fn destroy(shared: &Shared) {
         let destroy = json!({ "room": 1 });
         let fields = Fields(destroy.as_object().unwrap());
-        assert!(shared.manage("destroy", fields, OPERATOR).is_ok());
+        let destroyed = shared.destroy(fields, &Asker::administrator());
+        assert!(destroyed.is_ok());
     }
 
     impl Telephone for Fake {
@@ -171,7 +161,10 @@ mod tests {
         fake.slow.set(Arc::downgrade(&plugin.shared)).unwrap();
         let dial = json!({ "room": 1, "to": "+49 30 555" });
         let fields = Fields(dial.as_object().unwrap());
-        let refused = plugin.shared.dial_out(fields, OPERATOR).unwrap_err();
+        let refused = plugin
+            .shared
+            .dial_out(fields, &Asker::administrator())
+            .unwrap_err();
         assert!(matches!(refused, Refusal::NoSuchRoom(_)), "{refused}");
         assert_eq!(*fake.ended.lock().unwrap(), [DialId(7)]);
     }

@@ -3,47 +3,44 @@
 use std::sync::Arc;
 
 use portunus_audio::Announcement;
-use portunus_core::{Fields, Later, Object, Reply};
+use portunus_core::{Fields, Later, Reply};
 use portunus_files::Folders;
+use portunus_resources::RoomContent;
+use serde::Deserialize;
 use serde_json::Value;
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
-use super::{ROOM, success_in};
-use crate::members::{Members, Type, check};
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
 use crate::room::{Room, RoomState};
 
-/// The types of `play_file`.
-const PLAYED: Members = &[
-    ("secret", Type::Text),
-    ("filename", Type::NeededText),
-    ("file_id", Type::Text),
-    ("group", Type::Text),
-    ("loop", Type::Flag),
-];
-
-/// The types of `is_playing` and `stop_file`.
-const NAMED: Members = &[("secret", Type::Text), ("file_id", Type::NeededText)];
+/// The members of `play_file`.
+#[derive(Deserialize)]
+struct PlayFile<'a> {
+    filename: String,
+    #[serde(default, deserialize_with = "portunus_core::with::text")]
+    file_id: Option<String>,
+    group: Option<&'a str>,
+    #[serde(default, rename = "loop")]
+    looping: bool,
+}
 
 impl Shared {
     pub(super) fn play_file(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
-        check(fields, PLAYED)?;
-        let filename = fields.required_string("filename")?.to_owned();
-        let looping = fields.boolean("loop")?.unwrap_or(false);
+        fields.string("secret")?;
+        let PlayFile {
+            filename,
+            file_id,
+            group,
+            looping,
+        } = fields.read()?;
         self.rooms.ids().required(fields, "room")?;
         self.check_playing(fields)?;
         let room = self.managed_room(fields)?;
         let mut state = room.lock();
-        let group = match state.options.groups.is_empty() {
-            true => None,
-            false => Some(state.options.group(fields.required_string("group")?)?),
-        };
-        let file_id = match fields.text("file_id")? {
-            Some(file_id) => file_id.to_owned(),
-            None => Uuid::new_v4().to_string(),
-        };
+        let group = state.options.wanted_group(group)?;
+        let file_id = file_id.unwrap_or_else(|| Uuid::new_v4().to_string());
         let number = state.announce(&file_id, &filename, looping)?;
         drop(state);
         let folders = Arc::clone(&self.folders);
@@ -51,7 +48,7 @@ impl Shared {
             let played = play(&room, &folders, filename, (group, looping), number).await;
             let mut state = room.lock();
             match played {
-                Ok(()) => success_in(&state).with("file_id", file_id).into(),
+                Ok(()) => state.message("success").with("file_id", file_id).into(),
                 Err(refusal) => {
                     state.forget_announcement(number);
                     refusal.to_json()
@@ -63,7 +60,7 @@ impl Shared {
     pub(super) fn is_playing(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
         self.about_file(fields, |room, file_id| {
             let playing = room.is_playing(file_id);
-            let reply = success_in(room).with("file_id", file_id);
+            let reply = room.message("success").with("file_id", file_id);
             reply.with("playing", playing).into()
         })
     }
@@ -71,27 +68,24 @@ impl Shared {
     pub(super) fn stop_file(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
         self.about_file(fields, |room, file_id| {
             room.stop_file(file_id);
-            success_in(room).with("file_id", file_id).into()
+            room.message("success").with("file_id", file_id).into()
         })
     }
 
     pub(super) fn stop_all_files(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
-        check(fields, ROOM)?;
+        fields.string("secret")?;
         self.rooms.ids().required(fields, "room")?;
         self.check_playing(fields)?;
-        self.managed(fields, ROOM, |room| {
+        self.managed(fields, |room| {
             let files = room.stop_all_files();
-            Ok(success_in(room).with("file_id_list", files).into())
+            Ok(room.message("success").with("file_id_list", files).into())
         })
     }
 
     pub(super) fn list_announcements(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
-        self.managed(fields, ROOM, |room| {
-            let reply = Object::new()
-                .with("audiobridge", "announcements")
-                .with("room", room.id.to_json())
-                .with("announcements", room.announcements());
-            Ok(reply.into())
+        self.managed(fields, |room| {
+            let reply = room.message("announcements");
+            Ok(reply.with("announcements", room.announcements()).into())
         })
     }
 
@@ -100,11 +94,11 @@ impl Shared {
         fields: Fields<'_>,
         act: impl FnOnce(&mut RoomState, &str) -> Value,
     ) -> Result<Value, Refusal> {
-        check(fields, NAMED)?;
+        fields.string("secret")?;
+        let file_id = fields.required_string("file_id")?;
         self.rooms.ids().required(fields, "room")?;
         self.check_playing(fields)?;
-        let file_id = fields.required_string("file_id")?;
-        self.managed(fields, NAMED, |room| Ok(act(room, file_id)))
+        self.managed(fields, |room| Ok(act(room, file_id)))
     }
 
     /// Checks that a request may play files, where that is locked.

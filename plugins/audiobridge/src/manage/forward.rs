@@ -3,38 +3,19 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use portunus_core::{Fields, Later, Object, Reply};
+use portunus_core::{FieldError, Fields, Later, Reply};
+use portunus_resources::RoomContent;
 use serde_json::Value;
 
-use super::{ROOM, success};
 use crate::forward::ForwardRequest;
-use crate::members::{Members, Type, check};
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
 use crate::room::Room;
 use crate::target::{self, Target};
 
-/// The types of `rtp_forward`.
-const FORWARDED: Members = &[
-    ("secret", Type::Text),
-    ("ssrc", Type::Number),
-    ("codec", Type::Text),
-    ("ptype", Type::Number),
-    ("port", Type::NeededNumber),
-    ("host", Type::NeededText),
-    ("host_family", Type::Text),
-    ("srtp_suite", Type::Number),
-    ("srtp_crypto", Type::Text),
-    ("always_on", Type::Flag),
-    ("group", Type::Text),
-];
-
-/// The types of `stop_rtp_forward`.
-const STOPPED: Members = &[("secret", Type::Text), ("stream_id", Type::NeededNumber)];
-
 impl Shared {
     pub(super) fn rtp_forward(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
-        check(fields, FORWARDED)?;
+        check_types(fields)?;
         self.rooms.ids().required(fields, "room")?;
         self.check_forwarding(fields)?;
         let request = ForwardRequest::read(fields)?;
@@ -68,24 +49,20 @@ impl Shared {
     }
 
     pub(super) fn stop_rtp_forward(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
-        check(fields, STOPPED)?;
+        fields.string("secret")?;
+        let stream_id = fields.required_positive("stream_id")?;
         self.rooms.ids().required(fields, "room")?;
         self.check_forwarding(fields)?;
-        let stream = fields.required_positive("stream_id")?;
-        self.managed(fields, STOPPED, |room| {
-            room.end_forwarder(stream);
-            let reply = success().with("room", room.id.to_json());
-            Ok(reply.with("stream_id", stream).into())
+        self.managed(fields, |room| {
+            room.end_forwarder(stream_id);
+            Ok(room.message("success").with("stream_id", stream_id).into())
         })
     }
 
     pub(super) fn list_forwarders(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
-        self.managed(fields, ROOM, |room| {
-            let reply = Object::new()
-                .with("audiobridge", "forwarders")
-                .with("room", room.id.to_json())
-                .with("rtp_forwarders", room.forwarders());
-            Ok(reply.into())
+        self.managed(fields, |room| {
+            let reply = room.message("forwarders");
+            Ok(reply.with("rtp_forwarders", room.forwarders()).into())
         })
     }
 
@@ -96,6 +73,22 @@ impl Shared {
             false => Ok(()),
         }
     }
+}
+
+/// Checks the types of the members of `rtp_forward`: they are told before what is wrong with a value.
+fn check_types(fields: Fields<'_>) -> Result<(), FieldError> {
+    fields.string("secret")?;
+    fields.positive("ssrc")?;
+    fields.string("codec")?;
+    fields.positive("ptype")?;
+    fields.required_positive("port")?;
+    fields.required_string("host")?;
+    fields.string("host_family")?;
+    fields.positive("srtp_suite")?;
+    fields.string("srtp_crypto")?;
+    fields.boolean("always_on")?;
+    fields.string("group")?;
+    Ok(())
 }
 
 /// A forwarder that may be.
@@ -112,8 +105,8 @@ impl Start {
         let mut state = self.room.lock();
         let place = state.check_forwarder(group.as_deref())?;
         let id = state.forward(None, (address, port).into(), spec, place);
-        let reply = success()
-            .with("room", state.id.to_json())
+        let reply = state
+            .message("success")
             .with_some("group", group.filter(|_| place.is_some()))
             .with("stream_id", id)
             .with("host", address.to_string())

@@ -3,37 +3,43 @@
 use std::sync::Arc;
 
 use portunus_core::{Fields, Later, Reply};
-use portunus_resources::{Id, Ids};
+use portunus_resources::{Id, Ids, RoomContent};
+use serde::Deserialize;
 use serde_json::Value;
 
-use super::{alive, success};
-use crate::members::{Members, Type, check};
+use super::success;
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
 use crate::room::{Room, record_mix, record_people};
 
-/// The types of `enable_recording`.
-const MIX: Members = &[
-    ("secret", Type::Text),
-    ("record", Type::NeededFlag),
-    ("record_file", Type::Text),
-    ("record_dir", Type::Text),
-];
+/// The members of `enable_recording`.
+#[derive(Deserialize)]
+struct EnableRecording {
+    record: bool,
+    #[serde(default, deserialize_with = "portunus_core::with::text")]
+    record_file: Option<String>,
+    #[serde(default, deserialize_with = "portunus_core::with::text")]
+    record_dir: Option<String>,
+}
 
-/// The types of `enable_mjrs`.
-const PEOPLE: Members = &[
-    ("secret", Type::Text),
-    ("mjrs", Type::NeededFlag),
-    ("mjrs_dir", Type::Text),
-    ("record_format", Type::Text),
-];
+/// The members of `enable_mjrs`.
+#[derive(Deserialize)]
+struct EnableMjrs<'a> {
+    mjrs: bool,
+    #[serde(default, deserialize_with = "portunus_core::with::text")]
+    mjrs_dir: Option<String>,
+    #[serde(rename = "record_format")]
+    _record_format: Option<&'a str>,
+}
 
 impl Shared {
     pub(super) fn enable_recording(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
-        check(fields, MIX)?;
-        let record = fields.required_boolean("record")?;
-        let text = |name| fields.text(name).map(|text| text.map(str::to_owned));
-        let (file, dir) = (text("record_file")?, text("record_dir")?);
+        fields.string("secret")?;
+        let EnableRecording {
+            record,
+            record_file,
+            record_dir,
+        } = fields.read()?;
         let room = self.recorded_room(fields)?;
         let reply = Value::from(success().with("record", record));
         let mut state = room.lock();
@@ -41,7 +47,7 @@ impl Shared {
             state.stop_mix_file();
             return Ok(Reply::Success(reply));
         }
-        let Some(what) = state.begin_mix_file(file, dir) else {
+        let Some(what) = state.begin_mix_file(record_file, record_dir) else {
             return Ok(Reply::Success(reply));
         };
         drop(state);
@@ -52,9 +58,12 @@ impl Shared {
     }
 
     pub(super) fn enable_mjrs(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
-        check(fields, PEOPLE)?;
-        let record = fields.required_boolean("mjrs")?;
-        let dir = fields.text("mjrs_dir")?.map(str::to_owned);
+        fields.string("secret")?;
+        let EnableMjrs {
+            mjrs: record,
+            mjrs_dir,
+            ..
+        } = fields.read()?;
         let format = fields.record_format()?;
         let room = self.recorded_room(fields)?;
         let reply = Value::from(success().with("mjrs", record));
@@ -67,7 +76,7 @@ impl Shared {
         }
         drop(state);
         Ok(Reply::Later(Later::new(async move {
-            let recorded = record_people(room, dir, format).await;
+            let recorded = record_people(room, mjrs_dir, format).await;
             recorded.map_or_else(|refusal| refusal.to_json(), |()| reply)
         })))
     }
@@ -81,10 +90,7 @@ impl Shared {
         };
         let id = ids.read(fields, "room")?.unwrap_or_else(nobody);
         let room = self.rooms.get(&id)?;
-        let state = room.lock();
-        alive(&state)?;
-        state.check_secret(fields)?;
-        drop(state);
+        room.lock().check_managed(fields)?;
         Ok(room)
     }
 }

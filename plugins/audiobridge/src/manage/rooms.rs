@@ -3,15 +3,14 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use portunus_core::{Fields, Object, Reply, Right};
-use portunus_resources::{AllowedTokens, Id, Maker};
+use portunus_core::{Fields, Reply, Right};
+use portunus_resources::{AllowedTokens, Asker, Maker, RecordedRoom, RoomContent};
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use tokio::time::sleep;
 
-use super::{Asker, RecordedRoom, alive, saving, success};
 use crate::config::{ConfiguredRoom, RoomSetup};
-use crate::members::{Members, Type, check, texts};
-use crate::options::{EDITED, MEMBERS, RoomOptions, sampling_rate};
+use crate::options::{OPTIONS, RoomOptions, is_type, sampling_rate, texts};
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
 use crate::room::{Means, Room, RoomState, hear, record_mix};
@@ -21,18 +20,15 @@ use crate::target;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// The types of `destroy`.
-const DESTROYED: Members = &[("secret", Type::Text), ("permanent", Type::Flag)];
-
 impl Shared {
-    pub(super) fn create(&self, fields: Fields<'_>, asker: Asker<'_>) -> Result<Reply, Refusal> {
-        check(fields, MEMBERS)?;
+    pub(super) fn create(&self, fields: Fields<'_>, asker: &Asker) -> Result<Reply, Refusal> {
+        OPTIONS.check(fields, is_type)?;
         let wanted = self.rooms.ids().wanted(fields, "room")?;
         self.rooms.check_admin_key(fields)?;
         texts(fields, "allowed")?;
         let allowed = AllowedTokens::read(fields)?;
         let mut options = RoomOptions::read(fields)?;
-        if !asker.rights.may(Right::Record) {
+        if !asker.may(Right::Record) {
             // Somebody else may have the room recorded later.
             (options.record_file, options.record_dir, options.mjrs_dir) = (None, None, None);
         }
@@ -54,14 +50,8 @@ impl Shared {
             },
         };
         let room = self.make(new, allowed, maker)?;
-        tracing::info!(room = %room.id, "room created");
-        let state = room.lock();
-        state.notify(asker.handle(), || state.notice("created").into());
-        // Whoever has destroyed it since then has the last word.
-        let saved = saved.filter(|_| !state.destroyed);
-        let writing = saved.map(|saved| saved.keep_soon(written(&state)));
-        let recorded = self.recorded(&room.id, &state.options);
-        Ok(saving(writing, recorded, told("created", &room.id)))
+        let recorded = |room: &RoomState| self.recorded(room);
+        Ok(self.rooms.created(&room, saved, asker, recorded).reply())
     }
 
     /// Makes a room.
@@ -71,15 +61,9 @@ impl Shared {
         allowed: AllowedTokens,
         maker: Maker,
     ) -> Result<Arc<Room>, Refusal> {
-        let ConfiguredRoom { id, options } = new;
-        let RoomSetup {
-            mut options,
-            forwarder,
-        } = options;
+        let ConfiguredRoom { id, options: setup } = new;
         let reservation = self.rooms.reserve(Some(id.clone()), maker)?;
-        if options.description.is_empty() {
-            options.description = format!("Room {id}");
-        }
+        let options = &setup.options;
         let opened = self.audio.open(portunus_dsp::RoomOptions {
             format: options.format(),
             loudest: usize::try_from(options.loudest).unwrap_or(0),
@@ -95,7 +79,8 @@ impl Shared {
             stream_ids: Arc::clone(&self.stream_ids),
         };
         let recorded = options.record;
-        let room = Arc::new(Room::new(id, options, allowed, forwarder, means));
+        let state = RoomState::new(id, setup, allowed, means);
+        let room = Arc::new(Room::new(state));
         reservation.keep(room.clone());
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let heard = (room.id.clone(), Arc::downgrade(&room));
@@ -112,91 +97,70 @@ impl Shared {
         Ok(room)
     }
 
-    pub(super) fn edit(&self, fields: Fields<'_>, asker: Asker<'_>) -> Result<Reply, Refusal> {
-        check(fields, EDITED)?;
-        let room = self.rooms.named(fields)?;
-        let mut state = room.lock();
-        alive(&state)?;
-        state.check_secret(fields)?;
-        let saved = self.rooms.permanent(fields)?;
-        let options = state.options.edited(fields)?;
-        let (before, after) = (&state.options.access.secret, &options.access.secret);
-        // A secret opens what signed tokens do: a client that gives the room its first one has to be let in by them.
-        if let (None, Some(_), Some(client)) = (before, after, asker.client) {
-            let token = fields.string("token")?;
-            options.check_signed_token(&room.id, client, token)?;
-        }
-        state.options = options;
-        state.notify(asker.handle(), || state.notice("edited").into());
-        let writing = saved.map(|saved| saved.keep_soon(written(&state)));
-        if writing.is_some() {
-            self.rooms.adopt(&room);
-        }
-        let recorded = self.recorded(&room.id, &state.options);
-        let moved = ["new_record_dir", "new_mjrs_dir"];
-        let recorded = recorded.filter(|_| moved.iter().any(|name| fields.has(name)));
-        Ok(saving(writing, recorded, told("edited", &room.id)))
+    pub(super) fn edit(&self, fields: Fields<'_>, asker: &Asker) -> Result<Reply, Refusal> {
+        fields.string("secret")?;
+        OPTIONS.check_edited(fields, is_type)?;
+        fields.boolean("permanent")?;
+        let edited = self.rooms.edit(fields, asker, |room| {
+            let options = OPTIONS.edited(&room.options, fields)?;
+            // A secret opens what signed tokens do: a client that gives the room its first one has to be let in by them.
+            if let (None, Some(_)) = (&room.options.access.secret, &options.access.secret) {
+                room.check_signed_token(&options, asker, fields.string("token")?)?;
+            }
+            room.options = options;
+            let moved = ["new_record_dir", "new_mjrs_dir"];
+            let is_moved = moved.iter().any(|name| fields.has(name));
+            Ok::<_, Refusal>(self.recorded(room).filter(|_| is_moved))
+        });
+        Ok(edited?.reply())
     }
 
     /// The room, if it is to be recorded: its mix, or its participants.
-    fn recorded(&self, room: &Id, options: &RoomOptions) -> Option<RecordedRoom> {
+    fn recorded(&self, room: &RoomState) -> Option<RecordedRoom> {
+        let options = &room.options;
         let mix = options.record.then(|| options.record_dir.clone());
         let people = options.mjrs.then(|| options.mjrs_dir.clone());
         let dirs: Vec<_> = mix.into_iter().chain(people).collect();
         (!dirs.is_empty()).then(|| RecordedRoom {
             recorder: self.recorder.clone(),
-            room: room.to_string(),
+            room: room.id.to_string(),
             dirs,
         })
     }
 
-    pub(super) fn destroy(&self, fields: Fields<'_>, asker: Asker<'_>) -> Result<Reply, Refusal> {
-        check(fields, DESTROYED)?;
-        let room = self.rooms.named(fields)?;
-        let mut state = room.lock();
-        alive(&state)?;
-        state.check_secret(fields)?;
-        let saved = self.rooms.permanent(fields)?;
-        // Before somebody may make another of its id.
-        let id = || room.id.clone();
-        let writing = saved.map(|saved| saved.remove_soon(id(), id()));
-        self.rooms.remove(&room)?;
-        state.destroy(None);
-        state.notify(asker.handle(), || state.notice("destroyed").into());
-        tracing::info!(room = %room.id, "room destroyed");
-        Ok(saving(writing, None, told("destroyed", &room.id)))
+    pub(super) fn destroy(&self, fields: Fields<'_>, asker: &Asker) -> Result<Reply, Refusal> {
+        fields.string("secret")?;
+        fields.boolean("permanent")?;
+        Ok(self.rooms.destroy(fields, asker)?.reply())
     }
 
-    pub(super) fn exists(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
-        let id = self.rooms.ids().required(fields, "room")?;
-        let reply = success()
-            .with("room", id.to_json())
-            .with("exists", self.rooms.exists(&id));
-        Ok(reply.into())
-    }
-
-    pub(super) fn list(&self, fields: Fields<'_>, asker: Asker<'_>) -> Result<Value, Refusal> {
-        let by_administrator = asker.client.is_none();
+    pub(super) fn list(&self, fields: Fields<'_>, asker: &Asker) -> Result<Value, Refusal> {
         // A key that is none is ignored.
-        let shown = fields.text("admin_key").ok().flatten();
-        let nothing = serde_json::Map::new();
-        let fields = match shown {
-            Some(_) => fields,
-            None => Fields(&nothing),
-        };
-        let rooms = self.rooms.listed(fields, by_administrator)?;
-        let list = rooms.into_iter().map(|room| {
-            let state = room.lock();
-            let listeners = Some(state.listeners()).filter(|count| *count > 0);
-            let entry = Object::new()
-                .with("room", room.id.to_json())
-                .with_all(state.options.listed())
-                .with("muted", state.is_muted())
-                .with("num_participants", state.count())
-                .with_some("num_listeners", listeners);
-            Value::from(entry)
-        });
-        Ok(success().with("list", list.collect::<Vec<_>>()).into())
+        let key = fields.text("admin_key").ok().flatten();
+        let list = self.rooms.list(key, asker, |room| {
+            let listeners = Some(room.listeners()).filter(|count| *count > 0);
+            room.options
+                .listed()
+                .with("muted", room.is_muted())
+                .with("num_participants", room.count())
+                .with_some("num_listeners", listeners)
+        })?;
+        Ok(list.into())
+    }
+
+    pub(super) fn allowed(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
+        fields.string("secret")?;
+        let action = fields.required_string("action")?;
+        fields.member::<Vec<IgnoredAny>>("allowed")?;
+        self.rooms.ids().required(fields, "room")?;
+        let known = ["enable", "disable", "add", "remove"];
+        if !known.iter().any(|it| it.eq_ignore_ascii_case(action)) {
+            return Err(Refusal::Action(action.to_owned()));
+        }
+        self.managed(fields, |room| {
+            texts(fields, "allowed")?;
+            Ok(room.allow(fields)?.into())
+        })
     }
 }
 
@@ -230,21 +194,4 @@ async fn forward_as_configured(room: Weak<Room>) {
         }
         Err(error) => tracing::warn!(room = %room.id, "the mix is not forwarded: {error}"),
     }
-}
-
-/// A room as it is saved.
-fn written(room: &RoomState) -> ConfiguredRoom {
-    ConfiguredRoom {
-        id: room.id.clone(),
-        options: RoomSetup {
-            options: room.options.clone(),
-            forwarder: room.configured.clone(),
-        },
-    }
-}
-
-fn told(what: &str, room: &Id) -> Object {
-    Object::new()
-        .with("audiobridge", what)
-        .with("room", room.to_json())
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use portunus_audio::{AnnouncementEnd, AnnouncementId};
 use portunus_core::Object;
+use portunus_resources::RoomContent;
 use serde_json::Value;
 
 use super::{Audience, RoomState};
@@ -155,7 +156,7 @@ impl RoomState {
     fn tell_announcement(&self, what: &str, file_id: &str) {
         self.tell(
             Audience::Listening,
-            self.told(what).with("file_id", file_id),
+            self.message(what).with("file_id", file_id),
         );
         self.notify(None, || self.notice(what).with("file_id", file_id).into());
     }

@@ -5,7 +5,7 @@ use portunus_resources::Id;
 
 use super::{RecordWish, RoomState};
 use crate::refusal::Refusal;
-use crate::settings::Settings;
+use crate::settings::{Configuring, Settings};
 
 /// What a request `configure` changes of somebody: it can be done.
 #[derive(Debug)]
@@ -24,21 +24,23 @@ impl RoomState {
     pub(crate) fn change(
         &self,
         id: &Id,
+        asked: &Configuring<'_>,
         fields: Fields<'_>,
         rights: Rights,
     ) -> Result<Option<Change>, Refusal> {
         let Some(person) = self.roster.get(id) else {
             return Ok(None);
         };
-        let settings = person.settings.configured(fields, &self.options)?;
+        let settings = person.settings.configured(asked, &self.options)?;
         let wish = RecordWish::read(fields, rights)?;
-        let stops = fields.boolean("record")? == Some(false);
+        let stops = asked.record == Some(false);
         if let Some(wish) = &wish {
             self.check_recording(wish.base.as_deref())?;
         }
-        let shown = ["muted", "display", "denoise"];
-        let is_seen = shown.iter().any(|name| fields.has(name))
-            || (self.options.spatial && fields.has("spatial_position"));
+        let is_seen = asked.muted.is_some()
+            || asked.display.is_some()
+            || asked.denoise.is_some()
+            || (self.options.spatial && asked.spatial_position.is_some());
         Ok(Some(Change {
             settings,
             wish,

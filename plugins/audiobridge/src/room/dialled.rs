@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use portunus_core::{DialId, DialNews, Doors, Handle, Object};
-use portunus_resources::Id;
+use portunus_resources::{Id, RoomContent};
 use serde_json::Value;
 
 use super::{Room, RoomState};
@@ -92,20 +92,18 @@ pub(crate) fn ended_with_room(room: &Id, call: DialId, news: &DialNews) -> Optio
     Some(with_end(event, *code, reason))
 }
 
-impl Room {
-    /// Something has happened to a call of the room: tells `client`, if it is a client that has asked for the call.
-    pub(crate) fn dialled(&self, call: DialId, news: &DialNews, client: Option<&Handle>) {
-        let mut state = self.lock();
-        if let DialNews::Ended { .. } = news {
-            state.phones.remove(call);
-        }
-        state.notify(client, || {
-            let notice = state.notice("dialled");
-            state.progress(notice, call, news).into()
-        });
-        let event = state.progress(state.event(), call, news);
-        if let Some(client) = client {
-            client.push(None, event, None);
-        }
+/// Something has happened to a call of a room: tells `client`, if it is a client that has asked for the call.
+pub(crate) fn tell_of_call(room: &Room, call: DialId, news: &DialNews, client: Option<&Handle>) {
+    let mut state = room.lock();
+    if let DialNews::Ended { .. } = news {
+        state.phones.remove(call);
+    }
+    state.notify(client, || {
+        let notice = state.notice("dialled");
+        state.progress(notice, call, news).into()
+    });
+    let event = state.progress(state.event(), call, news);
+    if let Some(client) = client {
+        client.push(None, event, None);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Weak;
 use portunus_audio::AudioEvent;
 use portunus_core::HandleId;
 use portunus_dsp::ParticipantId;
-use portunus_resources::Id;
+use portunus_resources::{Id, RoomContent};
 use tokio::sync::mpsc;
 
 use super::recording::{BegunRecording, record_mix, recorded_notice};
@@ -136,7 +136,7 @@ impl RoomState {
             false => "stopped-talking",
         };
         let (id, who) = (person.id.clone(), person.who.clone());
-        let event = self.told(what).with("id", id.to_json());
+        let event = self.message(what).with("id", id.to_json());
         self.notify(who.handle(), || event.clone().into());
         self.tell(Audience::Listening, event);
     }

@@ -1,11 +1,12 @@
 //! Coming into a room: by `join`, and from another room.
 
-use portunus_core::{Fields, Handle, Object, Right, Rights, TokenScope};
+use portunus_core::{Fields, Object, Right, Rights};
 use portunus_dsp::AudioCodec;
-use portunus_resources::Id;
+use portunus_resources::{Asker, Id, RoomContent};
 
 use super::participant::Recorded;
 use super::{Audience, Link, Participant, RecordWish, RoomState, Who};
+use crate::options::RoomOptions;
 use crate::refusal::Refusal;
 use crate::settings::Settings;
 
@@ -23,25 +24,30 @@ pub(crate) struct Join {
 
 impl RoomState {
     /// Checks that a request opens the room, as participants and listeners have to show it; says whether that was by its secret.
-    pub(crate) fn admit(
-        &self,
-        fields: Fields<'_>,
-        client: (&Handle, &TokenScope),
-    ) -> Result<bool, Refusal> {
-        if self.destroyed {
-            return Err(Refusal::NoSuchRoom(self.id.clone()));
-        }
+    pub(crate) fn admit(&self, fields: Fields<'_>, asker: &Asker) -> Result<bool, Refusal> {
+        self.check_there()?;
         let token = fields.string("token")?;
-        self.options.check_signed_token(&self.id, client, token)?;
+        self.check_signed_token(&self.options, asker, token)?;
         self.options.access.check_pin(fields)?;
         let allowed = self.allowed.check(token);
         allowed.map_err(|_| Refusal::NotAllowed)?;
-        match fields.has("secret") {
-            true => {
-                self.check_secret(fields)?;
-                Ok(true)
-            }
-            false => Ok(false),
+        let shows_secret = fields.has("secret");
+        if shows_secret {
+            self.options.access.check_secret(fields)?;
+        }
+        Ok(shows_secret)
+    }
+
+    /// Checks that `asker` shows a token that is signed for the room, if its `options` ask for one.
+    pub(crate) fn check_signed_token(
+        &self,
+        options: &RoomOptions,
+        asker: &Asker,
+        token: Option<&str>,
+    ) -> Result<(), Refusal> {
+        match options.signed_tokens && !asker.shows_signed_token(&self.id, token) {
+            true => Err(Refusal::NotSigned),
+            false => Ok(()),
         }
     }
 
@@ -99,7 +105,7 @@ impl RoomState {
         };
         let shown = person.shown(&self.options, false).with("setup", setup);
         let event = self
-            .told("joined")
+            .message("joined")
             .with("participants", vec![serde_json::Value::from(shown)]);
         self.tell(Audience::Others(id), event);
         self.notify_settings(person, "joined");
@@ -107,7 +113,7 @@ impl RoomState {
 
     /// What somebody is told who has come: `joined` or `roomchanged`.
     pub(crate) fn welcome(&self, id: &Id, what: &str) -> Object {
-        self.told(what)
+        self.message(what)
             .with("id", id.to_json())
             .with("participants", self.others(Some(id)))
     }

@@ -1,7 +1,7 @@
 //! Leaving a room, and its end.
 
 use portunus_core::{Handle, HandleId, Notice};
-use portunus_resources::Id;
+use portunus_resources::{Id, RoomContent};
 
 use super::{Audience, Link, Participant, RoomState};
 use crate::refusal::Refusal;
@@ -70,7 +70,7 @@ impl RoomState {
     /// The room ends: all are told, with the reason if nobody has asked for it, and lose their PeerConnections.
     pub(crate) fn destroy(&mut self, reason: Option<&str>) {
         self.destroyed = true;
-        let notice = Notice::new(self.told("destroyed").with_some("reason", reason));
+        let notice = Notice::new(self.message("destroyed").with_some("reason", reason));
         for person in self.remove_all() {
             person.tell(&notice);
             person.who.close("the room has ended");

@@ -20,22 +20,21 @@ mod roster;
 mod state;
 mod telling;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use portunus_audio::AudioRoom;
 use portunus_core::events::PluginEvents;
 use portunus_core::media::MediaPlane;
 use portunus_core::record::{Format, Recorder, WeakSession};
-use portunus_core::{Doors, Fields};
-use portunus_resources::{AllowedTokens, Id, Resource};
+use portunus_core::{Doors, Handle};
+use portunus_resources::{Access, AllowedTokens, Id, RoomContent};
 
-use crate::config::ConfiguredRoom;
+use crate::config::RoomSetup;
 use crate::forward::StaticForwarder;
-use crate::options::RoomOptions;
-use crate::refusal::Refusal;
+use crate::options::{OPTIONS, RoomOptions};
 
 pub(crate) use callers::{PhoneEntrance, PhoneRooms};
-pub(crate) use dialled::{MAX_DIALLED, ended_with_room};
+pub(crate) use dialled::{MAX_DIALLED, ended_with_room, tell_of_call};
 pub(crate) use forwarders::StreamIds;
 pub(crate) use hearing::hear;
 pub(crate) use join::Join;
@@ -52,12 +51,8 @@ use listeners::Listeners;
 use recording::MixFile;
 use roster::{Audience, Roster};
 
-/// A room. Whatever happens in it happens under its lock, so that all see it in the same order.
-#[derive(Debug)]
-pub(crate) struct Room {
-    pub(crate) id: Id,
-    state: Mutex<RoomState>,
-}
+/// A room.
+pub(crate) type Room = portunus_resources::Room<RoomState>;
 
 /// What is in a room.
 #[derive(Debug)]
@@ -99,67 +94,64 @@ pub(crate) struct Means {
     pub(crate) doors: Doors,
 }
 
-impl Resource for Room {
-    type Written = ConfiguredRoom;
+impl RoomContent for RoomState {
+    type Options = RoomSetup;
 
-    const MEMBER: &'static str = "room";
-
-    const EDITABLE: &'static [&'static str] = &[
-        "description",
-        "is_private",
-        "secret",
-        "pin",
-        "record_dir",
-        "mjrs_dir",
-    ];
-
-    fn apply(&self, written: &ConfiguredRoom) {
-        let mut options = written.options.options.clone();
-        if options.description.is_empty() {
-            options.description = format!("Room {}", self.id);
-        }
-        let mut state = self.lock();
-        state.options = options;
-        state.notify(None, || state.notice("edited").into());
-    }
+    const PLUGIN: &'static str = "audiobridge";
 
     fn id(&self) -> &Id {
         &self.id
     }
 
-    fn is_private(&self) -> bool {
-        self.lock().options.access.is_private
+    fn access(&self) -> &Access {
+        &self.options.access
     }
 
-    fn is_used(&self) -> bool {
-        self.lock().is_used()
+    fn allowed(&mut self) -> &mut AllowedTokens {
+        &mut self.allowed
     }
 
-    async fn end_unused(self: Arc<Self>) -> bool {
-        let mut state = self.lock();
-        let is_ours = !state.destroyed && !state.is_used();
-        if is_ours {
-            state.destroy(None);
-            state.notify(None, || state.notice("destroyed").into());
+    fn options(&self) -> RoomSetup {
+        RoomSetup {
+            options: self.options.clone(),
+            forwarder: self.configured.clone(),
         }
-        is_ours
+    }
+
+    fn is_editable(key: &str) -> bool {
+        OPTIONS.is_editable(key)
+    }
+
+    fn apply(&mut self, setup: RoomSetup) {
+        self.options = setup.options.described(&self.id);
+    }
+
+    /// Whether somebody is in it, or hears it.
+    fn is_used(&self) -> bool {
+        self.roster.len() > 0 || !self.listeners.is_empty() || self.phones.len() > 0
+    }
+
+    fn has_ended(&self) -> bool {
+        self.destroyed
+    }
+
+    fn end(&mut self, _: Option<&Handle>) {
+        self.destroy(None);
+    }
+
+    fn events(&self) -> &PluginEvents {
+        &self.events
     }
 }
 
-impl Room {
-    pub(crate) fn new(
-        id: Id,
-        options: RoomOptions,
-        allowed: AllowedTokens,
-        configured: Option<StaticForwarder>,
-        means: Means,
-    ) -> Self {
-        let state = RoomState {
-            id: id.clone(),
-            options,
+impl RoomState {
+    pub(crate) fn new(id: Id, setup: RoomSetup, allowed: AllowedTokens, means: Means) -> Self {
+        RoomState {
+            options: setup.options.described(&id),
+            id,
             allowed,
             destroyed: false,
-            configured,
+            configured: setup.forwarder,
             muted: false,
             roster: Roster::default(),
             forwarders: Forwarders::new(means.stream_ids),
@@ -173,28 +165,7 @@ impl Room {
             recorded: WeakSession::default(),
             people_format: None,
             events: means.events,
-        };
-        Room {
-            state: Mutex::new(state),
-            id,
         }
-    }
-
-    /// What is in it.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, RoomState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl RoomState {
-    /// Whether somebody is in it, or hears it.
-    fn is_used(&self) -> bool {
-        self.roster.len() > 0 || !self.listeners.is_empty() || self.phones.len() > 0
-    }
-
-    /// Checks that a request may manage the room.
-    pub(crate) fn check_secret(&self, fields: Fields<'_>) -> Result<(), Refusal> {
-        Ok(self.options.access.check_secret(fields)?)
     }
 
     /// How many are in it.

@@ -68,22 +68,20 @@ impl RoomState {
         let person = self.named(id)?;
         match client.is_some_and(|client| person.is(client)) {
             true => Ok(()),
-            false => self.check_secret(fields),
+            false => Ok(self.options.access.check_secret(fields)?),
         }
     }
 
-    /// Suspends somebody, unless it is already.
+    /// Suspends somebody, unless it is already: `paused`: it is told less, `stops`: it is recorded no longer.
     pub(crate) fn suspend(
         &mut self,
         id: &Id,
-        fields: Fields<'_>,
+        (paused, stops): (bool, bool),
         client: Option<&Handle>,
-    ) -> Result<(), Refusal> {
-        let paused = fields.boolean("pause_events")?.unwrap_or(false);
-        let stops = fields.boolean("stop_record")?.unwrap_or(false);
+    ) {
         let person = self.roster.get_mut(id);
         let Some(person) = person.filter(|person| !person.settings.suspended) else {
-            return Ok(());
+            return;
         };
         person.settings.suspended = true;
         person.settings.pause_events = paused;
@@ -94,7 +92,6 @@ impl RoomState {
         let event = self.event().with("suspended", id.to_json());
         self.tell(Audience::ListeningAnd(id), event);
         self.notify_about(client, "suspended", id);
-        Ok(())
     }
 
     /// Lets somebody take part again, if it was suspended.

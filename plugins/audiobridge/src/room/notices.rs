@@ -1,27 +1,11 @@
 //! What whoever watches the server is told of a room. Those who are in it are told by [`super::telling`].
 
-use portunus_core::{Handle, Object};
-use portunus_resources::Id;
-use serde_json::Value;
+use portunus_core::Handle;
+use portunus_resources::{Id, RoomContent};
 
 use super::{Participant, RoomState};
 
 impl RoomState {
-    /// Tells what has happened: as something that `client` did, if one did it.
-    pub(crate) fn notify(&self, client: Option<&Handle>, data: impl FnOnce() -> Value) {
-        match client {
-            Some(client) => client.notify(data),
-            None => self.events.notify(data),
-        }
-    }
-
-    /// An event of the room, without what else it says.
-    pub(crate) fn notice(&self, event: &str) -> Object {
-        Object::new()
-            .with("event", event)
-            .with("room", self.id.to_json())
-    }
-
     /// Something that has happened with the room as a whole.
     pub(super) fn notify_room(&self, client: Option<&Handle>, event: &str) {
         self.notify(client, || self.notice(event).into());

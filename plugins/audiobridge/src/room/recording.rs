@@ -9,7 +9,7 @@ use portunus_core::record::{
     file_safe, stamped,
 };
 use portunus_core::{Object, RecordingNews};
-use portunus_resources::Id;
+use portunus_resources::{Id, RoomContent};
 use serde_json::Value;
 
 use super::participant::{Link, Participant};

@@ -1,22 +1,15 @@
 //! What those who are in a room are told.
 
 use portunus_core::{Notice, Object};
-use portunus_resources::Id;
+use portunus_resources::{Id, RoomContent};
 use serde_json::{Value, json};
 
 use super::{Audience, Participant, RoomState};
 
 impl RoomState {
-    /// A message of the room, without what it says.
-    pub(super) fn told(&self, what: &str) -> Object {
-        Object::new()
-            .with("audiobridge", what)
-            .with("room", self.id.to_json())
-    }
-
-    /// The same of those that are called an event.
+    /// A message of the room that is called an event, without what it says.
     pub(super) fn event(&self) -> Object {
-        self.told("event")
+        self.message("event")
     }
 
     /// Tells an audience something.

@@ -1,6 +1,7 @@
 //! What strangers may do: make rooms within limits, and nothing that reaches beyond the call.
 
-use portunus_audiobridge::AudioBridgeConfig;
+use portunus_audiobridge::{AudioBridgeConfig, Management, Participation};
+use portunus_core::PluginRequest;
 use serde_json::json;
 
 use crate::world::{PACKAGE, ROOM, World, ask, code, merge};
@@ -182,10 +183,7 @@ async fn nonsense_in_every_member_is_answered() {
         "mjrs",
     ];
     let asynchronous = ["join", "configure", "changeroom", "leave", "listen"];
-    let names = portunus_audiobridge::REQUESTS
-        .0
-        .iter()
-        .map(|(name, _)| *name);
+    let names = names::<Management>().chain(names::<Participation>());
     for name in names.filter(|name| !["destroy", "kick_all", "hangup", "leave"].contains(name)) {
         for member in members {
             for value in &nonsense {
@@ -216,4 +214,8 @@ async fn nonsense_in_every_member_is_answered() {
         .request(json!({ "request": "list" }))
         .await;
     assert!(list["list"].is_array());
+}
+
+fn names<R: PluginRequest>() -> impl Iterator<Item = &'static str> {
+    R::ALL.iter().flat_map(|request| request.names()).copied()
 }

@@ -3,76 +3,17 @@
 mod people;
 mod rooms;
 
-use portunus_core::{FieldError, Fields, Later, Object, Reply};
-use portunus_resources::Writing;
+use portunus_core::{Asked, FieldError, Fields, Object, Reply};
+use portunus_resources::{Answer, Asker};
 
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
-use crate::requests::Asker;
-use crate::room::RoomState;
-
-/// An answer, and the writing of the file that has to be waited for.
-#[derive(Debug)]
-pub(crate) struct Managed {
-    answer: Object,
-    writing: Option<Writing>,
-}
-
-impl Managed {
-    /// The answer, and whether it has to wait for the disk.
-    pub(crate) fn into_parts(self) -> (Object, Option<Writing>) {
-        (self.answer, self.writing)
-    }
-}
+use crate::requests::Management;
 
 /// The reply by the API. What is refused is a reply, too.
-pub(crate) fn reply(managed: Result<Managed, Refusal>) -> Reply {
-    match managed.map(Managed::into_parts) {
-        Ok((answer, None)) => Reply::Success(answer.into()),
-        Ok((answer, Some(writing))) => {
-            let written = async move { written(answer, writing).await.into() };
-            Reply::Later(Later::new(written))
-        }
-        Err(refusal) => Reply::Success(refusal.to_object().into()),
-    }
-}
-
-impl From<Object> for Managed {
-    fn from(answer: Object) -> Self {
-        Managed {
-            answer,
-            writing: None,
-        }
-    }
-}
-
-/// The answer once a change for good is written; `permanent` says whether that went well.
-pub(crate) async fn written(answer: Object, writing: Writing) -> Object {
-    answer.with("permanent", writing.done().await.is_ok())
-}
-
-/// What answers a request.
-type Handler = fn(&Shared, Fields<'_>, &Asker) -> Result<Managed, Refusal>;
-
-/// What answers the request `name`, if it is one of these.
-fn handler(name: &str) -> Option<Handler> {
-    Some(match name {
-        "list" => Shared::list,
-        "listparticipants" => Shared::list_participants,
-        "exists" => Shared::exists,
-        "create" => Shared::create,
-        "edit" => Shared::edit,
-        "destroy" => Shared::destroy,
-        "allowed" => Shared::allowed,
-        "kick" => Shared::kick,
-        "announcement" => Shared::announcement,
-        _ => return None,
-    })
-}
-
-/// Whether `name` is one of the requests that manage rooms.
-pub(crate) fn is_management(name: &str) -> bool {
-    handler(name).is_some()
+pub(crate) fn reply(changed: Result<Answer, Refusal>) -> Reply {
+    let refused = |refusal: Refusal| Answer::from(refusal.to_object());
+    changed.unwrap_or_else(refused).reply()
 }
 
 /// Returns what a request of the API asks for: its `textroom`, as on a data channel, or its `request` if it has none.
@@ -90,26 +31,26 @@ impl Shared {
         name: &str,
         fields: Fields<'_>,
         asker: &Asker,
-    ) -> Result<Managed, Refusal> {
-        let lower = name.to_ascii_lowercase();
+    ) -> Result<Answer, Refusal> {
         let unsupported = || Refusal::Unsupported(name.to_owned());
-        let answer = handler(&lower).ok_or_else(unsupported)?;
-        self.rooms.guarded(fields, asker.maker, || {
-            self.check(&lower, fields, asker)?;
-            answer(self, fields, asker)
-        })
-    }
-
-    /// Does something in the room that a request names and may manage.
-    fn managed<T>(
-        &self,
-        fields: Fields<'_>,
-        act: impl FnOnce(&mut RoomState) -> Result<T, Refusal>,
-    ) -> Result<T, Refusal> {
-        let room = self.rooms.named(fields)?;
-        let mut room = room.lock();
-        room.check_managed(fields)?;
-        act(&mut room)
+        let asked = Asked::<Management>::named(name).ok_or_else(unsupported)?;
+        let answer = || {
+            let makes = asked == Asked::unnamed(Management::Create);
+            asker.check_scope(fields, "room", makes)?;
+            let rights = self.rooms.rights(fields, asker.rights);
+            match asked.permit(fields, rights)? {
+                Management::List => self.list(fields, asker).map(Answer::from),
+                Management::ListParticipants => self.list_participants(fields).map(Answer::from),
+                Management::Exists => Ok(self.rooms.find(fields)?.into()),
+                Management::Create => self.create(fields, asker),
+                Management::Edit => self.edit(fields, asker),
+                Management::Destroy => self.destroy(fields, asker),
+                Management::Allowed => self.allowed(fields).map(Answer::from),
+                Management::Kick => self.kick(fields, asker).map(Answer::from),
+                Management::Announcement => self.announcement(fields).map(Answer::from),
+            }
+        };
+        self.rooms.guarded(fields, asker.maker, answer)
     }
 }
 

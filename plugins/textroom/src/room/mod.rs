@@ -3,16 +3,16 @@
 mod history;
 mod members;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use chrono::Local;
 use portunus_core::events::PluginEvents;
 use portunus_core::{Fields, Handle, HandleId, JsonForm, Object};
-use portunus_resources::{AllowedTokens, Id, Resource};
+use portunus_resources::{Access, AllowedTokens, Id, RoomContent};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::config::ConfiguredRoom;
-use crate::options::RoomOptions;
+use crate::options::{OPTIONS, RoomOptions};
 use crate::post::Outlet;
 use crate::refusal::Refusal;
 use crate::tally::Tally;
@@ -24,12 +24,8 @@ pub(crate) use members::send;
 /// Bytes of the longest message that data channels take, in either direction.
 pub(crate) const LONGEST: usize = 256 << 10;
 
-/// A room. Whatever happens in it happens under its lock, so that all see it in the same order.
-#[derive(Debug)]
-pub(crate) struct Room {
-    pub(crate) id: Id,
-    state: Mutex<RoomState>,
-}
+/// A room.
+pub(crate) type Room = portunus_resources::Room<RoomState>;
 
 /// What all rooms share.
 #[derive(Debug, Clone)]
@@ -55,14 +51,23 @@ pub(crate) struct RoomState {
     surroundings: Surroundings,
 }
 
+/// What somebody says who wants to join.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub(crate) struct Join<'a> {
+    pub(crate) username: &'a str,
+    pub(crate) display: Option<&'a str>,
+    #[serde(rename = "pin")]
+    _pin: Option<&'a str>,
+    token: Option<&'a str>,
+    /// Whether what was said before is sent first.
+    history: Option<bool>,
+}
+
 /// Who wants to join.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Joining<'a> {
     pub(crate) handle: &'a Handle,
-    pub(crate) username: &'a str,
-    pub(crate) display: Option<&'a str>,
-    /// Whether what was said before is sent first.
-    pub(crate) history: bool,
+    pub(crate) join: Join<'a>,
     /// By which way the answer goes.
     pub(crate) way: Way,
 }
@@ -82,44 +87,64 @@ pub(crate) enum Addressees<'a> {
     Named(Vec<&'a str>),
 }
 
-impl Resource for Room {
-    type Written = ConfiguredRoom;
+impl RoomContent for RoomState {
+    type Options = RoomOptions;
 
-    const MEMBER: &'static str = "room";
-
-    const EDITABLE: &'static [&'static str] = &["description", "is_private", "secret", "pin"];
-
-    fn apply(&self, written: &ConfiguredRoom) {
-        let mut options = written.options.clone();
-        if options.description.is_empty() {
-            options.description = format!("Room {}", self.id);
-        }
-        self.lock().options = options;
-    }
+    const PLUGIN: &'static str = "textroom";
 
     fn id(&self) -> &Id {
         &self.id
     }
 
-    fn is_private(&self) -> bool {
-        self.lock().options.access.is_private
+    fn access(&self) -> &Access {
+        &self.options.access
+    }
+
+    fn allowed(&mut self) -> &mut AllowedTokens {
+        &mut self.allowed
+    }
+
+    fn options(&self) -> RoomOptions {
+        self.options.clone()
+    }
+
+    /// A back-end changes with its outlet.
+    fn is_editable(key: &str) -> bool {
+        key != "post" && OPTIONS.is_editable(key)
+    }
+
+    fn apply(&mut self, options: RoomOptions) {
+        self.options = options.described(&self.id);
     }
 
     fn is_used(&self) -> bool {
-        !self.lock().members.is_empty()
+        !self.members.is_empty()
     }
 
-    async fn end_unused(self: Arc<Self>) -> bool {
-        let mut state = self.lock();
-        let is_ours = !state.destroyed && state.members.is_empty();
-        if is_ours {
-            state.destroy(None);
+    fn has_ended(&self) -> bool {
+        self.destroyed
+    }
+
+    fn events(&self) -> &PluginEvents {
+        &self.surroundings.events
+    }
+
+    /// Who ends the room is told, and all members are.
+    fn end(&mut self, by: Option<&Handle>) {
+        self.destroyed = true;
+        let event = self.text(self.message("destroyed"));
+        if let Some(by) = by {
+            send(by, &event);
         }
-        is_ours
+        self.members.tell(&event);
+        self.members = Members::default();
+        if let Some(outlet) = self.outlet.take() {
+            outlet.close();
+        }
     }
 }
 
-impl Room {
+impl RoomState {
     pub(crate) fn new(
         id: Id,
         options: RoomOptions,
@@ -127,45 +152,25 @@ impl Room {
         outlet: Option<Outlet>,
         surroundings: Surroundings,
     ) -> Self {
-        let state = RoomState {
-            id: id.clone(),
+        RoomState {
             history: History::new(options.history),
-            options,
+            options: options.described(&id),
+            id,
             allowed,
             outlet,
             destroyed: false,
             members: Members::default(),
             surroundings,
-        };
-        Room {
-            state: Mutex::new(state),
-            id,
-        }
-    }
-
-    /// What is in it.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, RoomState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl RoomState {
-    /// Checks that the room is there still, and that a request may manage it.
-    pub(crate) fn check_managed(&self, fields: Fields<'_>) -> Result<(), Refusal> {
-        self.check_there()?;
-        Ok(self.options.access.check_secret(fields)?)
-    }
-
-    fn check_there(&self) -> Result<(), Refusal> {
-        match self.destroyed {
-            true => Err(Refusal::NoSuchRoom(self.id.clone())),
-            false => Ok(()),
         }
     }
 
     /// What `list` tells of it.
     pub(crate) fn listed(&self) -> Object {
-        self.options.listed(&self.id, self.members.len())
+        let pin = self.options.access.pin.is_some();
+        OPTIONS
+            .listed(&self.options)
+            .with("pin_required", pin)
+            .with("num_participants", self.members.len())
     }
 
     /// What `listparticipants` tells of those who are in it.
@@ -183,20 +188,19 @@ impl RoomState {
     /// those who were there already. Returns these.
     pub(crate) fn join(
         &mut self,
-        joining: Joining<'_>,
+        Joining { handle, join, way }: Joining<'_>,
         fields: Fields<'_>,
         answer: impl FnOnce(&[Value]) -> String,
     ) -> Result<Vec<Value>, Refusal> {
         self.check_there()?;
         self.options.access.check_pin(fields)?;
-        let handle = joining.handle;
         if self.members.of_handle(handle.id()).is_some() {
             return Err(Refusal::AlreadyInRoom(self.id.clone()));
         }
-        if self.members.named(joining.username).is_some() {
+        if self.members.named(join.username).is_some() {
             return Err(Refusal::UsernameTaken);
         }
-        self.allowed.check(fields.string("token")?)?;
+        self.allowed.check(join.token)?;
         let participants = self.members.listed();
         // Whoever comes by the API counts for how many a room has, too.
         let answer = answer(&participants);
@@ -209,19 +213,19 @@ impl RoomState {
         }
         let member = Member {
             handle: handle.clone(),
-            username: joining.username.to_owned(),
-            display: joining.display.map(str::to_owned),
+            username: join.username.to_owned(),
+            display: join.display.map(str::to_owned),
         };
         let news = member.to_object();
         tracing::info!(room = %self.id, username = member.username, "member joined");
         self.members.add(member);
-        if joining.history {
+        if join.history.unwrap_or(true) {
             for message in self.history.iter() {
                 send(handle, message);
             }
         }
-        self.tell(self.event("join").with_all(news.clone()));
-        if joining.way == Way::Channel {
+        self.tell(self.message("join").with_all(news.clone()));
+        if way == Way::Channel {
             send(handle, &answer);
         }
         let room = self.id.to_json();
@@ -238,7 +242,7 @@ impl RoomState {
         let Some(username) = username.filter(|_| !self.destroyed) else {
             return Err(Refusal::NotInRoom(self.id.clone()));
         };
-        self.tell(self.event("leave").with("username", username));
+        self.tell(self.message("leave").with("username", username));
         self.removed(handle);
         Ok(())
     }
@@ -246,7 +250,7 @@ impl RoomState {
     /// Removes a member who is gone, if it is one; the others are told.
     pub(crate) fn gone(&mut self, handle: HandleId) {
         if let Some(username) = self.removed(handle) {
-            self.tell(self.event("leave").with("username", username));
+            self.tell(self.message("leave").with("username", username));
         }
     }
 
@@ -273,7 +277,7 @@ impl RoomState {
             return Err(Refusal::NotInRoom(self.id.clone()));
         };
         let event = self
-            .event("message")
+            .message("message")
             .with("from", author.username.as_str())
             .with("date", now())
             .with("text", text);
@@ -307,7 +311,7 @@ impl RoomState {
     /// Tells all something that nobody of them says.
     pub(crate) fn announce(&mut self, text: &str) -> Result<(), Refusal> {
         let event = self
-            .event("announcement")
+            .message("announcement")
             .with("date", now())
             .with("text", text);
         self.publish(event.clone(), event)?;
@@ -339,48 +343,11 @@ impl RoomState {
             });
         };
         let handle = member.handle.id();
-        let event = self.event("kicked").with("username", username);
+        let event = self.message("kicked").with("username", username);
         self.tell(event.clone());
         self.members.remove(handle);
         self.notify(by, || event.into());
         Ok(())
-    }
-
-    /// Ends the room: who ends it is told, and all members are.
-    pub(crate) fn destroy(&mut self, by: Option<&Handle>) {
-        self.destroyed = true;
-        let event = self.text(self.event("destroyed"));
-        if let Some(by) = by {
-            send(by, &event);
-        }
-        self.members.tell(&event);
-        self.members = Members::default();
-        if let Some(outlet) = self.outlet.take() {
-            outlet.close();
-        }
-        self.notify(by, || self.notice("destroyed").into());
-    }
-
-    /// Something that happened to the room, for whoever watches the server.
-    pub(crate) fn notice(&self, event: &str) -> Object {
-        Object::new()
-            .with("event", event)
-            .with("room", self.id.to_json())
-    }
-
-    /// Tells whoever watches the server what a client did, or an administrator.
-    pub(crate) fn notify(&self, client: Option<&Handle>, data: impl FnOnce() -> Value) {
-        match client {
-            Some(client) => client.notify(data),
-            None => self.surroundings.events.notify(data),
-        }
-    }
-
-    /// A message of the room, without what it says.
-    fn event(&self, kind: &str) -> Object {
-        Object::new()
-            .with("textroom", kind)
-            .with("room", self.id.to_json())
     }
 
     fn tell(&self, event: Object) {

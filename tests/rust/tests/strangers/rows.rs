@@ -26,20 +26,31 @@ pub type Table = Vec<(&'static str, Needs)>;
 /// The requests of each plugin; whether the plugin has an admin key.
 pub const PLUGINS: [(&str, fn() -> Table, bool); 10] = [
     ("streaming", || listed(portunus_streaming::REQUESTS), true),
-    ("videoroom", || listed(portunus_videoroom::REQUESTS), true),
-    (
-        "audiobridge",
-        || listed(portunus_audiobridge::REQUESTS),
-        true,
-    ),
-    ("textroom", || listed(portunus_textroom::REQUESTS), true),
-    ("videocall", || listed(portunus_videocall::REQUESTS), false),
+    ("videoroom", table::<portunus_videoroom::Request>, true),
+    ("audiobridge", audiobridge, true),
+    ("textroom", textroom, true),
+    ("videocall", table::<portunus_videocall::Request>, false),
     ("echotest", table::<portunus_echotest::Request>, false),
     ("voicemail", || listed(portunus_voicemail::REQUESTS), false),
     ("recordplay", || listed(portunus_recordplay::REQUESTS), true),
-    ("nosip", || listed(portunus_nosip::REQUESTS), false),
-    ("sip", || listed(portunus_sip_plugin::REQUESTS), false),
+    ("nosip", table::<portunus_nosip::Request>, false),
+    ("sip", table::<portunus_sip_plugin::Request>, false),
 ];
+
+fn audiobridge() -> Table {
+    use portunus_audiobridge::{Management, Participation};
+    [table::<Management>(), table::<Participation>()].concat()
+}
+
+fn textroom() -> Table {
+    use portunus_textroom::{Management, Membership, Negotiation};
+    let tables = [
+        table::<Negotiation>(),
+        table::<Management>(),
+        table::<Membership>(),
+    ];
+    tables.concat()
+}
 
 fn table<R: PluginRequest>() -> Table {
     let named = |request: &R| {

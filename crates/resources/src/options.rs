@@ -1,0 +1,359 @@
+//! The options of a room or the like, each declared once.
+//!
+//! A plugin has one table of the options of its rooms. From that the configuration, the requests `create` and `edit` and the
+//! file of permanent rooms are read, `list` is told, and the file is written. The struct with the values knows nothing of the
+//! table, and may be another crate's.
+//!
+//! ```
+//! use portunus_core::{FieldError, Fields};
+//! use portunus_resources::{Access, Options, Refusal, place};
+//!
+//! #[derive(Clone, Default)]
+//! struct RoomOptions {
+//!     description: String,
+//!     access: Access,
+//!     history: u64,
+//! }
+//!
+//! type Opt = portunus_resources::Opt<RoomOptions>;
+//!
+//! const OPTIONS: Options<RoomOptions> = Options(&[
+//!     Opt::new("description", place!(description)).edited_as("new_description").listed(),
+//!     Opt::new("secret", place!(access.secret)).edited_as("new_secret"),
+//!     Opt::new("history", place!(history, history, |history| (*history).into())).listed(),
+//! ]);
+//!
+//! /// Messages that are kept, 0 to 10,000.
+//! fn history(fields: Fields<'_>, name: &'static str) -> Result<Option<u64>, Refusal> {
+//!     match fields.positive(name)? {
+//!         Some(history) if history > 10_000 => Err(Refusal::Value(name, "10000 at most")),
+//!         history => Ok(history),
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Refusal> {
+//! let body = serde_json::json!({ "description": "Hall", "history": 3 });
+//! let room = OPTIONS.read(Fields(body.as_object().unwrap()))?;
+//! assert_eq!(serde_json::Value::from(OPTIONS.to_members(&room)), body);
+//! # Ok(())
+//! # }
+//! ```
+
+use std::fmt;
+
+use portunus_core::{FieldError, Fields, Object};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::{Refusal, RoomProblem};
+
+/// The options that are kept in an `O`. Errors come in the order of the table.
+pub struct Options<O: 'static, E: 'static = Refusal>(pub &'static [Opt<O, E>]);
+
+/// An option: the member that it is read from, and the place in `O` that it is kept in.
+pub struct Opt<O, E = Refusal> {
+    name: &'static str,
+    place: Place<O, E>,
+    /// The configuration has it, too.
+    is_configured: bool,
+    /// Its member in `edit`.
+    edited: Option<&'static str>,
+    listed: Option<Listed<O>>,
+}
+
+/// How `list` tells of an option.
+struct Listed<O> {
+    name: &'static str,
+    is_told: fn(&O) -> bool,
+}
+
+/// Where an option is kept: how it gets there, and what is written of it. [`place!`](crate::place) makes it.
+pub struct Place<O, E> {
+    /// Takes the value from the member of this name, if it is there.
+    pub read: fn(&mut O, Fields<'_>, &'static str) -> Result<(), E>,
+    /// The value as the member has it; null if there is none.
+    pub write: fn(&O) -> Value,
+}
+
+/// Where an option is kept: `place!(access.secret)` is a field of an [`OptionValue`].
+///
+/// `place!(field, read, write)` is a field of any type: `read` gets the [`Fields`] and the member's name, and returns `Ok(None)`
+/// where the field stays as it is; `write` makes JSON of a reference to the field.
+///
+/// It is to be written where the compiler knows the struct with the field: as an argument of `Opt::new`, where `Opt` is an alias
+/// with the struct.
+#[macro_export]
+macro_rules! place {
+    ($($field:ident).+) => {
+        $crate::Place {
+            read: |options, fields, name| {
+                Ok($crate::OptionValue::read(&mut options.$($field).+, fields, name)?)
+            },
+            write: |options| $crate::OptionValue::to_json(&options.$($field).+),
+        }
+    };
+    ($($field:ident).+, $read:expr, $write:expr) => {
+        $crate::Place {
+            read: |options, fields, name| {
+                if let Some(value) = $read(fields, name)? {
+                    options.$($field).+ = value;
+                }
+                Ok(())
+            },
+            write: |options| $crate::written(&options.$($field).+, $write),
+        }
+    };
+}
+
+/// Applies `write`. It tells the compiler the type that a closure in [`place!`](crate::place) gets.
+#[doc(hidden)]
+pub fn written<T: ?Sized>(value: &T, write: impl FnOnce(&T) -> Value) -> Value {
+    write(value)
+}
+
+impl<O, E> Opt<O, E> {
+    /// An option of the configuration and of `create`, kept at `place`.
+    pub const fn new(name: &'static str, place: Place<O, E>) -> Self {
+        Opt {
+            name,
+            place,
+            is_configured: true,
+            edited: None,
+            listed: None,
+        }
+    }
+
+    /// Can be changed by `edit`, as this member.
+    #[must_use]
+    pub const fn edited_as(mut self, name: &'static str) -> Self {
+        self.edited = Some(name);
+        self
+    }
+
+    /// Is told by `list`, as a member of the same name, if there is a value.
+    #[must_use]
+    pub const fn listed(self) -> Self {
+        let name = self.name;
+        self.listed_as(name)
+    }
+
+    /// Is told by `list`, as this member, if there is a value.
+    #[must_use]
+    pub const fn listed_as(mut self, name: &'static str) -> Self {
+        self.listed = Some(Listed {
+            name,
+            is_told: |_| true,
+        });
+        self
+    }
+
+    /// Is told by `list`, as a member of the same name, where `is_told` holds.
+    #[must_use]
+    pub const fn listed_if(mut self, is_told: fn(&O) -> bool) -> Self {
+        self.listed = Some(Listed {
+            name: self.name,
+            is_told,
+        });
+        self
+    }
+
+    /// Is no key of the configuration: it is something else that `create` says, such as `permanent`.
+    #[must_use]
+    pub const fn not_configured(mut self) -> Self {
+        self.is_configured = false;
+        self
+    }
+}
+
+impl<O, E: From<FieldError>> Opt<O, E> {
+    /// A member that has to be a `T` if it is there, and that the plugin ignores or reads by itself.
+    pub const fn checked<T: for<'de> Deserialize<'de>>(name: &'static str) -> Self {
+        let place = Place {
+            read: |_, fields, name| Ok(fields.member::<T>(name).map(drop)?),
+            write: |_| Value::Null,
+        };
+        Opt::new(name, place)
+    }
+}
+
+impl<O: Clone + Default, E> Options<O, E> {
+    /// Reads the options of something new; what is not there has its default.
+    pub fn read(&self, fields: Fields<'_>) -> Result<O, E> {
+        let mut options = O::default();
+        self.0
+            .iter()
+            .try_for_each(|option| (option.place.read)(&mut options, fields, option.name))?;
+        Ok(options)
+    }
+
+    /// Returns what the options `before` are after the request `edit`.
+    pub fn edited(&self, before: &O, fields: Fields<'_>) -> Result<O, E> {
+        let mut options = before.clone();
+        for option in self.0 {
+            if let Some(name) = option.edited {
+                (option.place.read)(&mut options, fields, name)?;
+            }
+        }
+        Ok(options)
+    }
+
+    /// Returns the first error of [`Options::read`] that `is_first` is true for. It is for a plugin that looks for one kind of
+    /// error in all members before it looks for another.
+    pub fn check(&self, fields: Fields<'_>, is_first: impl Fn(&E) -> bool) -> Result<(), E> {
+        let names = self.0.iter().map(|option| (option, option.name));
+        check(names, fields, is_first)
+    }
+
+    /// The same of [`Options::edited`].
+    pub fn check_edited(&self, fields: Fields<'_>, is_first: impl Fn(&E) -> bool) -> Result<(), E> {
+        let names = self.0.iter();
+        let names = names.filter_map(|option| Some((option, option.edited?)));
+        check(names, fields, is_first)
+    }
+
+    /// What `list` tells of the options.
+    pub fn listed(&self, options: &O) -> Object {
+        let add = |object: Object, option: &Opt<O, E>| match &option.listed {
+            Some(listed) if (listed.is_told)(options) => {
+                let value = (option.place.write)(options);
+                object.with_some(listed.name, Some(value).filter(|value| !value.is_null()))
+            }
+            Some(_) | None => object,
+        };
+        self.0.iter().fold(Object::new(), add)
+    }
+
+    /// The members that [`Options::read`] makes the same of: what is not the default.
+    pub fn to_members(&self, options: &O) -> Map<String, Value> {
+        let default = O::default();
+        let own = self.0.iter().filter_map(|option| {
+            let value = (option.place.write)(options);
+            let is_own = value != (option.place.write)(&default);
+            is_own.then(|| (option.name.to_owned(), value))
+        });
+        own.collect()
+    }
+
+    /// Whether `edit` can change the option with this key.
+    pub fn is_editable(&self, key: &str) -> bool {
+        let mut options = self.0.iter();
+        options.any(|option| option.name == key && option.edited.is_some())
+    }
+
+    /// The keys of the configuration.
+    pub fn keys(&self) -> impl Iterator<Item = &'static str> {
+        let configured = self.0.iter().filter(|option| option.is_configured);
+        configured.map(|option| option.name)
+    }
+
+    /// Checks that a section `room` has no other keys than its id and the options.
+    pub fn check_keys(&self, members: &Map<String, Value>) -> Result<(), RoomProblem> {
+        let known: Vec<_> = std::iter::once("room").chain(self.keys()).collect();
+        crate::check_keys(members, &known)
+    }
+}
+
+fn check<'a, O: Default + 'static, E: 'static>(
+    mut names: impl Iterator<Item = (&'a Opt<O, E>, &'static str)>,
+    fields: Fields<'_>,
+    is_first: impl Fn(&E) -> bool,
+) -> Result<(), E> {
+    let mut scratch = O::default();
+    let found = names.find_map(|(option, name)| {
+        let error = (option.place.read)(&mut scratch, fields, name).err()?;
+        Some(error).filter(&is_first)
+    });
+    found.map_or(Ok(()), Err)
+}
+
+impl<O, E> fmt::Debug for Options<O, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0).finish()
+    }
+}
+
+impl<O, E> fmt::Debug for Opt<O, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Opt({})", self.name)
+    }
+}
+
+impl<O, E> fmt::Debug for Place<O, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Place").finish_non_exhaustive()
+    }
+}
+
+/// A value that an option can have. A member that is not there changes nothing.
+pub trait OptionValue {
+    /// Takes the value from the member `name`, if it is there.
+    fn read(&mut self, fields: Fields<'_>, name: &str) -> Result<(), FieldError>;
+
+    /// The value as the member has it; null if there is none.
+    fn to_json(&self) -> Value;
+}
+
+impl OptionValue for bool {
+    fn read(&mut self, fields: Fields<'_>, name: &str) -> Result<(), FieldError> {
+        *self = fields.boolean(name)?.unwrap_or(*self);
+        Ok(())
+    }
+
+    fn to_json(&self) -> Value {
+        (*self).into()
+    }
+}
+
+/// A number that does not fit has the wrong type.
+macro_rules! numbers {
+    ($($number:ty)*) => {
+        $(
+            impl OptionValue for $number {
+                fn read(&mut self, fields: Fields<'_>, name: &str) -> Result<(), FieldError> {
+                    if let Some(number) = fields.positive(name)? {
+                        let wrong = |_| FieldError::wrong_type(name, "a positive integer");
+                        *self = number.try_into().map_err(wrong)?;
+                    }
+                    Ok(())
+                }
+
+                fn to_json(&self) -> Value {
+                    (*self).into()
+                }
+            }
+        )*
+    };
+}
+
+numbers! { u8 u16 u32 u64 usize }
+
+/// An empty text changes nothing.
+impl OptionValue for String {
+    fn read(&mut self, fields: Fields<'_>, name: &str) -> Result<(), FieldError> {
+        if let Some(text) = fields.text(name)? {
+            text.clone_into(self);
+        }
+        Ok(())
+    }
+
+    fn to_json(&self) -> Value {
+        self.as_str().into()
+    }
+}
+
+/// An empty text changes nothing.
+impl OptionValue for Option<String> {
+    fn read(&mut self, fields: Fields<'_>, name: &str) -> Result<(), FieldError> {
+        if let Some(text) = fields.text(name)? {
+            *self = Some(text.to_owned());
+        }
+        Ok(())
+    }
+
+    fn to_json(&self) -> Value {
+        self.as_deref().into()
+    }
+}
+
+#[cfg(test)]
+mod tests;
