@@ -66,7 +66,7 @@ async function bundle(entryPoints, outdir) {
   });
   for (const { path, contents } of outputFiles) files.set(relative(dist, path), Buffer.from(contents));
 }
-await bundle(['src/index.ts', 'src/echotest.ts', 'src/videocall.ts', 'src/streaming.ts', 'src/videoroom.ts', 'src/audioroom.ts', 'src/textroom.ts', 'src/voicemail.ts', 'src/recordplay.ts', 'src/sip.ts', 'src/nosip.ts', 'src/style.css'], '.');
+await bundle(['src/index.ts', 'src/echotest.ts', 'src/videocall.ts', 'src/streaming.ts', 'src/videoroom.ts', 'src/audioroom.ts', 'src/textroom.ts', 'src/voicemail.ts', 'src/recordplay.ts', 'src/sip.ts', 'src/nosip.ts', 'src/check.ts', 'src/style.css'], '.');
 // The dashboard is served on another port, and shares no file with the other pages.
 await bundle(['src/admin/index.ts', 'src/admin/connection.ts', 'src/admin/events.ts', 'src/admin/style.css'], 'admin');
 
