@@ -1,4 +1,4 @@
-# The two commands: `make run` builds and starts the server, `make test` passes all tests.
+# The two commands: `make run` builds and starts the server, `make test` passes all tests. `make soak` loads a server for an hour.
 # Each installs what it needs by itself (apt, npm, pip); see scripts/.
 
 CARGO ?= cargo
@@ -6,7 +6,7 @@ export CARGO
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: run test build web lint fmt browser janode interop
+.PHONY: run test soak build web lint fmt browser janode interop
 
 run: build
 	@exec $(TARGET)/release/portunus $(ARGS)
@@ -21,6 +21,9 @@ web:
 
 test:
 	@scripts/test
+
+soak:
+	@scripts/soak $(ARGS)
 
 # Parts of `make test`, for when you work on one.
 lint fmt browser janode interop:

@@ -20,10 +20,23 @@ function filesIn(folder) {
 
 /**
  * Puts the parts into a page that it names: `<!-- part NAME key="value" -->` stands for `parts/NAME.html`, with the value
- * for each `{key}` in it.
+ * for each `{key}` in it. A part with slots ends with `<!-- end NAME -->`; between these the page says after `<!-- slot NAME -->`
+ * what stands at that line of the part.
  */
 function page(text, name) {
-  return text.replace(/^( *)<!-- part (\w+)(.*) -->\n/gm, (_, indent, part, rest) => {
+  const whole = text.replace(/^<!-- part (\w+) -->\n(.*?)^<!-- end \1 -->\n/gms, (_, part, between) => {
+    const [, ...filled] = between.split(/^<!-- slot ([\w ]+) -->\n/m);
+    const slots = new Map();
+    while (filled.length > 0) slots.set(filled.shift(), filled.shift());
+    const lines = readFileSync(`${root}parts/${part}.html`, 'utf8').replace(/^<!-- slot ([\w ]+) -->\n/gm, (_, slot) => {
+      const value = slots.get(slot) ?? '';
+      slots.delete(slot);
+      return value;
+    });
+    for (const slot of slots.keys()) throw new Error(`parts/${part}.html has no slot ${slot} for ${name}`);
+    return lines;
+  });
+  return whole.replace(/^( *)<!-- part (\w+)(.*) -->\n/gm, (_, indent, part, rest) => {
     const values = Object.fromEntries([...rest.matchAll(/(\w+)="([^"]*)"/g)].map(([, key, value]) => [key, value]));
     const lines = readFileSync(`${root}parts/${part}.html`, 'utf8').replace(/\{(\w+)\}/g, (_, key) => {
       if (!(key in values)) throw new Error(`${name} says nothing of {${key}} of parts/${part}.html`);
@@ -53,7 +66,7 @@ async function bundle(entryPoints, outdir) {
   });
   for (const { path, contents } of outputFiles) files.set(relative(dist, path), Buffer.from(contents));
 }
-await bundle(['src/index.ts', 'src/echotest.ts', 'src/videocall.ts', 'src/streaming.ts', 'src/videoroom.ts', 'src/audioroom.ts', 'src/textroom.ts', 'src/voicemail.ts', 'src/recordplay.ts', 'src/sip.ts', 'src/nosip.ts', 'src/style.css'], '.');
+await bundle(['src/index.ts', 'src/echotest.ts', 'src/videocall.ts', 'src/streaming.ts', 'src/videoroom.ts', 'src/audioroom.ts', 'src/textroom.ts', 'src/voicemail.ts', 'src/recordplay.ts', 'src/sip.ts', 'src/nosip.ts', 'src/check.ts', 'src/style.css'], '.');
 // The dashboard is served on another port, and shares no file with the other pages.
 await bundle(['src/admin/index.ts', 'src/admin/connection.ts', 'src/admin/events.ts', 'src/admin/style.css'], 'admin');
 

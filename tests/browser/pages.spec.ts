@@ -5,7 +5,7 @@ import { expect, FIREFOX, test } from './fixtures';
 import { mediaFlows } from './stats';
 
 const PHONE = { width: 360, height: 740 };
-const PAGES = ['/', '/echotest.html', '/videocall.html', '/streaming.html', '/videoroom.html', '/audioroom.html', '/textroom.html', '/voicemail.html', '/recordplay.html', '/sip.html', '/nosip.html'];
+const PAGES = ['/', '/echotest.html', '/videocall.html', '/streaming.html', '/videoroom.html', '/audioroom.html', '/textroom.html', '/voicemail.html', '/recordplay.html', '/sip.html', '/nosip.html', '/check.html'];
 
 test('the first page says what the server is and leads to the others', async ({ page }) => {
   await page.goto('/');

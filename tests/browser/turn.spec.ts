@@ -8,7 +8,7 @@ import type { Page } from '@playwright/test';
 import { isReference, startServer } from '../server/index.mjs';
 import { freeTcpPort, freeUdpPorts } from '../server/ports.mjs';
 import type { Server } from '../server/portunus.mjs';
-import { expect, FIREFOX, test as base } from './fixtures';
+import { expect, test as base } from './fixtures';
 import { mediaFlows, stats } from './stats';
 
 const test = base.extend<{}, { turn: Server }>({
@@ -85,8 +85,8 @@ async function metric(base: string, name: string): Promise<number> {
 }
 
 for (const transport of ['udp', 'tcp', 'tls']) {
-  // Firefox takes no certificate that is signed by itself, and has no switch for those of TURN.
-  test(`a call by TURN over ${transport}`, transport === 'tls' ? {} : FIREFOX, async ({ page, turn }) => {
+  // Firefox pairs no relay on the loopback interface with an address that is elsewhere.
+  test(`a call by TURN over ${transport}`, async ({ page, turn }) => {
     test.skip(isReference, 'starts servers of its own');
     await page.addInitScript(relayOnly, transport);
     await page.goto(`${turn.base}/echotest.html?size=320x180&codec=vp8`);
@@ -101,7 +101,8 @@ for (const transport of ['udp', 'tcp', 'tls']) {
     await mediaFlows(page, { audio: true, video: true });
     expect(await metric(turn.base, 'portunus_turn_dropped_total')).toBe(0);
     await page.close();
-    await expect.poll(() => metric(turn.base, 'portunus_turn_allocations')).toBe(0);
+    // By UDP nothing tells that the page is gone: the allocation expires.
+    if (transport !== 'udp') await expect.poll(() => metric(turn.base, 'portunus_turn_connections')).toBe(0);
   });
 }
 

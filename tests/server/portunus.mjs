@@ -22,13 +22,15 @@ process.on('exit', () => running.forEach((child) => child.kill('SIGKILL')));
  * @property {() => Promise<number | null>} stop ends it by SIGINT, which waits for no calls, and gives the exit status
  * @property {() => Promise<void>} kill ends it by SIGKILL
  * @property {number | undefined} pid its process; none of a reference
+ * @property {number} media the UDP port of the first worker; 0 of a reference
  * @property {() => string} log what it wrote so far
  */
 
 /**
  * Starts the binary named by PORTUNUS_BIN, or the one that `cargo build` made.
- * @param {{ workers?: number, unix?: 'datagram' | 'seqpacket', config?: string, http?: string, basePath?: string }} [options] `http`: keys
- *   of that section, which `config` cannot have
+ * @param {{ workers?: number, unix?: 'datagram' | 'seqpacket', config?: string, http?: string, basePath?: string,
+ *   onOutput?: (text: string) => void }} [options] `http`: keys of that section, which `config` cannot have; `onOutput` gets all that
+ *   the server writes, of which `log` keeps the end
  * @returns {Promise<Server>}
  */
 export async function startPortunus(options = {}) {
@@ -42,7 +44,7 @@ export async function startPortunus(options = {}) {
   }
 }
 
-async function start({ workers = 2, unix, config = '', http: ofHttp = '', basePath = '/janus' }) {
+async function start({ workers = 2, unix, config = '', http: ofHttp = '', basePath = '/janus', onOutput = () => {} }) {
   const binary = process.env.PORTUNUS_BIN ?? join(process.env.CARGO_TARGET_DIR ?? join(root, 'target'), 'debug/portunus');
   const folder = mkdtempSync(join(tmpdir(), 'portunus-test-'));
   const [http, websocket, admin] = [await freeTcpPort(), await freeTcpPort(), await freeTcpPort()];
@@ -57,7 +59,10 @@ async function start({ workers = 2, unix, config = '', http: ofHttp = '', basePa
   let output = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8');
-    stream.on('data', (text) => { output = (output + text).slice(-200_000); });
+    stream.on('data', (text) => {
+      output = (output + text).slice(-200_000);
+      onOutput(text);
+    });
   }
   const failed = once(child, 'error').then(([error]) => { throw error; });
   const exited = once(child, 'exit');
@@ -77,6 +82,7 @@ async function start({ workers = 2, unix, config = '', http: ofHttp = '', basePa
     unix: socket,
     log: () => output,
     pid: child.pid,
+    media,
     kill: async () => {
       child.kill('SIGKILL');
       await exited;

@@ -25,6 +25,7 @@ export async function startReference(http, ws) {
     unix: null,
     log: () => '',
     pid: undefined,
+    media: 0,
     kill: () => Promise.reject(new Error('the reference is not ours to kill')),
     stop: async () => {
       server.closeAllConnections();

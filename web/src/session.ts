@@ -122,6 +122,11 @@ export class Session {
     return this.janus.getServer().startsWith('ws') ? 'WebSocket' : 'HTTP';
   }
 
+  /** What the server calls it. */
+  get id(): string {
+    return String(this.janus.getSessionId());
+  }
+
   attach(plugin: string, callbacks: JanusJS.PluginCallbacks): Promise<Handle> {
     return new Promise((success, reject) => {
       this.janus.attach({ ...callbacks, plugin, success, error: (reason) => reject(attachError(reason)) });

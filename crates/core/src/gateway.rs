@@ -213,7 +213,10 @@ impl Gateway {
         info::server_info(
             &inner.context.config(),
             &inner.context.facts,
-            &inner.context.media.settings(),
+            (
+                &inner.context.media.settings(),
+                inner.context.media.public_ips(),
+            ),
             inner.context.settings.session_timeout_seconds(),
             accepting,
             &plugins,

@@ -115,7 +115,7 @@ fn version_number() -> u64 {
 pub(crate) fn server_info(
     config: &CoreConfig,
     facts: &ServerFacts,
-    media: &MediaSettings,
+    (media, found): (&MediaSettings, Vec<IpAddr>),
     session_timeout: u32,
     accepting: bool,
     plugins: &[PluginInfo],
@@ -159,7 +159,8 @@ pub(crate) fn server_info(
         "string_ids": config.string_ids,
         "dependencies": { "crypto": facts.crypto },
     });
-    let public_ips: Vec<String> = facts.public_ips.iter().map(IpAddr::to_string).collect();
+    let public_ips = facts.public_ips.iter().copied().chain(found);
+    let public_ips: Vec<String> = public_ips.map(|ip| ip.to_string()).collect();
     let transports = facts.transports.iter();
     let transports: Map<_, _> = transports
         .map(|t| entry(t.package, t.name, t.description, VERSION, version_number()))

@@ -38,6 +38,7 @@ mod public_address;
 mod rate;
 mod reach;
 mod recording;
+mod reflected_address;
 mod registration;
 mod replaced;
 pub mod request;
@@ -84,10 +85,11 @@ pub use plugin::{
 pub use plugin_request::{Answered, Asked, Needs, PluginRequest};
 pub use portunus_rtp::{ExtensionKind, ExtensionMap, Mid, Pt, Ssrc};
 pub use portunus_sdp::{Jsep, LocalJsep, SdpType as JsepKind, Svc};
-pub use reach::{Reach, Requests, Untrusted, recording};
+pub use reach::{Untrusted, recording};
 pub use recording::{
     ClientRecording, RecordingNews, SentMedia, Wish, recording_fault, tell_of_recordings,
 };
+pub use reflected_address::reflected_address;
 pub use registration::{
     ConfiguredPlugin, PluginConfig, PluginContext, PluginError, PluginReloaded, Registration,
     StartedPlugin,

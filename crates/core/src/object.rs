@@ -38,6 +38,12 @@ impl Object {
     }
 }
 
+impl From<Object> for Map<String, Value> {
+    fn from(object: Object) -> Self {
+        object.0
+    }
+}
+
 impl From<Object> for Value {
     fn from(object: Object) -> Self {
         Value::Object(object.0)

@@ -1,22 +1,6 @@
-//! What of a plugin's requests reaches beyond the call, and who may make those.
+//! Who may make requests that reach beyond the call.
 
 use crate::{Fields, Right, Rights, equal_in_constant_time};
-
-/// All requests of a plugin, by their names in lower case. Those that are not in it do not exist: so none is added
-/// without somebody having thought of what it reaches.
-#[derive(Debug, Clone, Copy)]
-pub struct Requests(pub &'static [(&'static str, Reach)]);
-
-/// What a request reaches beyond the call.
-#[derive(Debug, Clone, Copy)]
-pub enum Reach {
-    /// Nothing.
-    Call,
-    /// What needs this right, whatever the request says.
-    Beyond(Right),
-    /// What the request says: the rights that it needs. Members of a wrong type say nothing, for they are refused.
-    Said(fn(Fields<'_>) -> Rights),
-}
 
 /// A request needs a right that its client does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -36,35 +20,6 @@ const fn needing(right: Right) -> &'static str {
         Right::Record => "recording needs",
         Right::Forward => "forwarding media to other machines, and taking it from them, needs",
         Right::Administer => "this needs",
-    }
-}
-
-impl Requests {
-    /// What a request reaches; none if there is no such request.
-    pub fn reach(&self, name: &str) -> Option<Reach> {
-        let found = self.0.iter().find(|(known, _)| *known == name);
-        found.map(|(_, reach)| *reach)
-    }
-
-    /// Whether a request may be made by somebody with `rights`. One that does not exist may.
-    pub fn check(&self, name: &str, fields: Fields<'_>, rights: Rights) -> Result<(), Untrusted> {
-        let reach = self.reach(name);
-        reach.map_or(Ok(()), |reach| reach.check(fields, rights))
-    }
-}
-
-impl Reach {
-    /// The rights that a request with these members needs.
-    pub fn needs(self, fields: Fields<'_>) -> Rights {
-        match self {
-            Reach::Call => Rights::NONE,
-            Reach::Beyond(right) => right.into(),
-            Reach::Said(needs) => needs(fields),
-        }
-    }
-
-    fn check(self, fields: Fields<'_>, rights: Rights) -> Result<(), Untrusted> {
-        rights.check(self.needs(fields))
     }
 }
 
@@ -103,41 +58,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-
-    const REQUESTS: Requests = Requests(&[
-        ("talk", Reach::Call),
-        ("forward", Reach::Beyond(Right::Forward)),
-        ("configure", Reach::Said(recording)),
-    ]);
-
-    fn check(name: &str, members: Value, rights: Rights) -> Result<(), Right> {
-        let checked = REQUESTS.check(name, Fields(members.as_object().unwrap()), rights);
-        checked.map_err(|Untrusted(right)| right)
-    }
-
-    #[test]
-    fn a_request_needs_what_it_says() {
-        let only = |right: Right| Rights::from(right);
-        assert_eq!(check("talk", json!({}), Rights::NONE), Ok(()));
-        assert_eq!(
-            check("forward", json!({}), only(Right::Record)),
-            Err(Right::Forward)
-        );
-        assert_eq!(check("forward", json!({}), only(Right::Forward)), Ok(()));
-        for (members, needs) in [
-            (json!({}), false),
-            (json!({ "record": false }), false),
-            (json!({ "record": "yes" }), false),
-            (json!({ "record": true }), true),
-            (json!({ "record": true, "filename": "a" }), true),
-            (json!({ "filename": "a" }), false),
-            (json!({ "record": false, "filename": "a" }), false),
-        ] {
-            let refused = check("configure", members.clone(), only(Right::Forward)).is_err();
-            assert_eq!(refused, needs, "{members}");
-            assert_eq!(check("configure", members, only(Right::Record)), Ok(()));
-        }
-    }
 
     #[test]
     fn the_admin_key_gives_all_rights_where_there_is_one() {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use portunus_rtc::LocalCandidate;
 use portunus_rtc::bandwidth::DataRate;
 use portunus_rtc::streams::SenderClock;
 use portunus_rtp::Mid;
@@ -250,6 +251,8 @@ pub(crate) enum Command {
     Configure(MediaSettings),
     /// New peers present this certificate.
     SetIdentity(MediaIdentity),
+    /// How peers that are created from now on reach the worker.
+    Candidates(Vec<LocalCandidate>),
     Capture {
         peer: PeerId,
         capture: Box<NewCapture>,

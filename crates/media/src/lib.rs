@@ -11,6 +11,7 @@ mod identity;
 mod inbox;
 pub mod ingest;
 pub mod leg;
+mod offered;
 mod outlet;
 mod plane;
 mod settings;
@@ -38,6 +39,7 @@ pub use ingest::{
     Ingest, IngestBind, IngestError, IngestFeed, IngestId, IngestMedia, IngestOptions,
     IngestSocket, IngestStatus, PacketFeed, SharedClock, SharedSocket, ThreadFeed, packet_feed,
 };
+pub use offered::PublicAddress;
 pub use outlet::{
     Collected, Collector, Encodings, ForwardOptions, ForwardRtcp, Framing, Tap, TapOptions,
     TapRoom, Tapped, TappedMessage, TappedPacket, TappedReport,

@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::capture::Captures;
 use crate::command::{Command, RouteOptions, SourceRef, TrackRef};
 use crate::inbox::Inbox;
+use crate::offered::{Offered, PublicAddress};
 use crate::totals::WorkerTotals;
 use crate::waiting::Waiting;
 use crate::worker::SharedLoad;
@@ -83,10 +84,8 @@ struct Shared {
 #[derive(Debug)]
 pub(crate) struct WorkerPort {
     pub(crate) inbox: Arc<Inbox>,
-    /// Candidate texts of the worker's socket.
-    pub(crate) candidates: Vec<String>,
-    /// Its UDP addresses: as peers are told, and as bound.
-    pub(crate) addresses: Vec<(SocketAddr, SocketAddr)>,
+    /// How peers reach the worker.
+    pub(crate) candidates: Offered,
     pub(crate) peers: Arc<AtomicUsize>,
     pub(crate) totals: Arc<WorkerTotals>,
     pub(crate) load: Arc<SharedLoad>,
@@ -189,7 +188,24 @@ impl MediaPlane {
     /// The UDP addresses of all workers, as peers are told and as they are bound, the most preferred of each worker first.
     pub fn addresses(&self) -> impl Iterator<Item = (SocketAddr, SocketAddr)> {
         let workers = self.shared.workers.iter();
-        workers.flat_map(|worker| worker.addresses.iter().copied())
+        workers.flat_map(|worker| worker.candidates.udp_addresses())
+    }
+
+    /// Tells new peers of public addresses of a NAT, too, in place of those that were found before. An address that is announced
+    /// by the configuration is not replaced.
+    pub fn set_public(&self, found: &[PublicAddress]) {
+        for worker in &self.shared.workers {
+            let candidates = worker.candidates.set_public(found);
+            worker.inbox.send(Command::Candidates(candidates));
+        }
+    }
+
+    /// The public addresses that were found last.
+    pub fn public_ips(&self) -> Vec<IpAddr> {
+        let first = self.shared.workers.first();
+        first
+            .map(|worker| worker.candidates.public_ips())
+            .unwrap_or_default()
     }
 
     /// Where workers listen for connections of peers, in the order of the workers; nowhere without ICE-TCP.
@@ -320,9 +336,9 @@ impl MediaPlane {
     }
 
     /// The candidates of a peer as SDP has them after `a=`: `candidate:1 1 udp …`.
-    pub fn candidates(&self, peer: PeerId) -> &[String] {
+    pub fn candidates(&self, peer: PeerId) -> Arc<[String]> {
         let port = self.shared.workers.get(usize::from(peer.worker));
-        port.map_or(&[], |port| &port.candidates)
+        port.map(|port| port.candidates.lines()).unwrap_or_default()
     }
 
     /// Applies the outcome of an offer/answer exchange, the first as any later one.
@@ -444,9 +460,8 @@ impl MediaPlane {
     ) -> impl Future<Output = Option<PeerStats>> + Send + 'static + use<> {
         let (reply, stats) = oneshot::channel();
         self.send(peer, Command::Stats { peer, reply });
-        let candidates = self.candidates(peer).iter();
         let text = |line: &String| line.trim_start_matches("candidate:").to_owned();
-        let local = candidates.map(text).collect();
+        let local = self.candidates(peer).iter().map(text).collect();
         async move {
             let mut stats = stats.await.ok()?;
             stats.ice.local = local;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use mio::net::TcpListener;
 use mio::{Poll, Waker};
 use portunus_rtc::streams::NtpClock;
-use portunus_rtc::{CandidateTransport, LocalCandidate, StreamConfig, candidate_lines};
+use portunus_rtc::{CandidateTransport, LocalCandidate, StreamConfig};
 use portunus_sdp::negotiated::Fingerprint;
 use rustix::process::{Resource, getrlimit};
 use socket2::{Domain, Socket, Type};
@@ -17,6 +17,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::addresses::{self, Reachable};
 use crate::inbox::Inbox;
+use crate::offered::Offered;
 use crate::plane::WorkerPort;
 use crate::sys::{MediaSocket, pin_to_core, run_first};
 use crate::waiting::Waiting;
@@ -74,7 +75,6 @@ pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
         let inbox = Arc::new(Inbox::new(waker));
         let listener = listen(&config, socket.local(), index)?;
         let mut candidates = candidates(&reachable, socket.local(), index);
-        let addresses = candidates.iter().map(|it| (it.address, it.base)).collect();
         let listening = listener.as_ref().and_then(|l| l.local_addr().ok());
         if let Some(listening) = listening {
             let ports = (socket.local().port(), listening.port());
@@ -87,8 +87,7 @@ pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
         let ingests = Arc::new(AtomicUsize::new(0));
         ports.push(WorkerPort {
             inbox,
-            candidates: candidate_lines(&candidates),
-            addresses,
+            candidates: Offered::new(candidates.clone()),
             peers: Arc::clone(&peers),
             totals: Arc::clone(&totals),
             load: Arc::clone(&load),

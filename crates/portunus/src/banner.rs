@@ -36,7 +36,13 @@ pub(crate) fn print(
         admin_path: &config.api.admin.base_path,
         dashboard: config.api.admin.pages,
         address: media.address(),
-        announced: config.media.announced.iter().map(|a| a.ip).collect(),
+        announced: config
+            .media
+            .announced
+            .iter()
+            .map(|a| a.ip)
+            .chain(media.public_ips())
+            .collect(),
         media: &sockets,
         media_tcp: &listeners,
         turn: turn.map(Turn::urls).unwrap_or_default(),

@@ -12,6 +12,7 @@ mod logging;
 mod manual;
 mod open_files;
 mod plugins;
+mod public_address;
 mod recordings;
 mod reload;
 mod run;

@@ -15,11 +15,12 @@ use portunus_core::{
     tell_of_recordings,
 };
 use portunus_media::{MediaError, MediaPlane};
-use portunus_turn::{MediaAddress, MediaAddresses, Turn};
+use portunus_turn::Turn;
 
 use crate::banner;
 use crate::config::{Config, ResolveError};
 use crate::logging::Logging;
+use crate::public_address::{Discovery, relayed_to};
 use crate::reload::{NamedPlugin, Read, Reload};
 use crate::signals::{EndSignal, Signals};
 use crate::{reload, supervisor, watchdog};
@@ -70,6 +71,11 @@ pub(crate) async fn run(
     config.resolve_announced().await?;
     let jwt = JwtVerifier::load(config.jwt.clone())?;
     let (media, events) = MediaPlane::start(config.media.clone())?;
+    let server = config.reached.stun_server.clone();
+    let mut discovery = server.map(|server| Discovery::new(server, media.clone()));
+    if let Some(discovery) = &mut discovery {
+        discovery.first().await;
+    }
     let recorder = Recorder::new(config.recording.clone());
     let audio = AudioThreads::new(config.audio.clone(), media.clone(), recorder.clone());
     let bus = EventBus::new(&config.core.server_name, config.core.string_ids);
@@ -109,6 +115,9 @@ pub(crate) async fn run(
             return Err(error.into());
         }
     };
+    if let Some(discovery) = discovery {
+        tokio::spawn(discovery.follow(turn.clone()));
+    }
     banner::print(file, &config, &media, &transports, turn.as_ref());
     reload::note_certificates(&gateway, &config);
 
@@ -201,9 +210,7 @@ fn turn(config: &Config, media: &MediaPlane) -> Result<Option<Turn>, RunError> {
     if !config.turn.enabled {
         return Ok(None);
     }
-    let address = |(announced, bound)| MediaAddress { announced, bound };
-    let addresses = MediaAddresses::new(media.addresses().map(address));
-    Ok(Some(Turn::start(&config.turn, addresses)?))
+    Ok(Some(Turn::start(&config.turn, relayed_to(media))?))
 }
 
 async fn event_handlers(config: &mut Config, bus: &EventBus) -> Result<(), EventHandlerError> {

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use calls::{Call, call_many, run_all};
-use server::{PATIENCE, Process, post, signal};
+use server::{PATIENCE, Process, metric, post, signal};
 
 fn start(folder: &Path, drain_timeout: u32) -> (Process, String) {
     let more = format!("[server]\ndrain_timeout = {drain_timeout}\n");
@@ -43,6 +43,11 @@ async fn a_hundred_calls_go_on_until_the_deadline_and_are_told() {
     let folder = tempfile::tempdir().unwrap();
     let (server, api) = start(folder.path(), 5);
     let mut calls = call_many(&api, 100).await;
+    run_all(&mut calls).await;
+    for what in ["ice", "dtls", "first_media"] {
+        let name = format!("portunus_{what}_seconds_count");
+        assert_eq!(metric(&api, &name), 100, "{name}");
+    }
     signal(&server, "-TERM");
     let begin = Instant::now();
     // The signal has been taken once nobody new is.

@@ -27,7 +27,7 @@ const FILES: &[(&str, &str)] = &[
     event_loops = 1
 }
 media: { rtp_port_range = "0-0"; }
-nat: { ice_enforce_list = "127.0.0.1"; stun_server = "stun.example.org"; }
+nat: { ice_enforce_list = "127.0.0.1"; turn_server = "turn.example.org"; }
 "#,
     ),
     (
@@ -139,7 +139,7 @@ fn what_was_not_taken_is_told_beside_the_configuration_and_in_it() {
     let (config, told) = (text(&output.stdout), text(&output.stderr));
     let path = folder.path().display();
     for expected in [
-        format!("{path}/janus.jcfg:7: nat.stun_server: the server asks no STUN server"),
+        format!("{path}/janus.jcfg:7: nat.turn_server: the server uses no TURN server itself"),
         format!("{path}/janus.jcfg:2: general.plugins_folder: not needed: plugins, "),
     ] {
         assert!(told.contains(&expected), "{expected} in\n{told}");
@@ -147,7 +147,7 @@ fn what_was_not_taken_is_told_beside_the_configuration_and_in_it() {
     for expected in [
         "# As it was\nserver_name = \"Imported\"",
         "# The studio on the second floor\n[[streaming.mountpoint]]\nname = \"studio\"",
-        "janus.jcfg:7: nat.stun_server: ",
+        "janus.jcfg:7: nat.turn_server: ",
     ] {
         assert!(config.contains(expected), "{expected} in\n{config}");
     }

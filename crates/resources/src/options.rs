@@ -59,6 +59,10 @@ pub struct Opt<O, E = Refusal> {
     /// Its member in `edit`.
     edited: Option<&'static str>,
     listed: Option<Listed<O>>,
+    /// Only those who may see it are told.
+    is_confidential: bool,
+    /// The error of its absence, if it has to be there.
+    missing: Option<fn(&str) -> E>,
 }
 
 /// How `list` tells of an option.
@@ -78,7 +82,7 @@ pub struct Place<O, E> {
 /// Where an option is kept: `place!(access.secret)` is a field of an [`OptionValue`].
 ///
 /// `place!(field, read, write)` is a field of any type: `read` gets the [`Fields`] and the member's name, and returns `Ok(None)`
-/// where the field stays as it is; `write` makes JSON of a reference to the field.
+/// where the field stays as it is; `write` makes JSON of a reference to the field. Without `write` the field is JSON already.
 ///
 /// It is to be written where the compiler knows the struct with the field: as an argument of `Opt::new`, where `Opt` is an alias
 /// with the struct.
@@ -91,6 +95,9 @@ macro_rules! place {
             },
             write: |options| $crate::OptionValue::to_json(&options.$($field).+),
         }
+    };
+    ($($field:ident).+, $read:expr) => {
+        $crate::place!($($field).+, $read, |value| ::std::clone::Clone::clone(value).into())
     };
     ($($field:ident).+, $read:expr, $write:expr) => {
         $crate::Place {
@@ -120,6 +127,8 @@ impl<O, E> Opt<O, E> {
             is_configured: true,
             edited: None,
             listed: None,
+            is_confidential: false,
+            missing: None,
         }
     }
 
@@ -157,6 +166,13 @@ impl<O, E> Opt<O, E> {
         self
     }
 
+    /// Is not for everybody to see: only [`Options::shown`] tells it.
+    #[must_use]
+    pub const fn confidential(mut self) -> Self {
+        self.is_confidential = true;
+        self
+    }
+
     /// Is no key of the configuration: it is something else that `create` says, such as `permanent`.
     #[must_use]
     pub const fn not_configured(mut self) -> Self {
@@ -166,6 +182,13 @@ impl<O, E> Opt<O, E> {
 }
 
 impl<O, E: From<FieldError>> Opt<O, E> {
+    /// Has to be there, and is written even if it has its default.
+    #[must_use]
+    pub const fn required(mut self) -> Self {
+        self.missing = Some(|name| FieldError::Missing(name.to_owned()).into());
+        self
+    }
+
     /// A member that has to be a `T` if it is there, and that the plugin ignores or reads by itself.
     pub const fn checked<T: for<'de> Deserialize<'de>>(name: &'static str) -> Self {
         let place = Place {
@@ -180,9 +203,7 @@ impl<O: Clone + Default, E> Options<O, E> {
     /// Reads the options of something new; what is not there has its default.
     pub fn read(&self, fields: Fields<'_>) -> Result<O, E> {
         let mut options = O::default();
-        self.0
-            .iter()
-            .try_for_each(|option| (option.place.read)(&mut options, fields, option.name))?;
+        self.read_into(&mut options, fields)?;
         Ok(options)
     }
 
@@ -211,27 +232,47 @@ impl<O: Clone + Default, E> Options<O, E> {
         check(names, fields, is_first)
     }
 
-    /// What `list` tells of the options.
-    pub fn listed(&self, options: &O) -> Object {
-        let add = |object: Object, option: &Opt<O, E>| match &option.listed {
-            Some(listed) if (listed.is_told)(options) => {
-                let value = (option.place.write)(options);
-                object.with_some(listed.name, Some(value).filter(|value| !value.is_null()))
-            }
-            Some(_) | None => object,
-        };
-        self.0.iter().fold(Object::new(), add)
-    }
-
     /// The members that [`Options::read`] makes the same of: what is not the default.
     pub fn to_members(&self, options: &O) -> Map<String, Value> {
-        let default = O::default();
+        self.written(options, &O::default())
+    }
+}
+
+impl<O, E> Options<O, E> {
+    /// Reads the options into `options`; what is not there stays as it is.
+    pub fn read_into(&self, options: &mut O, fields: Fields<'_>) -> Result<(), E> {
+        self.0.iter().try_for_each(|option| match option.missing {
+            Some(missing) if !fields.has(option.name) => Err(missing(option.name)),
+            Some(_) | None => (option.place.read)(options, fields, option.name),
+        })
+    }
+
+    /// The members of which [`Options::read_into`] makes `options` out of `default`.
+    pub fn written(&self, options: &O, default: &O) -> Map<String, Value> {
         let own = self.0.iter().filter_map(|option| {
             let value = (option.place.write)(options);
-            let is_own = value != (option.place.write)(&default);
+            let is_own = option.missing.is_some() || value != (option.place.write)(default);
             is_own.then(|| (option.name.to_owned(), value))
         });
         own.collect()
+    }
+
+    /// What `list` tells everybody of the options.
+    pub fn listed(&self, options: &O) -> Object {
+        self.shown(options, false)
+    }
+
+    /// What is told of the options, with those that are confidential or without.
+    pub fn shown(&self, options: &O, with_confidential: bool) -> Object {
+        let told = self.0.iter();
+        let told = told.filter(|option| with_confidential || !option.is_confidential);
+        told.fold(Object::new(), |shown, option| match &option.listed {
+            Some(listed) if (listed.is_told)(options) => {
+                let value = (option.place.write)(options);
+                shown.with_some(listed.name, Some(value).filter(|value| !value.is_null()))
+            }
+            Some(_) | None => shown,
+        })
     }
 
     /// Whether `edit` can change the option with this key.

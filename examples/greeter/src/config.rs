@@ -1,5 +1,7 @@
 //! The plugin's section of the configuration, `[greeter]`.
 
+use std::ops::RangeInclusive;
+
 use portunus_core::configuration::{Configuration, Section};
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +15,9 @@ pub struct GreeterConfig {
     pub times: usize,
 }
 
+/// How often it can say it.
+pub(crate) const TIMES: RangeInclusive<usize> = 1..=3;
+
 impl Default for GreeterConfig {
     fn default() -> Self {
         GreeterConfig {
@@ -25,7 +30,7 @@ impl Default for GreeterConfig {
 impl Configuration for GreeterConfig {
     fn read(section: &mut Section<'_>) -> Self {
         let greeter: Self = section.keys();
-        section.range("times", greeter.times, 1..=3);
+        section.range("times", greeter.times, TIMES);
         greeter
     }
 }

@@ -3,24 +3,38 @@
 
 mod config;
 mod printer;
+mod request;
 
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use portunus_core::sdp::{AnswerOptions, Description};
 use portunus_core::{
-    ConfiguredPlugin, Fields, Handle, HandleEvent, Message, Plugin, PluginContext, PluginHandle,
-    PluginInfo, Reply,
+    ConfiguredPlugin, Fields, Handle, HandleEvent, JsepKind, Message, Plugin, PluginContext,
+    PluginHandle, PluginInfo, Reply,
 };
 use serde_json::{Value, json};
 
 pub use config::GreeterConfig;
 pub use printer::{Printer, PrinterConfig};
+pub use request::Request;
+
+use crate::request::{Introduction, Lesson, Refusal};
 
 /// The plugin: what clients attach to.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Greeter {
-    config: Arc<GreeterConfig>,
+    manners: Arc<Manners>,
+}
+
+/// How everybody is greeted: all handles share it.
+#[derive(Debug, Default)]
+struct Manners(Mutex<GreeterConfig>);
+
+impl Manners {
+    fn lock(&self) -> MutexGuard<'_, GreeterConfig> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl ConfiguredPlugin for Greeter {
@@ -29,8 +43,8 @@ impl ConfiguredPlugin for Greeter {
     type Error = Infallible;
 
     async fn from_config(config: GreeterConfig, _: PluginContext) -> Result<Self, Infallible> {
-        let config = Arc::new(config);
-        Ok(Greeter { config })
+        let manners = Arc::new(Manners(Mutex::new(config)));
+        Ok(Greeter { manners })
     }
 }
 
@@ -46,18 +60,18 @@ impl Plugin for Greeter {
     }
 
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
-        let config = self.config.clone();
+        let manners = self.manners.clone();
         let name = "stranger".to_owned();
         Box::new(Guest {
             handle,
-            config,
+            manners,
             name,
         })
     }
 
     /// Tells administrators how it greets.
     fn admin(&self, _: Value) -> Option<Reply> {
-        let GreeterConfig { greeting, times } = &*self.config;
+        let GreeterConfig { greeting, times } = &*self.manners.lock();
         let reply = json!({ "greeting": greeting, "times": times });
         Some(Reply::Success(reply))
     }
@@ -66,30 +80,16 @@ impl Plugin for Greeter {
 /// One client.
 struct Guest {
     handle: Handle,
-    config: Arc<GreeterConfig>,
+    manners: Arc<Manners>,
     name: String,
 }
 
 impl PluginHandle for Guest {
-    /// `{"name": …}` is replied to at once; an offer is answered by an event, after the reply.
     fn message(&mut self, message: Message) -> Reply {
-        match Fields(&message.body).string("name") {
-            Ok(name) => self.name = name.unwrap_or(&self.name).to_owned(),
-            Err(error) => return Reply::Error(error.to_string()),
+        match self.answer(&message) {
+            Ok(reply) => reply,
+            Err(refusal) => Reply::Error(refusal.to_string()),
         }
-        self.handle
-            .notify(|| json!({ "event": "greeted", "name": self.name }));
-        let Some(offer) = message.jsep else {
-            return Reply::Success(self.greeting());
-        };
-        let answer = Description::answer(&offer.description, &AnswerOptions::default());
-        match self.handle.answer(answer) {
-            Ok(jsep) => self
-                .handle
-                .push(Some(&message.transaction), self.greeting(), Some(jsep)),
-            Err(error) => return Reply::Error(error.to_string()),
-        }
-        Reply::Ack(None)
     }
 
     fn event(&mut self, event: HandleEvent) {
@@ -106,8 +106,45 @@ impl PluginHandle for Guest {
 }
 
 impl Guest {
+    /// An offer that nobody answers, as that of a refused `call`, is the core's business.
+    fn answer(&mut self, message: &Message) -> Result<Reply, Refusal> {
+        let fields = Fields(&message.body);
+        match Request::read(message)? {
+            Request::Greet => {
+                self.meet(fields.read()?);
+                Ok(Reply::Success(self.greeting()))
+            }
+            Request::Call => {
+                let introduction = fields.read()?;
+                let offer = message.jsep.as_ref();
+                let offer = offer.filter(|jsep| jsep.kind == JsepKind::Offer);
+                let offer = &offer.ok_or(Refusal::NoOffer)?.description;
+                let answer = Description::answer(offer, &AnswerOptions::default());
+                let answer = self.handle.answer(answer)?;
+                self.meet(introduction);
+                self.handle
+                    .push(Some(&message.transaction), self.greeting(), Some(answer));
+                Ok(Reply::Ack(None))
+            }
+            Request::Teach => {
+                let lesson: Lesson<'_> = fields.read()?;
+                let (greeting, times) = lesson.check()?;
+                *self.manners.lock() = GreeterConfig { greeting, times };
+                Ok(Reply::Success(self.greeting()))
+            }
+        }
+    }
+
+    fn meet(&mut self, introduction: Introduction<'_>) {
+        if let Some(name) = introduction.name {
+            self.name = name.to_owned();
+        }
+        self.handle
+            .notify(|| json!({ "event": "greeted", "name": self.name }));
+    }
+
     fn greeting(&self) -> Value {
-        let GreeterConfig { greeting, times } = &*self.config;
+        let GreeterConfig { greeting, times } = &*self.manners.lock();
         let once = format!("{greeting}, {}!", self.name);
         json!({ "greeting": vec![once; *times].join(" ") })
     }

@@ -95,7 +95,10 @@ async fn replies<const N: usize>(url: &str, bodies: [Value; N]) -> [Value; N] {
 #[tokio::test]
 async fn says_hello() {
     let (_server, url) = start("");
-    let bodies = [json!({ "name": "Ada" }), json!({ "name": 7 })];
+    let bodies = [
+        json!({ "request": "greet", "name": "Ada" }),
+        json!({ "request": "greet", "name": 7 }),
+    ];
     let [reply, refused] = replies(&url, bodies).await;
     let greeting = json!({ "greeting": "Hello, Ada!" });
     assert_eq!(reply["plugindata"]["data"], greeting);
@@ -107,7 +110,7 @@ async fn says_hello() {
 #[tokio::test]
 async fn says_what_its_section_of_the_configuration_says() {
     let (_server, url) = start("[greeter]\ngreeting = \"Welcome\"\ntimes = 2\n");
-    let [reply] = replies(&url, [json!({ "name": "Ada" })]).await;
+    let [reply] = replies(&url, [json!({ "request": "greet", "name": "Ada" })]).await;
     let greeting = json!({ "greeting": "Welcome, Ada! Welcome, Ada!" });
     assert_eq!(reply["plugindata"]["data"], greeting);
 }
@@ -116,7 +119,7 @@ async fn says_what_its_section_of_the_configuration_says() {
 async fn an_own_event_handler_prints_what_the_plugin_tells() {
     let section = "[events.printer]\nenabled = true\nevents = \"plugins\"\nprefix = \"> \"\n";
     let (mut server, url) = start(section);
-    replies(&url, [json!({ "name": "Ada" })]).await;
+    replies(&url, [json!({ "request": "greet", "name": "Ada" })]).await;
     let line = server.line();
     let event: Value = serde_json::from_str(line.strip_prefix("> ").unwrap()).unwrap();
     assert_eq!(event["emitter"], "Greeter");

@@ -20,6 +20,6 @@ mod shelf;
 pub use config::RecordPlayConfig;
 pub use nfo::{MAX_NFO, MediaFiles, Nfo, NfoError};
 pub use plugin::RecordPlay;
-pub use requests::REQUESTS;
+pub use requests::Request;
 
 use plugin::{PACKAGE, Shared};

@@ -4,42 +4,39 @@ use std::time::Duration;
 
 use portunus_core::record::Format;
 use portunus_core::sdp::{CodecName, Kind};
-use portunus_core::{FieldError, Fields, Jsep, JsepKind, Message, Reach, Requests, Right, Rights};
+use portunus_core::{Asked, FieldError, Fields, Jsep, JsepKind, Message, Right, Rights, requests};
+use serde::Deserialize;
 
 use crate::nfo::is_file_name;
 use crate::refusal::Refusal;
 
-/// All requests, and what each reaches beyond the call.
-pub const REQUESTS: Requests = Requests(&[
-    ("update", Reach::Call),
-    ("list", Reach::Call),
-    ("configure", Reach::Call),
-    ("record", Reach::Beyond(Right::Record)),
-    ("play", Reach::Said(playing)),
-    ("start", Reach::Call),
-    ("seek", Reach::Call),
-    ("pause", Reach::Call),
-    ("resume", Reach::Call),
-    ("stop", Reach::Call),
-]);
+requests! {
+    /// The requests of clients.
+    pub enum Request {
+        Update = "update": Reply, Nothing;
+        List = "list": Reply, Nothing;
+        Configure = "configure": Reply, Nothing;
+        Record = "record": Event, Right(Right::Record);
+        Play = "play": Event, Depends(playing);
+        Start = "start": Event, Nothing;
+        Seek = "seek": Event, Nothing;
+        Pause = "pause": Event, Nothing;
+        Resume = "resume": Event, Nothing;
+        Stop = "stop": Event, Nothing;
+    }
+}
+
+impl Request {
+    /// Returns the request that a body names.
+    pub(crate) fn asked(fields: Fields<'_>) -> Result<Asked<Self>, Refusal> {
+        let name = fields.required_string("request")?;
+        Asked::named(name).ok_or_else(|| Refusal::Unknown(name.to_owned()))
+    }
+}
 
 /// Files of other plugins are for those who may make them.
 fn playing(fields: Fields<'_>) -> Rights {
     Rights::if_so(fields.has("file"), Right::Record)
-}
-
-/// A request that is answered by an event.
-#[derive(Debug)]
-pub(crate) enum Request<'a> {
-    Record(Record<'a>),
-    Play(Play),
-    /// Goes on playing the same, with new ICE credentials.
-    Restart,
-    Start,
-    Seek(Duration),
-    Pause,
-    Resume,
-    Stop,
 }
 
 /// What is to be played.
@@ -71,53 +68,43 @@ pub(crate) struct Record<'a> {
     pub(crate) updates: bool,
 }
 
-impl<'a> Request<'a> {
-    /// Reads the request called `name`; none if there is none that is answered by an event.
-    pub(crate) fn read(name: &str, message: &'a Message) -> Option<Result<Self, Refusal>> {
+/// The members of `play`.
+#[derive(Deserialize)]
+struct Wish {
+    #[serde(default)]
+    restart: bool,
+    #[serde(default, deserialize_with = "portunus_core::with::text")]
+    file: Option<String>,
+}
+
+impl Play {
+    /// Returns `None` if what is played goes on, with new ICE credentials.
+    pub(crate) fn read(message: &Message) -> Result<Option<Self>, Refusal> {
         let fields = Fields(&message.body);
-        Some(match name {
-            "record" => Record::read(message, fields).map(Request::Record),
-            "play" => play(message, fields),
-            "start" => match &message.jsep {
-                None => Err(Refusal::MissingAnswer),
-                Some(jsep) if jsep.kind == JsepKind::Offer => {
-                    Err(Refusal::Answer("a start goes with an answer"))
-                }
-                Some(_) => Ok(Request::Start),
-            },
-            "seek" => fields
-                .required_positive("position")
-                .map(|position| Request::Seek(Duration::from_millis(position)))
-                .map_err(Refusal::from),
-            "pause" => Ok(Request::Pause),
-            "resume" => Ok(Request::Resume),
-            "stop" => Ok(Request::Stop),
-            _ => return None,
-        })
+        if message.jsep.is_some() {
+            return Err(Refusal::PlayWithJsep);
+        }
+        let Wish { restart, file } = fields.read()?;
+        let play = match file {
+            Some(file) => Play::File(file),
+            None => Play::Recording(fields.required_positive("id")?),
+        };
+        Ok(Some(play).filter(|_| !restart))
     }
 }
 
-fn play<'a>(message: &Message, fields: Fields<'_>) -> Result<Request<'a>, Refusal> {
-    if message.jsep.is_some() {
-        return Err(Refusal::PlayWithJsep);
+/// Checks that a `start` has an answer.
+pub(crate) fn check_answer(message: &Message) -> Result<(), Refusal> {
+    match message.jsep.as_ref().map(|jsep| jsep.kind) {
+        None => Err(Refusal::MissingAnswer),
+        Some(JsepKind::Offer) => Err(Refusal::Answer("a start goes with an answer")),
+        Some(JsepKind::Answer) => Ok(()),
     }
-    let restart = fields.boolean("restart")?.unwrap_or(false);
-    let file = fields.text("file")?;
-    if let Some(file) = file.filter(|_| !restart) {
-        return Ok(Request::Play(Play::File(file.to_owned())));
-    }
-    let id = match file {
-        Some(_) => 0,
-        None => fields.required_positive("id")?,
-    };
-    Ok(match restart {
-        true => Request::Restart,
-        false => Request::Play(Play::Recording(id)),
-    })
 }
 
 impl<'a> Record<'a> {
-    fn read(message: &'a Message, fields: Fields<'_>) -> Result<Self, Refusal> {
+    pub(crate) fn read(message: &'a Message) -> Result<Self, Refusal> {
+        let fields = Fields(&message.body);
         let offer = message.jsep.as_ref().ok_or(Refusal::MissingOffer)?;
         if offer.kind == JsepKind::Answer {
             return Err(Refusal::Offer("it is an answer".to_owned()));

@@ -1,70 +1,33 @@
 //! The plugin's part of the configuration.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use portunus_core::Networks;
 use portunus_core::configuration::{Configuration, Entry, PortRange, Probe, Protocol, Section};
 use portunus_core::media::ingest::{interface_address, probe_interface};
-use portunus_resources::{Id, Ids, Limits};
-use serde::{Deserialize, Serialize, Serializer};
+use portunus_resources::{Id, Ids, Limits, resource_config};
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::spec::{MountpointSpec, Origin, SourceSpec, SpecProblem};
 
-/// What the plugin can be told.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct StreamingConfig {
-    /// Needed to create mountpoints, and to see private ones.
-    #[serde(with = "portunus_core::configuration::optional")]
-    pub admin_key: Option<String>,
-    /// Where ports are picked from: the first and the last.
-    pub rtp_port_range: PortRange,
-    /// The folders that requests may name files in; none: requests may name no files.
-    pub folders: Vec<PathBuf>,
-    /// The networks that the RTSP servers of requests may be in: those of the server.
-    #[serde(skip)]
-    pub outgoing: Networks,
-    /// Ids of mountpoints are text.
-    pub string_ids: bool,
-    /// The file that permanent mountpoints are written to; none: there are none.
-    #[serde(with = "portunus_core::configuration::optional")]
-    pub save: Option<PathBuf>,
-    /// Mountpoints that one client may make without the right to administer; 0: none.
-    pub max_per_client: usize,
-    /// The same of all such clients together.
-    pub max_from_clients: usize,
-    /// How long what such a client has made is there without being used; 0: for ever.
-    #[serde(with = "portunus_core::configuration::seconds")]
-    pub unused_timeout: Duration,
-    /// Wrong secrets, pins and tokens that such a client may show at once for one mountpoint, and wrong admin keys; 0: any number.
-    pub max_wrong: u32,
-    /// The mountpoints that are there from the start.
-    #[serde(
-        rename = "mountpoint",
-        skip_deserializing,
-        skip_serializing_if = "Vec::is_empty"
-    )]
-    pub mountpoints: Vec<ConfiguredMountpoint>,
-}
-
-impl Default for StreamingConfig {
-    fn default() -> Self {
-        StreamingConfig {
-            admin_key: None,
-            rtp_port_range: PortRange::default(),
-            folders: Vec::new(),
-            outgoing: Networks::default(),
-            string_ids: false,
-            save: None,
-            // Each of them may have some 60 sockets.
-            max_per_client: 10,
-            max_from_clients: 100,
-            unused_timeout: Limits::default().unused_timeout,
-            max_wrong: 20,
-            mountpoints: Vec::new(),
-        }
+resource_config! {
+    /// What the plugin can be told. Each mountpoint that a client makes may have some 60 sockets.
+    pub struct StreamingConfig (Limits { max_per_client: 10, max_from_clients: 100, ..Limits::default() }) {
+        /// Where ports are picked from: the first and the last.
+        pub rtp_port_range: PortRange = PortRange::default(),
+        /// The folders that requests may name files in; none: requests may name no files.
+        pub folders: Vec<PathBuf> = Vec::new(),
+        /// The networks that the RTSP servers of requests may be in: those of the server.
+        #[serde(skip)]
+        pub outgoing: Networks = Networks::default(),
+        /// The mountpoints that are there from the start.
+        #[serde(
+            rename = "mountpoint",
+            skip_deserializing,
+            skip_serializing_if = "Vec::is_empty"
+        )]
+        pub mountpoints: Vec<ConfiguredMountpoint> = Vec::new(),
     }
 }
 
@@ -85,9 +48,7 @@ impl Configuration for StreamingConfig {
     }
 
     fn probe(&self, probe: &mut Probe) {
-        if let Some(file) = &self.save {
-            probe.written_file("save", file);
-        }
+        self.probe_save(probe);
         for folder in &self.folders {
             probe.folder("folders", folder);
         }
@@ -98,15 +59,6 @@ impl Configuration for StreamingConfig {
 }
 
 impl StreamingConfig {
-    /// What strangers may make.
-    pub(crate) fn limits(&self) -> Limits {
-        Limits {
-            max_per_client: self.max_per_client,
-            max_from_clients: self.max_from_clients,
-            unused_timeout: self.unused_timeout,
-        }
-    }
-
     fn read_mountpoint<'t>(&mut self, section: &mut Section<'t>, entry: &Entry<'t>) {
         let Some(members) = section.entry(entry) else {
             return;

@@ -20,5 +20,5 @@ pub use config::{ConfiguredMountpoint, StreamingConfig, rewrite_saved};
 pub use plugin::Streaming;
 pub use portunus_core::configuration::PortRange;
 pub use portunus_resources::{Id, SavedError};
-pub use requests::REQUESTS;
+pub use requests::Request;
 pub use spec::SpecProblem;

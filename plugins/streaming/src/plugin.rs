@@ -8,19 +8,19 @@ use portunus_core::events::{EventBus, PluginEvents};
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
 use portunus_core::{
-    Broadcast, ConfiguredPlugin, Fields, Handle, Plugin, PluginContext, PluginCounter,
+    Asked, Broadcast, ConfiguredPlugin, Fields, Handle, Plugin, PluginContext, PluginCounter,
     PluginHandle, PluginInfo, PluginReloaded, Reply, Rights,
 };
 use portunus_files::Folders;
-use portunus_resources::{Ids, Maker, Reloadable, Resources, SavedError};
+use portunus_resources::{Asker, Reloadable, Resources, SavedError};
 use serde_json::Value;
 
 use crate::bounds::{Bounds, Places};
 use crate::config::{ConfiguredMountpoint, StreamingConfig};
-use crate::manage::{self, Asker};
+use crate::manage;
 use crate::mountpoint::Mountpoint;
 use crate::refusal::Refusal;
-use crate::requests::REQUESTS;
+use crate::requests::Request;
 use crate::spec::MountpointSpec;
 use crate::viewer::{Attached, ViewerId};
 
@@ -45,16 +45,15 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// The rights of somebody who makes a request, with those that it shows the admin key for; an error if it needs others.
-    pub(crate) fn check(
+    /// Returns the request, if `rights` and those of the admin key that it shows suffice, and all of these rights.
+    pub(crate) fn permit(
         &self,
-        request: &str,
+        asked: Asked<Request>,
         fields: Fields<'_>,
         rights: Rights,
-    ) -> Result<Rights, Refusal> {
+    ) -> Result<(Request, Rights), Refusal> {
         let rights = self.mountpoints.rights(fields, rights);
-        REQUESTS.check(request, fields, rights)?;
-        Ok(rights)
+        Ok((asked.permit(fields, rights)?, rights))
     }
 
     /// Tells whoever watches the server what has happened: as something that `client` did, if one did it.
@@ -88,22 +87,17 @@ impl Streaming {
         recorder: Recorder,
         events: &EventBus,
     ) -> Result<Self, SavedError> {
-        let limits = config.limits();
+        let keys = config.resource_keys();
         let StreamingConfig {
-            admin_key,
             rtp_port_range,
             folders,
             outgoing,
-            string_ids,
-            save,
-            max_wrong,
             mountpoints,
             ..
         } = config;
-        let ids = Ids::of(string_ids);
         let sources: Vec<_> = mountpoints.iter().map(|m| m.source().clone()).collect();
         let configured = mountpoints.into_iter().map(|m| m.into_spec()).collect();
-        let (mountpoints, first) = Resources::open(ids, admin_key, save, limits, configured)?;
+        let (mountpoints, first) = Resources::start(keys, configured)?;
         let shared = Arc::new(Shared {
             ports: rtp_port_range,
             bounds: Bounds::Within(Arc::new(Places {
@@ -113,7 +107,7 @@ impl Streaming {
             media,
             recorder,
             events: events.of_plugin(PACKAGE),
-            mountpoints: mountpoints.with_max_wrong(max_wrong),
+            mountpoints,
             next_viewer: AtomicU64::new(1),
         });
         manage::create_all(&shared, first, &sources).await;
@@ -143,7 +137,9 @@ impl ConfiguredPlugin for Streaming {
     }
 
     async fn reload(&self, running: &StreamingConfig, new: &StreamingConfig) -> PluginReloaded {
-        self.shared.mountpoints.set_limits(new.limits());
+        self.shared
+            .mountpoints
+            .set_limits(new.resource_keys().limits);
         let specs = |config: &StreamingConfig| {
             let all = config.mountpoints.iter().cloned();
             all.map(ConfiguredMountpoint::into_spec).collect::<Vec<_>>()
@@ -192,24 +188,12 @@ impl Plugin for Streaming {
         let Value::Object(body) = request else {
             return Some(Reply::Success(Refusal::NotAnObject.to_json()));
         };
-        let name = match Fields(&body).required_string("request") {
-            Ok(name) => name.to_ascii_lowercase(),
-            Err(error) => return Some(Reply::Success(Refusal::from(error).to_json())),
+        let asked = match Request::asked(Fields(&body)) {
+            Ok(asked) => asked,
+            Err(refusal) => return Some(Reply::Success(refusal.to_json())),
         };
-        if !manage::is_management(&name) {
-            return Some(Reply::Success(Refusal::UnknownRequest(name).to_json()));
-        }
-        let administrator = Asker {
-            rights: Rights::ALL,
-            maker: Maker::Operator,
-            client: None,
-        };
-        Some(manage::reply(
-            self.shared.clone(),
-            name,
-            body,
-            administrator,
-        ))
+        let (shared, administrator) = (self.shared.clone(), Asker::administrator());
+        Some(manage::reply(shared, asked, body, administrator))
     }
 
     fn counters(&self) -> Vec<PluginCounter> {

@@ -1,29 +1,41 @@
-//! The plugin's requests, and what each reaches beyond the call.
+//! The plugin's requests, and the rights that they need.
 
-use portunus_core::{Fields, Reach, Requests, Right, Rights};
+use portunus_core::{Asked, Fields, Right, Rights, requests};
 use serde_json::Value;
 
-/// All of them.
-pub const REQUESTS: Requests = Requests(&[
-    ("list", Reach::Call),
-    ("info", Reach::Call),
-    ("create", Reach::Said(create)),
-    ("edit", Reach::Said(permanent)),
-    ("destroy", Reach::Said(permanent)),
-    ("enable", Reach::Call),
-    ("disable", Reach::Call),
-    ("recording", Reach::Beyond(Right::Record)),
-    ("kick_all", Reach::Call),
-    ("watch", Reach::Call),
-    ("start", Reach::Call),
-    ("pause", Reach::Call),
-    ("stop", Reach::Call),
-    ("configure", Reach::Call),
-    ("switch", Reach::Call),
-    ("seek", Reach::Call),
-    ("publish", Reach::Call),
-    ("unpublish", Reach::Call),
-]);
+use crate::refusal::Refusal;
+
+requests! {
+    /// The requests of clients. Administrators can make those that are answered by the reply, which manage mountpoints.
+    pub enum Request {
+        List = "list": Reply, Nothing;
+        Info = "info": Reply, Nothing;
+        Create = "create": Reply, Depends(create);
+        Edit = "edit": Reply, Depends(permanent);
+        Destroy = "destroy": Reply, Depends(permanent);
+        Enable = "enable": Reply, Nothing;
+        Disable = "disable": Reply, Nothing;
+        Recording = "recording": Reply, Right(Right::Record);
+        KickAll = "kick_all": Reply, Nothing;
+        Watch = "watch": Event, Nothing;
+        Start = "start": Event, Nothing;
+        Pause = "pause": Event, Nothing;
+        Stop = "stop": Event, Nothing;
+        Configure = "configure": Event, Nothing;
+        Switch = "switch": Event, Nothing;
+        Seek = "seek": Event, Nothing;
+        Publish = "publish": Event, Nothing;
+        Unpublish = "unpublish": Event, Nothing;
+    }
+}
+
+impl Request {
+    /// Returns the request that a body names.
+    pub(crate) fn asked(fields: Fields<'_>) -> Result<Asked<Self>, Refusal> {
+        let name = fields.required_string("request")?;
+        Asked::named(name).ok_or_else(|| Refusal::UnknownRequest(name.to_ascii_lowercase()))
+    }
+}
 
 /// What outlives the server.
 fn permanent(fields: Fields<'_>) -> Rights {

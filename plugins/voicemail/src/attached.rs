@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use portunus_core::{Handle, HandleEvent, Message, PluginHandle, Reply, Right, Rights};
+use portunus_core::{Fields, Handle, HandleEvent, Message, PluginHandle, Reply, Right, Rights};
 use serde_json::{Value, json};
 
 use crate::Shared;
 use crate::answer::answer;
 use crate::mailbox::{Caller, Mailbox};
-use crate::request::{Refusal, Request};
+use crate::request::{Refusal, Request, offer};
 
 /// A client that leaves a message.
 pub(crate) struct Attached {
@@ -38,8 +38,9 @@ impl Attached {
         let told_why = message.rights.may(Right::Record);
         let rights = Rights::if_so(self.shared.config.public, Right::Record);
         match Request::read(message, message.rights.and(rights))? {
-            Request::Record(jsep, seconds) => {
-                let (answer, mid) = answer(jsep, self.mailbox.next()?)?;
+            Request::Record => {
+                let seconds = Fields(&message.body).positive("max_duration")?;
+                let (answer, mid) = answer(offer(message)?, self.mailbox.next()?)?;
                 let caller = Caller {
                     mid,
                     version: answer.origin.version,
@@ -51,7 +52,8 @@ impl Attached {
                 self.mailbox
                     .record(message.transaction.clone(), offer, answer, caller);
             }
-            Request::Update(jsep) => {
+            Request::Update => {
+                let jsep = offer(message)?;
                 let (id, recorded, version) = self.mailbox.updated()?;
                 let (mut answer, mid) = answer(jsep, id)?;
                 if mid != recorded {

@@ -21,7 +21,7 @@ use portunus_core::{
 use serde_json::{Value, json};
 
 pub use config::VoiceMailConfig;
-pub use request::REQUESTS;
+pub use request::Request;
 
 use crate::attached::Attached;
 use crate::counts::Counts;

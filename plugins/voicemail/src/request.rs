@@ -2,49 +2,35 @@
 
 use portunus_core::record::RecordError;
 use portunus_core::{
-    FieldError, Fields, Jsep, JsepError, JsepKind, Message, Object, Reach, Requests, Right, Rights,
-    Untrusted,
+    Asked, FieldError, Fields, Jsep, JsepError, JsepKind, Message, Object, Right, Rights,
+    Untrusted, requests,
 };
 use serde_json::Value;
 
-/// All requests, and what each reaches beyond the call.
-pub const REQUESTS: Requests = Requests(&[
-    ("record", Reach::Beyond(Right::Record)),
-    ("update", Reach::Call),
-    ("stop", Reach::Call),
-]);
-
-/// A request.
-#[derive(Debug)]
-pub(crate) enum Request<'a> {
-    /// Begins a message with the media of this offer, of so many seconds at most.
-    Record(&'a Jsep, Option<u64>),
-    /// Changes the PeerConnection.
-    Update(&'a Jsep),
-    /// Ends the message, and the handle.
-    Stop,
-}
-
-impl<'a> Request<'a> {
-    pub(crate) fn read(message: &'a Message, rights: Rights) -> Result<Self, Refusal> {
-        let fields = Fields(&message.body);
-        let given = fields.required_string("request")?;
-        let name = given.to_ascii_lowercase();
-        REQUESTS.check(&name, fields, rights)?;
-        match name.as_str() {
-            "record" => {
-                let seconds = fields.positive("max_duration")?;
-                Ok(Request::Record(offer(message)?, seconds))
-            }
-            "update" => Ok(Request::Update(offer(message)?)),
-            "stop" => Ok(Request::Stop),
-            _ => Err(Refusal::Unknown(given.to_owned())),
-        }
+requests! {
+    /// The requests of clients.
+    pub enum Request {
+        /// Begins a message with the media of an offer.
+        Record = "record": Event, Right(Right::Record);
+        /// Changes the PeerConnection.
+        Update = "update": Event, Nothing;
+        /// Ends the message, and the handle.
+        Stop = "stop": Event, Nothing;
     }
 }
 
-/// The offer of a request that has to have one.
-fn offer(message: &Message) -> Result<&Jsep, Refusal> {
+impl Request {
+    /// Returns the request that the message names, if `rights` suffice.
+    pub(crate) fn read(message: &Message, rights: Rights) -> Result<Self, Refusal> {
+        let fields = Fields(&message.body);
+        let name = fields.required_string("request")?;
+        let asked = Asked::named(name).ok_or_else(|| Refusal::Unknown(name.to_owned()))?;
+        Ok(asked.permit(fields, rights)?)
+    }
+}
+
+/// Returns the offer of a request that has to have one.
+pub(crate) fn offer(message: &Message) -> Result<&Jsep, Refusal> {
     let missing = || FieldError::Missing("jsep".to_owned());
     let jsep = message.jsep.as_ref().ok_or_else(missing)?;
     match jsep.kind {

@@ -3,18 +3,13 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use portunus_rtc::Reflection;
-use tokio::net::{UdpSocket, lookup_host};
-use tokio::time::{sleep, timeout};
+use tokio::net::lookup_host;
+use tokio::time::timeout;
 
-use crate::{ApiError, Fields, Object};
+use crate::{ApiError, Fields, Object, reflected_address};
 
 /// How long a name server or a STUN server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long after a STUN request the next one leaves, twice as long after each (RFC 8489 section 6.2.1).
-const RETRY: Duration = Duration::from_millis(500);
-/// Bytes of the longest answer that is looked at.
-const MAX_DATAGRAM: usize = 1_500;
 
 pub(super) async fn resolve_address(fields: Fields<'_>) -> Result<Object, ApiError> {
     let name = fields.required_string("address")?;
@@ -39,11 +34,9 @@ pub(super) async fn test_stun(fields: Fields<'_>) -> Result<Object, ApiError> {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    let socket = UdpSocket::bind((any, local.unwrap_or(0))).await;
-    let socket = socket.map_err(failed)?;
-    socket.connect(server).await.map_err(failed)?;
-    let public = match timeout(PATIENCE, ask(&socket)).await {
-        Ok(seen) => seen.map_err(failed)?,
+    let local = SocketAddr::new(any, local.unwrap_or(0));
+    let public = match timeout(PATIENCE, reflected_address(server, local)).await {
+        Ok(seen) => seen.map_err(failed)?.0,
         Err(_) => {
             return Err(failure(format!(
                 "no answer from {server} within {PATIENCE:?}"
@@ -54,29 +47,6 @@ pub(super) async fn test_stun(fields: Fields<'_>) -> Result<Object, ApiError> {
         .with("public_ip", public.ip().to_canonical().to_string())
         .with("public_port", public.port())
         .with("elapsed", elapsed(start)))
-}
-
-/// What address a server sees; asks again until it answers.
-async fn ask(socket: &UdpSocket) -> std::io::Result<SocketAddr> {
-    let reflection = Reflection::new();
-    let mut buffer = [0; MAX_DATAGRAM];
-    let mut wait = RETRY;
-    loop {
-        socket.send(&reflection.request()).await?;
-        let until = sleep(wait);
-        tokio::pin!(until);
-        loop {
-            let length = tokio::select! {
-                length = socket.recv(&mut buffer) => length?,
-                () = &mut until => break,
-            };
-            let answer = buffer.get(..length).unwrap_or_default();
-            if let Some(seen) = reflection.seen(answer) {
-                return Ok(seen);
-            }
-        }
-        wait = wait.saturating_mul(2);
-    }
 }
 
 async fn resolve(name: &str) -> Result<IpAddr, ApiError> {

@@ -7,8 +7,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use portunus_media::{IceCause, IceState, PeerId, PeerOptions};
 use portunus_rtp::Mid;
 use portunus_sdp::{
-    Description, IceCredentials, Jsep, LocalCandidates, LocalJsep, LocalTransport, Negotiated,
-    RemoteDescription, SdpError, SdpType as JsepKind, Session, Signaling,
+    Description, Fingerprint, IceCredentials, Jsep, LocalCandidates, LocalJsep, LocalTransport,
+    Negotiated, RemoteDescription, SdpError, SdpType as JsepKind, Session, Signaling,
 };
 use rand::Rng;
 use tokio::time::Instant;
@@ -45,6 +45,8 @@ pub(super) struct Connections {
 
 struct Connection {
     peer: PeerId,
+    /// Of the certificate that we present.
+    fingerprint: Fingerprint,
     /// What its client pays for it, and for the descriptions.
     paid: Share,
     session: Session,
@@ -117,6 +119,7 @@ impl Connections {
         let connection = self.current.as_ref()?;
         Some(ConnectionFacts {
             peer: connection.peer,
+            fingerprint: connection.fingerprint.clone(),
             created: connection.created,
             started: connection.started,
             negotiated: connection.negotiated.clone(),
@@ -355,16 +358,10 @@ impl Connections {
         self.offers
     }
 
-    /// Forgets the client's offer with this number, unless it has been answered or another has taken its place.
+    /// Forgets the client's offer with this number, and the peer that it was to be the first of, unless it has been answered or
+    /// another has taken its place.
     pub(super) fn discard_offer(&mut self, number: u64) {
-        if self.offers == number {
-            self.discard_any_offer();
-        }
-    }
-
-    /// Forgets an offer of the client that will not be answered, and the peer that it was to be the first of.
-    pub(super) fn discard_any_offer(&mut self) {
-        let Some(connection) = &mut self.current else {
+        let Some(connection) = self.current.as_mut().filter(|_| self.offers == number) else {
             return;
         };
         if connection.session.signaling() != Signaling::HaveRemoteOffer {
@@ -505,7 +502,7 @@ impl Connections {
         peers.insert(peer, handle.shared.inbox.clone(), handle.downgrade());
         let local = LocalTransport {
             ice,
-            fingerprint,
+            fingerprint: fingerprint.clone(),
             candidates: media.candidates(peer).to_vec(),
             full_trickle: self.full_trickle,
             ice_lite: facts.ice_lite,
@@ -515,6 +512,7 @@ impl Connections {
         let session = Session::new(local, rand::rng().random());
         Ok(Connection {
             peer,
+            fingerprint,
             paid,
             session,
             negotiated: None,
@@ -585,7 +583,7 @@ impl Connections {
         fresh: bool,
     ) {
         if fresh {
-            handle.tell_local_candidates(self.context.media.candidates(peer));
+            handle.tell_local_candidates(&self.context.media.candidates(peer));
         }
         handle.tell_local_jsep(kind, sdp);
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use portunus_media::{IceCause, PeerId};
-use portunus_sdp::{Negotiated, Signaling};
+use portunus_sdp::{Fingerprint, Negotiated, Signaling};
 use tokio::time::Instant;
 
 use super::Handle;
@@ -35,6 +35,8 @@ pub(crate) struct HandleFacts {
 #[derive(Debug)]
 pub(crate) struct ConnectionFacts {
     pub(crate) peer: PeerId,
+    /// Of the certificate that the server presents.
+    pub(crate) fingerprint: Fingerprint,
     pub(crate) created: Instant,
     /// When the first offer and answer were exchanged.
     pub(crate) started: Option<Instant>,

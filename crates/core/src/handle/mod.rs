@@ -160,12 +160,6 @@ impl Handle {
         self.connections().answer(self, description)
     }
 
-    /// Forgets the client's offer, which will not be answered: another one can come. A PeerConnection that was there
-    /// before stays as it is; the client is told nothing.
-    pub fn discard_offer(&self) {
-        self.connections().discard_any_offer();
-    }
-
     /// Offers `description` to the client, with new ICE credentials if `restart`; push what comes back. The
     /// client's answer comes as a [`crate::Message`].
     pub fn offer(&self, description: Description, restart: bool) -> Result<LocalJsep, JsepError> {

@@ -12,9 +12,9 @@ const BUILT_IN: &str = "plugins, transports and event handlers are part of the p
 const LOGS: &str = "logs go to the standard error: the service manager (journald) or a `2>>FILE` \
                     stores them";
 const SERVICE: &str = "the service manager runs the program and knows its process (systemd)";
-const NO_STUN: &str = "the server asks no STUN server: name its public address in media.announced";
-const NO_TURN: &str = "the server uses no TURN server itself. Clients can still use theirs; the \
-                       addresses that clients reach the server at are media.announced";
+const NO_TURN: &str = "the server uses no TURN server itself. Clients can still use theirs, or the one \
+                       inside (turn.enabled); the addresses that clients reach the server at are \
+                       media.announced";
 const TURN: &str = "it goes with nat.turn_server";
 const REST: &str = "it goes with nat.turn_rest_api";
 const ICE: &str = "the server's own ICE does what is needed by itself";
@@ -148,8 +148,8 @@ const RULES: &[Rule] = &[
         &["0"],
         "packets of PeerConnections are not marked: mark those of media.port by the firewall",
     ),
-    missing("nat.stun_server", &[""], NO_STUN),
-    not_needed("nat.stun_port", "it goes with nat.stun_server"),
+    elsewhere("nat.stun_server"),
+    elsewhere("nat.stun_port"),
     not_needed("nat.nice_debug", "log.filter has the levels of modules"),
     take("nat.full_trickle", "server.full_trickle", Flag),
     not_needed("nat.ice_nomination", ICE),
@@ -238,7 +238,24 @@ pub(super) fn translate(translator: &mut Translator<'_>) {
     if let Some(setting) = media.get("rtp_port_range") {
         port_range(translator, setting);
     }
+    stun_server(translator, &file.group("nat"));
     disabled(translator, &file.group("plugins"));
+}
+
+/// `stun_server` and `stun_port` are `media.stun_server`.
+fn stun_server(translator: &mut Translator<'_>, nat: &crate::Group) {
+    let Some(setting) = nat.get("stun_server") else {
+        return;
+    };
+    let host = setting.value.text().unwrap_or_default();
+    let port = nat.get("stun_port").and_then(|port| port.value.integer());
+    let server = match port {
+        _ if host.is_empty() => return,
+        None | Some(3_478) => host.to_string(),
+        Some(port) if host.contains(':') => format!("[{host}]:{port}"),
+        Some(port) => format!("{host}:{port}"),
+    };
+    translator.put("nat", setting, "media.stun_server", server.into());
 }
 
 /// `debug_level` is `log.filter`.

@@ -49,7 +49,7 @@ fn keys_of_janus_become_keys_of_ours() {
                 candidates_timeout = 0
                }
                media: { no_media_timer = 2; rtp_port_range = "20000-40000" }
-               nat: { nat_1_1_mapping = "203.0.113.7, 198.51.100.7"; ice_enforce_list = "10.0.0.5,::1" }
+               nat: { nat_1_1_mapping = "203.0.113.7, 198.51.100.7"; stun_server = "stun.example.org"; stun_port = 19302; ice_enforce_list = "10.0.0.5,::1" }
                plugins: { disable = "libjanus_sip.so,libjanus_lua.so" }"#,
         ),
         (
@@ -74,6 +74,7 @@ fn keys_of_janus_become_keys_of_ours() {
         no_media_ms = 2000
         port = 20000
         announced = ["203.0.113.7", "198.51.100.7"]
+        stun_server = "stun.example.org:19302"
         bind = ["10.0.0.5", "::1"]
         [http]
         enabled = true
@@ -99,6 +100,31 @@ fn keys_of_janus_become_keys_of_ours() {
     let lua =
         "janus.jcfg:9: plugins.disable: not needed: libjanus_lua.so: there is no such plugin here";
     assert_eq!(remarks, [lua]);
+}
+
+#[test]
+fn a_stun_server_is_one_key() {
+    for (nat, expected) in [
+        ("stun_server = \"stun.example.org\"", "stun.example.org"),
+        (
+            "stun_server = \"stun.example.org\"; stun_port = 3478",
+            "stun.example.org",
+        ),
+        (
+            "stun_server = \"203.0.113.9\"; stun_port = 3479",
+            "203.0.113.9:3479",
+        ),
+        (
+            "stun_server = \"2001:db8::9\"; stun_port = 3479",
+            "[2001:db8::9]:3479",
+        ),
+    ] {
+        let file = format!("nat: {{ {nat}; }}");
+        let (all, remarks) = imported(&[("janus.jcfg", &file)]);
+        let found = all.get("media").and_then(|it| it.get("stun_server"));
+        assert_eq!(found.and_then(Value::as_str), Some(expected), "{remarks:?}");
+        assert!(remarks.is_empty(), "{remarks:?}");
+    }
 }
 
 #[test]
@@ -250,8 +276,8 @@ fn each_key_that_was_not_taken_is_named_with_a_reason() {
     let (_, remarks) = imported(&[
         (
             "janus.jcfg",
-            "general: {\n plugins_folder = \"/x\"\n session_timeout = \"soon\"\n}\nnat: {\n stun_server = \"stun.example.org\"\n \
-             turn_server = \"\"\n ice_ignore_list = \"vmnet\"\n ice_enforce_list = \"eth0\"\n}\nwhat: {}\nloose = 1\n",
+            "general: {\n plugins_folder = \"/x\"\n session_timeout = \"soon\"\n}\nnat: {\n turn_server = \"turn.example.org\"\n \
+             stun_server = \"\"\n ice_ignore_list = \"vmnet\"\n ice_enforce_list = \"eth0\"\n}\nwhat: {}\nloose = 1\n",
         ),
         (
             "janus.transport.nanomsg.jcfg",
@@ -263,7 +289,8 @@ fn each_key_that_was_not_taken_is_named_with_a_reason() {
     ]);
     let expected = [
         "janus.jcfg:3: general.session_timeout: expected a whole number, found text in quotes",
-        "janus.jcfg:6: nat.stun_server: the server asks no STUN server: name its public address in media.announced",
+        "janus.jcfg:6: nat.turn_server: the server uses no TURN server itself. Clients can still use theirs, or the one inside \
+         (turn.enabled); the addresses that clients reach the server at are media.announced",
         "janus.jcfg:9: nat.ice_enforce_list: eth0 is no IP address: name the addresses that are meant (`ip address` lists them)",
         "janus.jcfg:11: what: neither Janus 1.4 nor Portunus has this",
         "janus.jcfg:12: loose: neither Janus 1.4 nor Portunus has this",

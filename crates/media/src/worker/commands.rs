@@ -124,6 +124,7 @@ impl Worker {
             }
             Command::Configure(settings) => self.configure(settings),
             Command::SetIdentity(MediaIdentity(identity)) => self.peers.set_identity(identity),
+            Command::Candidates(candidates) => self.peers.set_candidates(candidates),
             Command::Capture {
                 peer,
                 capture,

@@ -74,6 +74,11 @@ impl Peers {
         self.setup.identity = identity;
     }
 
+    /// Sets how peers that are created from now on reach this worker.
+    pub(super) fn set_candidates(&mut self, candidates: Vec<LocalCandidate>) {
+        self.setup.candidates = candidates;
+    }
+
     /// A peer comes.
     pub(super) fn create(
         &mut self,

@@ -17,17 +17,36 @@ pub(crate) struct Announced {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Host {
+pub(super) enum Host {
     Ip(IpAddr),
     Name(String),
 }
 
-/// A name in `media.announced` that has no address.
+impl Host {
+    /// Writes it as it stands in the configuration.
+    pub(super) fn write(&self, port: Option<u16>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self, port) {
+            (Host::Ip(ip), None) => write!(f, "{ip}"),
+            (Host::Ip(ip), Some(port)) => write!(f, "{}", SocketAddr::new(*ip, port)),
+            (Host::Name(name), None) => write!(f, "{name}"),
+            (Host::Name(name), Some(port)) => write!(f, "{name}:{port}"),
+        }
+    }
+}
+
+/// A name in the configuration that has no address.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot resolve {name:?} (set media.announced): {reason}")]
+#[error("cannot resolve {name:?} (set {key}): {reason}")]
 pub(crate) struct ResolveError {
     name: String,
+    key: &'static str,
     reason: String,
+}
+
+impl ResolveError {
+    pub(super) fn new(name: String, key: &'static str, reason: String) -> Self {
+        ResolveError { name, key, reason }
+    }
 }
 
 impl Announced {
@@ -43,10 +62,7 @@ impl Announced {
             Host::Ip(ip) => return Ok(vec![entry(*ip)]),
             Host::Name(name) => name,
         };
-        let failed = |reason: String| ResolveError {
-            name: name.clone(),
-            reason,
-        };
+        let failed = |reason| ResolveError::new(name.clone(), "media.announced", reason);
         let found = tokio::net::lookup_host((name.as_str(), 0)).await;
         let mut addresses: Vec<_> = found
             .map_err(|error| failed(error.to_string()))?
@@ -59,7 +75,9 @@ impl Announced {
         addresses.sort_unstable();
         addresses.dedup();
         if addresses.is_empty() {
-            return Err(failed("no address of the bound address's family".into()));
+            return Err(failed(
+                "no address of the bound address's family".to_owned(),
+            ));
         }
         Ok(addresses.into_iter().map(entry).collect())
     }
@@ -89,7 +107,7 @@ impl FromStr for Announced {
     }
 }
 
-fn host_and_port(text: &str) -> Result<(Host, Option<u16>), String> {
+pub(super) fn host_and_port(text: &str) -> Result<(Host, Option<u16>), String> {
     if let Ok(ip) = text.parse() {
         return Ok((Host::Ip(ip), None));
     }
@@ -127,12 +145,7 @@ impl fmt::Display for Announced {
         if let Some(bound) = self.bound {
             write!(f, "{bound}=>")?;
         }
-        match (&self.host, self.port) {
-            (Host::Ip(ip), None) => write!(f, "{ip}"),
-            (Host::Ip(ip), Some(port)) => write!(f, "{}", SocketAddr::new(*ip, port)),
-            (Host::Name(name), None) => write!(f, "{name}"),
-            (Host::Name(name), Some(port)) => write!(f, "{name}:{port}"),
-        }
+        self.host.write(self.port, f)
     }
 }
 

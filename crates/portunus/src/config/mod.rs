@@ -5,8 +5,8 @@ mod announced;
 mod log;
 mod plugins;
 mod probe;
+mod stun_server;
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -23,11 +23,13 @@ use portunus_core::record::RecorderConfig;
 use portunus_core::{AdminConfig, CoreConfig, JwtConfig};
 use portunus_media::MediaConfig;
 use portunus_turn::TurnConfig;
+use serde::{Deserialize, Serialize};
 
 use announced::Announced;
 pub(crate) use announced::ResolveError;
 pub(crate) use log::{LogConfig, LogFormat, filter};
 use plugins::PluginSettings;
+pub(crate) use stun_server::StunServer;
 
 use crate::event_handlers::EVENT_HANDLERS;
 
@@ -44,7 +46,7 @@ pub(crate) struct Config {
     pub(crate) jwt: JwtConfig,
     /// Its `announced` stays empty until [`Config::resolve_announced`].
     pub(crate) media: MediaConfig,
-    announced: Vec<Announced>,
+    pub(crate) reached: Reached,
     pub(crate) turn: TurnConfig,
     pub(crate) audio: AudioConfig,
     pub(crate) api: ApiConfig,
@@ -54,6 +56,16 @@ pub(crate) struct Config {
     pub(crate) events: EventsConfig,
     pub(crate) event_handlers: Vec<EventHandlerConfig>,
     pub(crate) plugins: Vec<PluginSettings>,
+}
+
+/// The keys of `[media]` that name hosts.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Reached {
+    announced: Vec<Announced>,
+    /// The server that says what the public address is, if it is to be asked.
+    #[serde(with = "configuration::optional")]
+    pub(crate) stun_server: Option<StunServer>,
 }
 
 /// Why there is no configuration.
@@ -113,9 +125,9 @@ impl Config {
     fn read(file: &mut Section<'_>) -> Self {
         let core = file.section("server", CoreConfig::read);
         let jwt = file.section("jwt", JwtConfig::read);
-        let (announced, media) = file.section("media", |section| {
-            let announced = section.key("announced").unwrap_or_default();
-            (announced, MediaConfig::read(section))
+        let (reached, media) = file.section("media", |section| {
+            let reached: Reached = section.keys();
+            (reached, MediaConfig::read(section))
         });
         let turn = file.section("turn", TurnConfig::read);
         let audio = file.section("audio", AudioConfig::read);
@@ -156,7 +168,7 @@ impl Config {
             core,
             jwt,
             media,
-            announced,
+            reached,
             turn,
             audio,
             api: ApiConfig {
@@ -189,8 +201,7 @@ impl Config {
         let mut sections = Sections::default();
         sections.add_part("server", &self.core)?;
         sections.add_part("jwt", &self.jwt)?;
-        let announced = keys_of(&BTreeMap::from([("announced", &self.announced)]))?;
-        sections.add("media", announced, &[]);
+        sections.add("media", keys_of(&self.reached)?, &[]);
         sections.add_part("media", &self.media)?;
         sections.add_part("turn", &self.turn)?;
         sections.add_part("audio", &self.audio)?;
@@ -217,7 +228,7 @@ impl Config {
 
     /// Puts the announced addresses into the media plane's configuration; names are looked up.
     pub(crate) async fn resolve_announced(&mut self) -> Result<(), ResolveError> {
-        for entry in &self.announced {
+        for entry in &self.reached.announced {
             self.media.announced.extend(entry.resolve().await?);
         }
         Ok(())

@@ -161,6 +161,7 @@ fn what_is_printed_can_be_read() {
         outgoing_networks = ["192.0.2.0/24", "2001:db8::/32", "198.51.100.7"]
         [media]
         announced = ["10.0.0.5=>203.0.113.7:20000", "media.example.org"]
+        stun_server = "stun.example.org:19302"
         certificate = "/c.pem"
         key = "/k.pem"
         [http]
@@ -203,7 +204,7 @@ fn what_is_printed_can_be_read() {
     let again = Config::parse(&config.to_toml().unwrap()).unwrap();
     assert_eq!(again.core, config.core);
     assert_eq!(again.media, config.media);
-    assert_eq!(again.announced, config.announced);
+    assert_eq!(again.reached, config.reached);
     assert_eq!(again.api, config.api);
     assert_eq!(again.log, config.log);
     assert_eq!(again.recording, config.recording);
@@ -404,6 +405,10 @@ fn values_out_of_range_are_mistakes() {
         (
             "[media]\nice_tcp = false\nice_tcp_port = 443",
             "media.ice_tcp_port: needs media.ice_tcp",
+        ),
+        (
+            "[media]\nstun_server = \"stun:stun.example.org\"",
+            "media.stun_server: ",
         ),
         (
             "[media]\nannounced = [\"1.2.3\"]",

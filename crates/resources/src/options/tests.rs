@@ -94,6 +94,60 @@ fn the_first_error_is_that_of_the_table() {
     assert_eq!(fine, Ok(()));
 }
 
+/// A stream that needs a port, and whose bytes are not for everybody to see.
+#[derive(Debug, Clone, PartialEq, Default)]
+struct Stream {
+    port: u16,
+    bytes: u16,
+    token: Option<String>,
+}
+
+type StreamOpt = super::Opt<Stream>;
+
+const STREAM: Options<Stream> = Options(&[
+    StreamOpt::new("port", place!(port)).required(),
+    StreamOpt::new("bytes", place!(bytes, below_10)).listed(),
+    StreamOpt::new("token", place!(token))
+        .listed()
+        .confidential(),
+]);
+
+fn below_10(fields: Fields<'_>, name: &'static str) -> Result<Option<u16>, Refusal> {
+    let bytes = fields.positive(name)?;
+    Ok(bytes.map(|bytes| u16::try_from(bytes).unwrap_or(9).min(9)))
+}
+
+#[test]
+fn an_option_that_is_required_is_read_and_written_always() {
+    let read = |members| with(members, |fields| STREAM.read(fields));
+    let missing = FieldError::Missing("port".to_owned());
+    assert_eq!(read(json!({ "bytes": "x" })), Err(missing.into()));
+    let stream = read(json!({ "port": 0, "bytes": 40 })).unwrap();
+    let written = STREAM.to_members(&stream);
+    assert_eq!(Value::from(written), json!({ "port": 0, "bytes": 9 }));
+    let default = Stream {
+        bytes: 9,
+        ..Stream::default()
+    };
+    let written = STREAM.written(&stream, &default);
+    assert_eq!(Value::from(written), json!({ "port": 0 }));
+    let mut again = default;
+    with(json!({ "port": 0 }), |fields| {
+        STREAM.read_into(&mut again, fields)
+    })
+    .unwrap();
+    assert_eq!(again, stream);
+}
+
+#[test]
+fn what_is_confidential_is_shown_to_some() {
+    let members = json!({ "port": 7, "bytes": 1, "token": "t" });
+    let stream = with(members, |fields| STREAM.read(fields)).unwrap();
+    assert_eq!(Value::from(STREAM.listed(&stream)), json!({ "bytes": 1 }));
+    let all = json!({ "bytes": 1, "token": "t" });
+    assert_eq!(Value::from(STREAM.shown(&stream, true)), all);
+}
+
 #[test]
 fn an_edit_changes_what_it_names_and_what_may_be_changed() {
     let before = read(json!({ "description": "Hall", "secret": "s", "publishers": 6 })).unwrap();

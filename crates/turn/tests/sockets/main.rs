@@ -7,7 +7,6 @@
 )]
 
 mod client;
-mod coturn;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

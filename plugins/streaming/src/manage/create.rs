@@ -4,12 +4,10 @@ use std::sync::Arc;
 
 use portunus_core::configuration::PortRange;
 use portunus_core::{Fields, Object};
-use portunus_resources::{Maker, Reservation, Written, off_thread};
+use portunus_resources::{Asker, Maker, Reservation, Written, off_thread};
 use serde_json::{Map, Value};
 
-use super::Asker;
 use crate::bounds::Bounds;
-
 use crate::mountpoint::{self, Mountpoint};
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
@@ -31,8 +29,7 @@ pub(super) async fn create(
     mountpoints.check_admin_key(fields)?;
     let saved = mountpoints.permanent(fields)?.cloned();
     let permanent = saved.is_some();
-    let mut spec = MountpointSpec::read(body, mountpoints.ids(), Origin::Request)
-        .map_err(|problem| problem.refusal)?;
+    let mut spec = MountpointSpec::read(body, mountpoints.ids(), Origin::Request)?;
     let maker = mountpoints.maker(asker.maker, permanent);
     if let Maker::Client(_) = maker {
         limit(&mut spec, shared.ports)?;
@@ -54,7 +51,7 @@ pub(super) async fn create(
             return Err(error.into());
         }
     }
-    shared.notify(asker.client.as_ref(), || {
+    shared.notify(asker.handle.as_ref(), || {
         let created = mountpoint.event("created");
         created.with("type", mountpoint.type_name()).into()
     });

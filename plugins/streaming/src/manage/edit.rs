@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::managed;
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
-use crate::spec::SourceSpec;
+use crate::spec::{DETAILS, SourceSpec};
 
 pub(super) async fn edit(
     shared: &Arc<Shared>,
@@ -18,32 +18,19 @@ pub(super) async fn edit(
     client: Option<&Handle>,
 ) -> Result<Value, Refusal> {
     let mountpoint = managed(shared, fields)?;
-    let description = fields.string("new_description")?;
-    let metadata = fields.string("new_metadata")?;
+    DETAILS.check_edited(fields, |_| true)?;
     let saved = shared.mountpoints.permanent(fields)?.cloned();
     let permanent = saved.is_some();
     let edited_event = fields.boolean("edited_event")?.unwrap_or(false);
-    let owned = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
 
     // Another edit may be waiting for the disk.
     let turn = mountpoint.editing.clone().lock_owned().await;
     let before = mountpoint.details().clone();
     // Once more: another may have changed the secret just now.
     before.access.check_secret(fields)?;
-    let mut details = before.clone();
-    details.access = before.access.edited(fields)?;
-    // Here an empty pin is none.
-    if fields.string("new_pin")? == Some("") {
-        details.access.pin = None;
-    }
+    let details = DETAILS.edited(&before, fields)?;
     if details.access.secret.is_some() && before.access.secret.is_none() {
         check_first_secret(&mountpoint.spec.source, fields, rights)?;
-    }
-    if let Some(description) = description.and_then(owned) {
-        details.description = description;
-    }
-    if let Some(metadata) = metadata {
-        details.metadata = owned(metadata);
     }
     let told = (edited_event && details.metadata != before.metadata).then(|| {
         mountpoint

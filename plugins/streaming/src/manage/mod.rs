@@ -6,52 +6,26 @@ mod recording;
 
 use std::sync::Arc;
 
-use portunus_core::{Fields, Handle, Later, Reply, Right, Rights};
-use portunus_resources::{Id, Maker, off_thread};
+use portunus_core::{Asked, Fields, Handle, Later, PluginRequest, Reply, Right, Rights};
+use portunus_resources::{Asker, Id, Maker, off_thread};
 use serde_json::{Map, Value, json};
 
 use crate::mountpoint::Mountpoint;
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
+use crate::requests::Request;
 
 pub(crate) use create::{create_all, create_configured};
 
-const REQUESTS: [&str; 9] = [
-    "list",
-    "info",
-    "create",
-    "edit",
-    "destroy",
-    "enable",
-    "disable",
-    "recording",
-    "kick_all",
-];
-
-/// Who makes a request.
-pub(crate) struct Asker {
-    /// What they may do beyond a call.
-    pub(crate) rights: Rights,
-    /// Whose what it makes is.
-    pub(crate) maker: Maker,
-    /// The client, if it is one.
-    pub(crate) client: Option<Handle>,
-}
-
-/// Whether the request manages mountpoints.
-pub(crate) fn is_management(request: &str) -> bool {
-    REQUESTS.contains(&request)
-}
-
-/// Answers a request that [`is_management`].
+/// Answers a request that manages mountpoints.
 pub(crate) fn reply(
     shared: Arc<Shared>,
-    request: String,
+    asked: Asked<Request>,
     body: Map<String, Value>,
     asker: Asker,
 ) -> Reply {
     Reply::Later(Later::new(async move {
-        let answer = answer(&shared, &request, &body, &asker);
+        let answer = answer(&shared, asked, &body, &asker);
         let mountpoints = &shared.mountpoints;
         let answered = mountpoints.guarded_later(Fields(&body), asker.maker, answer);
         answered.await.unwrap_or_else(|refusal| refusal.to_json())
@@ -60,32 +34,41 @@ pub(crate) fn reply(
 
 async fn answer(
     shared: &Arc<Shared>,
-    request: &str,
+    asked: Asked<Request>,
     body: &Map<String, Value>,
     asker: &Asker,
 ) -> Result<Value, Refusal> {
     let fields = Fields(body);
-    let rights = shared.check(request, fields, asker.rights)?;
-    let client = asker.client.as_ref();
+    let (request, rights) = shared.permit(asked, fields, asker.rights)?;
+    let client = asker.handle.as_ref();
     match request {
-        "list" => list(shared, fields, client.is_none()),
-        "info" => info(shared, fields, rights, asker.maker),
-        "create" => {
+        Request::List => list(shared, fields, client.is_none()),
+        Request::Info => info(shared, fields, rights, asker.maker),
+        Request::Create => {
             let created = create::create(shared, body, asker).await;
             created.map_err(|refusal| refusal.told_to(rights))
         }
-        "edit" => edit::edit(shared, fields, rights, client).await,
-        "destroy" => destroy(shared, fields, client).await,
-        "enable" => switch(shared, fields, rights, true),
-        "disable" => switch(shared, fields, rights, false),
-        "recording" => recording::recording(shared, fields).await,
-        "kick_all" => {
+        Request::Edit => edit::edit(shared, fields, rights, client).await,
+        Request::Destroy => destroy(shared, fields, client).await,
+        Request::Enable => switch(shared, fields, rights, true),
+        Request::Disable => switch(shared, fields, rights, false),
+        Request::Recording => recording::recording(shared, fields).await,
+        Request::KickAll => {
             let mountpoint = managed(shared, fields)?;
             mountpoint.dismiss_viewers("kicked_all");
             shared.notify(client, || mountpoint.event("kicked_all").into());
             Ok(json!({ "streaming": "kicked_all" }))
         }
-        _ => Err(Refusal::UnknownRequest(request.to_owned())),
+        // These need a client's handle, and administrators have none.
+        Request::Watch
+        | Request::Start
+        | Request::Pause
+        | Request::Stop
+        | Request::Configure
+        | Request::Switch
+        | Request::Seek
+        | Request::Publish
+        | Request::Unpublish => Err(Refusal::UnknownRequest(request.names().concat())),
     }
 }
 

@@ -5,12 +5,7 @@ use portunus_core::media::ingest::Refusal;
 use serde_json::Value;
 
 use super::{Mountpoint, Stream};
-use crate::spec::{FileSpec, KeyframeSpec, MediaKind, RtspSpec, SourceSpec, StreamCodec};
-
-/// The number, unless it is 0.
-fn some(number: impl Into<u64>) -> Option<u64> {
-    Some(number.into()).filter(|number| *number > 0)
-}
+use crate::spec::{DETAILS, MediaKind, SourceSpec, StreamCodec};
 
 fn on(flag: bool) -> Option<bool> {
     flag.then_some(true)
@@ -28,17 +23,6 @@ impl Mountpoint {
         }
     }
 
-    /// What was asked for as `type`.
-    pub(crate) fn source_name(&self) -> &'static str {
-        match self.spec.source {
-            SourceSpec::Rtp(_) => "rtp",
-            SourceSpec::Live(_) => "live",
-            SourceSpec::OnDemand(_) => "ondemand",
-            SourceSpec::Rtsp(_) => "rtsp",
-            SourceSpec::Whip(_) => "whip",
-        }
-    }
-
     fn is_file(&self) -> bool {
         matches!(
             self.spec.source,
@@ -48,13 +32,12 @@ impl Mountpoint {
 
     /// Its entry in `list`.
     pub(crate) fn listed(&self) -> Value {
-        let details = self.details().clone();
+        let details = DETAILS.listed(&self.details());
         let media = (!self.is_file()).then(|| self.streams.iter().map(Stream::listed).collect());
         Object::new()
             .with("id", self.id.to_json())
             .with("type", self.type_name())
-            .with("description", details.description)
-            .with_some("metadata", details.metadata)
+            .with_all(details)
             .with("enabled", self.is_enabled())
             .with_some("media", media.map(Value::Array))
             .into()
@@ -64,8 +47,7 @@ impl Mountpoint {
     /// from, on the disk and in the network, only with `places`.
     pub(crate) fn info(&self, admin: bool, places: bool) -> Value {
         let details = self.details().clone();
-        let access = details.access;
-        let has_secret = access.secret.is_some();
+        let has_secret = details.access.secret.is_some();
         let whip = matches!(self.spec.source, SourceSpec::Whip(_));
         let media: Vec<Value> = self
             .streams
@@ -79,12 +61,8 @@ impl Mountpoint {
         let public = Object::new()
             .with("id", self.id.to_json())
             .with_some("name", admin.then_some(self.name.as_str()))
-            .with("description", details.description)
-            .with_some("metadata", details.metadata)
+            .with_all(DETAILS.shown(&details, admin))
             .with_some("secret_required", on(has_secret))
-            .with_some("secret", access.secret.filter(|_| admin))
-            .with_some("pin", access.pin.filter(|_| admin))
-            .with_some("is_private", on(admin && access.is_private))
             .with_some("viewers", admin.then(|| self.viewer_count()))
             .with("enabled", self.is_enabled())
             .with("type", self.type_name());
@@ -96,27 +74,31 @@ impl Mountpoint {
                     .find_map(|s| s.ports.as_ref()?.host.clone());
                 Object::new()
                     .with_some("srtp", on(rtp.srtp.is_some()))
-                    .with_some("srtpsuite", rtp.srtp.as_ref().map(|srtp| srtp.suite))
-                    .with_some("collision", some(rtp.collision_ms))
-                    .with_all(keyframes(rtp.keyframes))
-                    .with_some("threads", some(rtp.threads))
                     .with_some("host", host.filter(|_| places))
             }
-            SourceSpec::Live(file) | SourceSpec::OnDemand(file) => of_file(file, places)
-                .with_some("duration", self.duration().map(|it| it.as_secs_f64())),
-            SourceSpec::Rtsp(rtsp) => of_rtsp(rtsp, places),
+            SourceSpec::Live(_) | SourceSpec::OnDemand(_) => {
+                Object::new().with_some("duration", self.duration().map(|it| it.as_secs_f64()))
+            }
+            SourceSpec::Rtsp(_) => Object::new().with("rtsp", true),
             SourceSpec::Whip(whip) => Object::new()
                 .with("whip", true)
                 .with("publishing", self.is_published())
-                .with_some("token_required", on(whip.token.is_some() || has_secret))
-                // Where no secret has to be shown, everybody would be told.
-                .with_some(
-                    "token",
-                    whip.token.as_deref().filter(|_| admin && has_secret),
-                )
-                .with_all(keyframes(whip.keyframes)),
+                .with_some("token_required", on(whip.token.is_some() || has_secret)),
         };
-        public.with_all(source).with("media", media).into()
+        let with_confidential = match self.spec.source {
+            // The token: where no secret has to be shown, everybody would be told.
+            SourceSpec::Whip(_) => admin && has_secret,
+            SourceSpec::Rtp(_)
+            | SourceSpec::Live(_)
+            | SourceSpec::OnDemand(_)
+            | SourceSpec::Rtsp(_) => places,
+        };
+        let options = self.spec.source.shown(with_confidential);
+        public
+            .with_all(source)
+            .with_all(options)
+            .with("media", media)
+            .into()
     }
 
     /// The object `stream` of the answer to `create`.
@@ -145,28 +127,6 @@ impl Mountpoint {
             | SourceSpec::Whip(_) => created.into(),
         }
     }
-}
-
-fn keyframes(keyframes: KeyframeSpec) -> Object {
-    Object::new()
-        .with_some("bufferkf_ms", some(keyframes.ms))
-        .with_some("bufferkf_bytes", some(keyframes.bytes))
-}
-
-fn of_file(file: &FileSpec, places: bool) -> Object {
-    Object::new().with_some("filename", places.then_some(file.filename.as_str()))
-}
-
-fn of_rtsp(rtsp: &RtspSpec, places: bool) -> Object {
-    let login = rtsp.login.as_ref().filter(|_| places);
-    Object::new()
-        .with("rtsp", true)
-        .with_some("url", places.then_some(rtsp.url.as_str()))
-        .with_some("rtsp_user", login.map(|(user, _)| user.as_str()))
-        .with_some("rtsp_pwd", login.map(|(_, password)| password.as_str()))
-        .with_some("rtsp_quirk", on(places && rtsp.quirk))
-        .with_all(keyframes(rtsp.keyframes))
-        .with_some("threads", some(rtsp.threads))
 }
 
 /// What is wrong with what comes for a stream.
@@ -286,7 +246,7 @@ impl Mountpoint {
         tracing::info!(
             id = %self.id,
             name = self.name,
-            source = self.source_name(),
+            source = self.spec.source.name(),
             streams = streams.join(", "),
             "mountpoint created"
         );

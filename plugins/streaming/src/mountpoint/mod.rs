@@ -16,11 +16,13 @@ use std::time::Duration;
 use portunus_core::events::PluginEvents;
 use portunus_core::media::MediaPlane;
 use portunus_core::{Notice, Object};
-use portunus_resources::{Access, Id, Resource};
+use portunus_resources::{Id, Resource};
 use serde_json::Value;
 
 use crate::bounds::Bounds;
-use crate::spec::{MediaKind, MountpointSpec, PayloadFormat, PayloadTypes, SourceSpec};
+use crate::spec::{
+    DETAILS, Details, MediaKind, MountpointSpec, PayloadFormat, PayloadTypes, SourceSpec,
+};
 use crate::viewer::{Viewer, ViewerId};
 
 pub(crate) use open::open;
@@ -61,14 +63,6 @@ pub(crate) struct Mountpoint {
     events: PluginEvents,
 }
 
-/// What can be edited.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Details {
-    pub(crate) description: String,
-    pub(crate) metadata: Option<String>,
-    pub(crate) access: Access,
-}
-
 /// Who watches.
 #[derive(Default)]
 struct Watched {
@@ -82,19 +76,16 @@ impl Resource for Mountpoint {
 
     const MEMBER: &'static str = "id";
 
-    const EDITABLE: &'static [&'static str] =
-        &["description", "metadata", "is_private", "secret", "pin"];
+    fn is_editable(key: &str) -> bool {
+        DETAILS.is_editable(key)
+    }
 
     fn key(&self) -> Id {
         Id::Text(self.name.clone())
     }
 
     fn apply(&self, written: &MountpointSpec) {
-        let mut details = self.details();
-        let description = written.description.clone();
-        details.description = description.unwrap_or_else(|| self.name.clone());
-        details.metadata.clone_from(&written.metadata);
-        details.access = written.access.clone();
+        *self.details() = written.details.clone().of(&self.name);
     }
 
     fn id(&self) -> &Id {

@@ -15,12 +15,13 @@ use portunus_resources::Id;
 use tokio::sync::oneshot;
 
 use super::pulled::Pulling;
-use super::{Details, Mountpoint, Ports, Stream, Watched, lock, played, pulled};
+use super::{Mountpoint, Ports, Stream, Watched, lock, played, pulled};
 use crate::bounds::Bounds;
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
 use crate::spec::{
-    DataType, KeyframeSpec, MediaKind, MediaSpec, MountpointSpec, RtpSpec, SourceSpec, SrtpSpec,
+    DataType, Details, KeyframeSpec, MediaKind, MediaSpec, MountpointSpec, RtpSpec, SourceSpec,
+    SrtpSpec,
 };
 
 /// The label of the data channel that Janus's clients expect.
@@ -124,11 +125,7 @@ pub(crate) async fn open(
         .name
         .take()
         .unwrap_or_else(|| default_name(&id, &spec.source));
-    let details = Details {
-        description: spec.description.take().unwrap_or_else(|| name.clone()),
-        metadata: spec.metadata.take(),
-        access: std::mem::take(&mut spec.access),
-    };
+    let details = std::mem::take(&mut spec.details).of(&name);
     Ok(Mountpoint {
         id,
         name,
@@ -162,13 +159,10 @@ fn default_name(id: &Id, source: &SourceSpec) -> String {
 impl Mountpoint {
     /// What makes the same mountpoint again, with `details`.
     pub(crate) fn to_spec(&self, details: &Details) -> MountpointSpec {
-        let details = details.clone();
         MountpointSpec {
             name: Some(self.name.clone()),
             id: Some(self.id.clone()),
-            description: Some(details.description),
-            metadata: details.metadata,
-            access: details.access,
+            details: details.clone(),
             source: self.spec.source.clone(),
         }
     }

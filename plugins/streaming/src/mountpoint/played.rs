@@ -145,10 +145,9 @@ fn streams_of(file: &MediaFile, spec: &FileSpec) -> Result<Vec<Stream>, Refusal>
 }
 
 fn stream_of(track: &Track, place: usize, spec: &FileSpec) -> Result<MediaSpec, Refusal> {
-    let [audio, video] = &spec.offer;
     let (kind, media, offer) = match track.codec.kind() {
-        TrackKind::Audio => (Kind::Audio, MediaKind::Audio, audio),
-        TrackKind::Video => (Kind::Video, MediaKind::Video, video),
+        TrackKind::Audio => (Kind::Audio, MediaKind::Audio, &spec.offer.audio),
+        TrackKind::Video => (Kind::Video, MediaKind::Video, &spec.offer.video),
     };
     let refuse = |reason: String| Refusal::CannotCreate(format!("{}: {reason}", spec.filename));
     let name = track.codec.name().to_ascii_lowercase();

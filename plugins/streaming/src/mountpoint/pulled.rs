@@ -127,9 +127,9 @@ fn config(spec: &RtspSpec, shared: &Shared, bounds: &Bounds) -> Result<Config, R
     let local = spec.iface.as_deref().filter(|name| !name.is_empty());
     let local = local.map(interface_address).transpose();
     Ok(Config {
-        login: spec.login.as_ref().map(|(user, password)| Login {
-            user: user.clone(),
-            password: password.clone(),
+        login: spec.login().map(|(user, password)| Login {
+            user: user.to_owned(),
+            password: password.to_owned(),
         }),
         audio: spec.audio,
         video: spec.video,
@@ -144,10 +144,10 @@ fn config(spec: &RtspSpec, shared: &Shared, bounds: &Bounds) -> Result<Config, R
         },
         local: local.map_err(|error| Refusal::CannotCreate(error.to_string()))?,
         ports: ports.first()..=ports.last(),
-        connect_timeout: spec.connect_timeout,
-        request_timeout: spec.timeout,
-        keep_alive: spec.session_timeout,
-        reconnect_delay: spec.reconnect_delay,
+        connect_timeout: Duration::from_secs(spec.connect_timeout),
+        request_timeout: Duration::from_secs(spec.timeout),
+        keep_alive: (spec.session_timeout > 0).then(|| Duration::from_secs(spec.session_timeout)),
+        reconnect_delay: Duration::from_secs(spec.reconnect_delay),
         path_only: spec.quirk,
         allowed: bounds.addresses(),
         ..Config::new(&spec.url)
@@ -155,10 +155,9 @@ fn config(spec: &RtspSpec, shared: &Shared, bounds: &Bounds) -> Result<Config, R
 }
 
 fn offer(spec: &RtspSpec, kind: MediumKind) -> &crate::spec::FileOffer {
-    let [audio, video] = &spec.offer;
     match kind {
-        MediumKind::Audio => audio,
-        MediumKind::Video => video,
+        MediumKind::Audio => &spec.offer.audio,
+        MediumKind::Video => &spec.offer.video,
     }
 }
 

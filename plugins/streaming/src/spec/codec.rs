@@ -1,9 +1,12 @@
 //! The codecs of streams: their names in the API, payload types and parameters.
 
+use portunus_core::Fields;
 use portunus_core::sdp::{Codec, CodecName, CodecSpec, Kind};
+use serde_json::Value;
 
 use super::SpecProblem;
 use super::payload_types::is_payload_type;
+use super::values::Read;
 
 /// RTP clock of redundant audio made of Opus, in Hz.
 const RED_CLOCK: u32 = 48_000;
@@ -46,22 +49,6 @@ impl StreamCodec {
         codec
             .filter(|codec| codec.kind() == kind)
             .map(StreamCodec::Plain)
-    }
-
-    /// Reads the members that name a codec; `rtpmap` is the older one.
-    pub(crate) fn read(
-        fields: portunus_core::Fields<'_>,
-        kind: Kind,
-        (codec, rtpmap): (&str, &str),
-    ) -> Result<Option<Self>, SpecProblem> {
-        for key in [codec, rtpmap] {
-            let name = fields.string(key).map_err(SpecProblem::field)?;
-            if let Some(name) = name.filter(|name| !name.is_empty()) {
-                let unknown = || SpecProblem::cannot_create(key, format!("unknown codec {name}"));
-                return Self::from_name(name, kind).map(Some).ok_or_else(unknown);
-            }
-        }
-        Ok(None)
     }
 
     /// Its name in the API.
@@ -139,4 +126,33 @@ impl StreamCodec {
             channels => format!("{}/{}/{channels}", spec.name, spec.clock_rate),
         }
     }
+}
+
+impl From<StreamCodec> for Value {
+    fn from(codec: StreamCodec) -> Self {
+        codec.name().into()
+    }
+}
+
+/// Reads the codec of audio from a member that ends in `codec`, or from the older one that ends in `rtpmap`.
+pub(super) fn audio(fields: Fields<'_>, name: &str) -> Read<Option<StreamCodec>> {
+    codec(fields, name, Kind::Audio)
+}
+
+/// Reads the codec of video in the same way.
+pub(super) fn video(fields: Fields<'_>, name: &str) -> Read<Option<StreamCodec>> {
+    codec(fields, name, Kind::Video)
+}
+
+/// Reads the codec of media of this kind.
+pub(super) fn codec(fields: Fields<'_>, name: &str, kind: Kind) -> Read<Option<StreamCodec>> {
+    let rtpmap = format!("{}rtpmap", name.strip_suffix("codec").unwrap_or(name));
+    for key in [name, &rtpmap] {
+        if let Some(name) = fields.text(key)? {
+            let known = StreamCodec::from_name(name, kind);
+            let unknown = || SpecProblem::cannot_create(key, format!("unknown codec {name}"));
+            return known.map(|codec| Some(Some(codec))).ok_or_else(unknown);
+        }
+    }
+    Ok(None)
 }

@@ -1,9 +1,10 @@
 //! Mountpoints that play files.
 
 use portunus_core::Fields;
-use portunus_core::sdp::Kind;
+use portunus_resources::{Options, place};
 
-use super::media::{optional_text, payload_type};
+use super::codec::{audio, video};
+use super::values::{Read, any_text, choice, ignored, payload_type};
 use super::{SpecProblem, StreamCodec};
 
 /// A file that is played again and again.
@@ -16,7 +17,15 @@ pub struct FileSpec {
     /// Play its video; if nothing is said, the video that there is.
     pub video: Option<bool>,
     /// What viewers are offered instead of the usual.
-    pub offer: [FileOffer; 2],
+    pub offer: FileOffers,
+}
+
+/// What is offered of audio and video.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[allow(missing_docs)]
+pub struct FileOffers {
+    pub audio: FileOffer,
+    pub video: FileOffer,
 }
 
 /// What is offered of a file's audio or video.
@@ -30,58 +39,57 @@ pub struct FileOffer {
     pub fmtp: Option<String>,
 }
 
-pub(super) const KNOWN: [&str; 11] = [
-    "filename",
-    "audio",
-    "video",
-    "audiopt",
-    "audiocodec",
-    "audiortpmap",
-    "audiofmtp",
-    "videopt",
-    "videocodec",
-    "videortpmap",
-    "videofmtp",
-];
+impl Default for FileSpec {
+    fn default() -> Self {
+        FileSpec {
+            filename: String::new(),
+            audio: true,
+            video: None,
+            offer: FileOffers::default(),
+        }
+    }
+}
+
+type Opt = portunus_resources::Opt<FileSpec, SpecProblem>;
+
+pub(super) const OPTIONS: Options<FileSpec, SpecProblem> = Options(&[
+    Opt::new("filename", place!(filename, path))
+        .required()
+        .listed()
+        .confidential(),
+    Opt::new("audio", place!(audio)),
+    Opt::new("video", place!(video, choice)),
+    Opt::new("audiopt", place!(offer.audio.pt, payload_type)),
+    Opt::new("audiocodec", place!(offer.audio.codec, audio)),
+    Opt::new("audiortpmap", ignored()),
+    Opt::new("audiofmtp", place!(offer.audio.fmtp)),
+    Opt::new("videopt", place!(offer.video.pt, payload_type)),
+    Opt::new("videocodec", place!(offer.video.codec, video)),
+    Opt::new("videortpmap", ignored()),
+    Opt::new("videofmtp", place!(offer.video.fmtp)),
+]);
+
+/// Reads a path that does not go up.
+fn path(fields: Fields<'_>, name: &str) -> Read<String> {
+    let path = any_text(fields, name)?;
+    let goes_up = |path: &String| path.split('/').any(|part| part == "..");
+    if path.as_ref().is_some_and(goes_up) {
+        let reason = "the path of a file must not go up by ../";
+        return Err(SpecProblem::cannot_create(name, reason));
+    }
+    Ok(path)
+}
 
 impl FileSpec {
     pub(super) fn read(fields: Fields<'_>) -> Result<Self, SpecProblem> {
-        let filename = fields
-            .required_string("filename")
-            .map_err(SpecProblem::field)?;
-        if filename.split('/').any(|part| part == "..") {
-            let reason = "the path of a file must not go up by ../";
-            return Err(SpecProblem::cannot_create("filename", reason));
-        }
-        let audio = fields.boolean("audio").map_err(SpecProblem::field)?;
-        let video = fields.boolean("video").map_err(SpecProblem::field)?;
-        let spec = FileSpec {
-            filename: filename.to_owned(),
-            audio: audio.unwrap_or(true),
-            video,
-            offer: [
-                FileOffer::read(fields, Kind::Audio, "audio")?,
-                FileOffer::read(fields, Kind::Video, "video")?,
-            ],
-        };
-        let lower = filename.to_ascii_lowercase();
-        let only_audio = [".alaw", ".mulaw", ".opus"];
-        if only_audio.iter().any(|end| lower.ends_with(end)) && (!spec.audio || video == Some(true))
-        {
+        let spec = OPTIONS.read(fields)?;
+        let lower = spec.filename.to_ascii_lowercase();
+        let mut only_audio = [".alaw", ".mulaw", ".opus"].iter();
+        let has_others = !spec.audio || spec.video == Some(true);
+        if has_others && only_audio.any(|end| lower.ends_with(end)) {
             let reason = "there is nothing but audio in a file of this type";
             return Err(SpecProblem::cannot_create("filename", reason));
         }
         Ok(spec)
-    }
-}
-
-impl FileOffer {
-    pub(super) fn read(fields: Fields<'_>, kind: Kind, name: &str) -> Result<Self, SpecProblem> {
-        let (codec, rtpmap) = (format!("{name}codec"), format!("{name}rtpmap"));
-        Ok(FileOffer {
-            pt: payload_type(fields, &format!("{name}pt"))?,
-            codec: StreamCodec::read(fields, kind, (&codec, &rtpmap))?,
-            fmtp: optional_text(fields, &format!("{name}fmtp"))?,
-        })
     }
 }

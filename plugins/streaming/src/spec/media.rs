@@ -3,13 +3,13 @@
 use std::net::Ipv4Addr;
 
 use portunus_core::sdp::Kind;
-use portunus_core::{Fields, Mid};
+use portunus_core::{Fields, Mid, Object};
+use portunus_resources::{Options, check_keys, place};
 use serde_json::{Map, Value};
 
-use super::payload_types::is_payload_type;
-use super::problem::refuse_unknown;
+use super::codec::codec;
+use super::values::{Read, ignored, multicast, multicast_text, optional_port, payload_type, port};
 use super::{Origin, SpecProblem, StreamCodec};
-use crate::refusal::Refusal;
 
 /// The most streams of a mountpoint: an offer of all of them has not more m-lines than clients read.
 const MAX_STREAMS: usize = 511;
@@ -61,14 +61,11 @@ impl DataType {
             DataType::Binary => "binary",
         }
     }
+}
 
-    pub(super) fn read(fields: Fields<'_>, key: &str) -> Result<Option<Self>, SpecProblem> {
-        match fields.string(key).map_err(SpecProblem::field)? {
-            None => Ok(None),
-            Some("text") => Ok(Some(DataType::Text)),
-            Some("binary") => Ok(Some(DataType::Binary)),
-            Some(_) => Err(SpecProblem::element(key, "expected text or binary")),
-        }
+impl From<DataType> for Value {
+    fn from(datatype: DataType) -> Self {
+        datatype.name().into()
     }
 }
 
@@ -113,31 +110,6 @@ pub struct MediaSpec {
     pub buffermsg: bool,
 }
 
-const KNOWN: [&str; 22] = [
-    "type",
-    "mid",
-    "label",
-    "msid",
-    "port",
-    "port2",
-    "port3",
-    "mcast",
-    "iface",
-    "rtcpport",
-    "pt",
-    "codec",
-    "rtpmap",
-    "fmtp",
-    "skew",
-    "simulcast",
-    "svc",
-    "h264sps",
-    "bufferkf",
-    "datatype",
-    "buffermsg",
-    "databuffermsg",
-];
-
 /// Whether streams have ports, and name their codecs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Feed {
@@ -145,13 +117,13 @@ pub(super) enum Feed {
     Publisher,
 }
 
-/// Reads the list `media` of `members`.
+/// Reads the list `media` of a request or section with the members `root`.
 pub(super) fn read_list(
-    members: &Map<String, Value>,
+    root: Fields<'_>,
     origin: Origin,
     feed: Feed,
 ) -> Result<Vec<MediaSpec>, SpecProblem> {
-    let list = match members.get("media") {
+    let list = match root.0.get("media") {
         None => return Err(SpecProblem::missing("media")),
         Some(Value::Array(list)) => list,
         Some(_) => return Err(SpecProblem::element("media", "expected a list of streams")),
@@ -168,7 +140,7 @@ pub(super) fn read_list(
     }
     let mut media: Vec<MediaSpec> = Vec::with_capacity(list.len());
     for (index, entry) in list.iter().enumerate() {
-        let spec = MediaSpec::read(members, entry, origin, feed)
+        let spec = MediaSpec::read(root, entry, origin, feed)
             .and_then(|spec| match media.iter().any(|m| m.mid == spec.mid) {
                 true => Err(SpecProblem::cannot_create(
                     "mid",
@@ -208,7 +180,7 @@ impl MediaSpec {
     }
 
     fn read(
-        members: &Map<String, Value>,
+        root: Fields<'_>,
         entry: &Value,
         origin: Origin,
         feed: Feed,
@@ -217,7 +189,7 @@ impl MediaSpec {
             .as_object()
             .ok_or_else(|| SpecProblem::element("media", "expected an object for each stream"))?;
         let fields = Fields(entry);
-        let kind = match fields.required_string("type").map_err(SpecProblem::field)? {
+        let kind = match fields.required_string("type")? {
             "audio" => MediaKind::Audio,
             "video" => MediaKind::Video,
             "data" if feed == Feed::Ports => MediaKind::Data,
@@ -227,65 +199,39 @@ impl MediaSpec {
             }
         };
         if origin == Origin::Configuration {
-            refuse_unknown(entry, &KNOWN)?;
+            let known = ["type", "mid", "bufferkf"].into_iter().chain(HEAD.keys());
+            let known = known.chain(LISTED.keys(MediaKind::Video));
+            check_keys(entry, &known.chain(LISTED.data.keys()).collect::<Vec<_>>())?;
         }
-        let mid = fields.required_string("mid").map_err(SpecProblem::field)?;
-        let mid = Mid::new(mid)
+        let mid = Mid::new(fields.required_string("mid")?)
             .ok_or_else(|| SpecProblem::element("mid", "expected 1 to 16 visible characters"))?;
         let mut spec = MediaSpec::new(kind, mid);
-        let text = |name| optional_text(fields, name);
-        if let Some(label) = text("label")? {
-            spec.label = label;
-        }
-        spec.msid = text("msid")?.and_then(|msid| read_msid(&msid));
-        if feed == Feed::Ports {
-            spec.read_ports(fields)?;
-        }
-        spec.fmtp = text("fmtp")?;
-        let flag = |name| -> Result<bool, SpecProblem> {
-            let flag = fields.boolean(name).map_err(SpecProblem::field)?;
-            Ok(flag.unwrap_or(false))
-        };
-        match kind {
-            MediaKind::Audio | MediaKind::Video => {
-                spec.pt = payload_type(fields, "pt")?;
-                spec.codec = StreamCodec::read(fields, kind.into(), ("codec", "rtpmap"))?;
-                spec.skew = flag("skew")?;
+        HEAD.read_into(&mut spec, fields)?;
+        let mut tables = LISTED.of(kind, feed);
+        tables.try_for_each(|table| table.read_into(&mut spec, fields))?;
+        if kind == MediaKind::Data {
+            // Janus looks for these two at the root of a request.
+            if !fields.has("datatype") {
+                spec.datatype = data_type(root, "datatype")?.unwrap_or_default();
             }
-            MediaKind::Data => {
-                // Janus looks for these two at the root of a request.
-                let root = Fields(members);
-                let datatype = DataType::read(fields, "datatype")?;
-                spec.datatype = match datatype {
-                    Some(datatype) => datatype,
-                    None => DataType::read(root, "datatype")?.unwrap_or_default(),
-                };
-                let at_root = matches!(root.boolean("buffermsg"), Ok(Some(true)));
-                spec.buffermsg = flag("buffermsg")? || flag("databuffermsg")? || at_root;
-            }
-        }
-        if kind == MediaKind::Video {
-            spec.simulcast = flag("simulcast")?;
-            spec.svc = flag("svc")?;
-            spec.h264sps = text("h264sps")?;
+            spec.buffermsg |= root.boolean("buffermsg") == Ok(Some(true));
         }
         if feed == Feed::Ports {
-            if spec.simulcast {
-                spec.more_ports = more_ports(fields, ["port2", "port3"])?;
-            }
             spec.check()?;
         }
         Ok(spec)
     }
 
-    fn read_ports(&mut self, fields: Fields<'_>) -> Result<(), SpecProblem> {
-        self.port = port(fields, "port")?.ok_or_else(|| SpecProblem::missing("port"))?;
-        self.mcast = multicast(fields, "mcast")?;
-        self.iface = optional_text(fields, "iface")?;
-        if self.kind != MediaKind::Data {
-            self.rtcpport = port(fields, "rtcpport")?;
-        }
-        Ok(())
+    /// Its entry in `media`.
+    pub(super) fn to_section(&self, feed: Feed) -> Value {
+        let default = MediaSpec::new(self.kind, self.mid);
+        let head = Object::new()
+            .with("type", self.kind.name())
+            .with("mid", self.mid.as_str());
+        let tables = LISTED.of(self.kind, feed);
+        let written = tables.flat_map(|table| table.written(self, &default));
+        let head = head.with_all(HEAD.written(self, &default));
+        head.with_all(written.collect::<Map<_, _>>()).into()
     }
 
     /// What must hold for any stream with ports.
@@ -314,57 +260,153 @@ impl MediaSpec {
     }
 }
 
-pub(super) fn optional_text(fields: Fields<'_>, name: &str) -> Result<Option<String>, SpecProblem> {
-    let text = fields.text(name).map_err(SpecProblem::field)?;
-    Ok(text.map(str::to_owned))
-}
-
-pub(super) fn port(fields: Fields<'_>, name: &str) -> Result<Option<u16>, SpecProblem> {
-    let port = fields.positive(name).map_err(SpecProblem::field)?;
-    port.map(|port| {
-        u16::try_from(port)
-            .map_err(|_| SpecProblem::element(name, format!("expected 0 to 65535, got {port}")))
-    })
-    .transpose()
-}
-
-/// The ports of simulcast encodings 1 and 2, as far as there are any.
-pub(super) fn more_ports(fields: Fields<'_>, names: [&str; 2]) -> Result<Vec<u16>, SpecProblem> {
-    let mut ports = Vec::new();
-    for name in names {
-        ports.extend(port(fields, name)?);
-    }
-    Ok(ports)
-}
-
-pub(super) fn payload_type(fields: Fields<'_>, name: &str) -> Result<Option<u8>, SpecProblem> {
-    let pt = fields.positive(name).map_err(SpecProblem::field)?;
-    pt.map(|pt| {
-        let good = u8::try_from(pt).ok().filter(|pt| is_payload_type(*pt));
-        let reason = || format!("expected 0 to 63 or 96 to 127, got {pt}");
-        good.ok_or_else(|| SpecProblem::element(name, reason()))
-    })
-    .transpose()
-}
-
-pub(super) fn multicast(fields: Fields<'_>, name: &str) -> Result<Option<Ipv4Addr>, SpecProblem> {
-    let Some(text) = optional_text(fields, name)? else {
-        return Ok(None);
-    };
-    match text.parse::<Ipv4Addr>() {
-        Ok(group) if group.is_multicast() => Ok(Some(group)),
-        Ok(_) | Err(_) => Err(SpecProblem::new(
-            name,
-            Refusal::CannotCreate(format!("{text} is not an IPv4 multicast group")),
-        )),
-    }
-}
-
 /// Two tokens of at most 64 characters each; else nothing.
-fn read_msid(text: &str) -> Option<(String, String)> {
-    let (stream, track) = text.split_once(' ')?;
-    let good = |token: &str| {
+fn msid(fields: Fields<'_>, name: &str) -> Read<Option<(String, String)>> {
+    let good = |token: &&str| {
         (1..=64).contains(&token.len()) && token.bytes().all(|byte| byte.is_ascii_graphic())
     };
-    (good(stream) && good(track)).then(|| (stream.to_owned(), track.to_owned()))
+    let msid = fields.text(name)?.and_then(|text| text.split_once(' '));
+    let msid = msid.filter(|(stream, track)| good(stream) && good(track));
+    Ok(Some(msid.map(|(stream, track)| {
+        (stream.to_owned(), track.to_owned())
+    })))
 }
+
+fn msid_text(msid: &Option<(String, String)>) -> Value {
+    let text = msid
+        .as_ref()
+        .map(|(stream, track)| format!("{stream} {track}"));
+    text.into()
+}
+
+fn data_type(fields: Fields<'_>, name: &str) -> Read<DataType> {
+    match fields.string(name)? {
+        None => Ok(None),
+        Some("text") => Ok(Some(DataType::Text)),
+        Some("binary") => Ok(Some(DataType::Binary)),
+        Some(_) => Err(SpecProblem::element(name, "expected text or binary")),
+    }
+}
+
+/// Reads a flag that has another name as well.
+fn buffermsg(fields: Fields<'_>, name: &str) -> Read<bool> {
+    match fields.boolean(name)? {
+        Some(true) => Ok(Some(true)),
+        Some(false) | None => Ok(fields.boolean("databuffermsg")?),
+    }
+}
+
+pub(super) type Table = Options<MediaSpec, SpecProblem>;
+type Opt = portunus_resources::Opt<MediaSpec, SpecProblem>;
+type Place = portunus_resources::Place<MediaSpec, SpecProblem>;
+
+/// The options of streams, by the streams that have them.
+pub(super) struct Tables {
+    ports: Table,
+    rtcp: Table,
+    rtp: Table,
+    video: Table,
+    more_ports: Table,
+    data: Table,
+}
+
+impl Tables {
+    /// The options of a stream of this kind.
+    pub(super) fn of(
+        &'static self,
+        kind: MediaKind,
+        feed: Feed,
+    ) -> impl Iterator<Item = &'static Table> {
+        let has_ports = feed == Feed::Ports;
+        let (is_data, is_video) = (kind == MediaKind::Data, kind == MediaKind::Video);
+        let all = [
+            (&self.ports, has_ports),
+            (&self.rtcp, has_ports && !is_data),
+            (&self.rtp, !is_data),
+            (&self.data, is_data),
+            (&self.video, is_video),
+            (&self.more_ports, has_ports && is_video),
+        ];
+        all.into_iter()
+            .filter(|(_, has)| *has)
+            .map(|(table, _)| table)
+    }
+
+    /// The names of the options of a stream of this kind.
+    pub(super) fn keys(&'static self, kind: MediaKind) -> impl Iterator<Item = &'static str> {
+        self.of(kind, Feed::Ports).flat_map(Options::keys)
+    }
+}
+
+/// The options that only an entry of `media` has.
+const HEAD: Table = Options(&[
+    Opt::new("label", place!(label)),
+    Opt::new("msid", place!(msid, msid, msid_text)),
+]);
+
+/// Makes the options, most of whose names begin with `$kind`.
+macro_rules! tables {
+    ($kind:literal $(, pt: $required:ident)?) => {
+        Tables {
+            ports: Options(&[
+                Opt::new(concat!($kind, "port"), place!(port, port)).required(),
+                Opt::new(concat!($kind, "mcast"), place!(mcast, multicast, multicast_text)),
+                Opt::new(concat!($kind, "iface"), place!(iface)),
+            ]),
+            rtcp: Options(&[Opt::new(concat!($kind, "rtcpport"), place!(rtcpport, optional_port))]),
+            rtp: Options(&[
+                Opt::new(concat!($kind, "fmtp"), place!(fmtp)),
+                Opt::new(concat!($kind, "pt"), place!(pt, payload_type))$(.$required())?,
+                Opt::new(concat!($kind, "codec"), CODEC),
+                Opt::new(concat!($kind, "rtpmap"), ignored()),
+                Opt::new(concat!($kind, "skew"), place!(skew)),
+            ]),
+            video: Options(&[
+                Opt::new(concat!($kind, "simulcast"), place!(simulcast)),
+                Opt::new(concat!($kind, "svc"), place!(svc)),
+                Opt::new("h264sps", place!(h264sps)),
+            ]),
+            more_ports: Options(&[
+                Opt::new(concat!($kind, "port2"), PORT2),
+                Opt::new(concat!($kind, "port3"), PORT3),
+            ]),
+            data: Options(&[
+                Opt::new("datatype", place!(datatype, data_type)),
+                Opt::new("buffermsg", place!(buffermsg, buffermsg)),
+                Opt::new("databuffermsg", ignored()),
+            ]),
+        }
+    };
+}
+
+/// Those of an entry of `media`.
+static LISTED: Tables = tables!("");
+/// Those of the older form, in which each kind has one stream at most, and its options stand at the root.
+pub(super) static AUDIO: Tables = tables!("audio", pt: required);
+pub(super) static VIDEO: Tables = tables!("video", pt: required);
+pub(super) static DATA: Tables = tables!("data");
+
+const CODEC: Place = Place {
+    read: |stream, fields, name| {
+        if let Some(codec) = codec(fields, name, stream.kind.into())? {
+            stream.codec = codec;
+        }
+        Ok(())
+    },
+    write: |stream| stream.codec.into(),
+};
+/// The port of simulcast encoding 1.
+const PORT2: Place = Place {
+    read: |stream, fields, name| {
+        if stream.simulcast {
+            stream.more_ports.extend(port(fields, name)?);
+        }
+        Ok(())
+    },
+    write: |stream| stream.more_ports.first().copied().into(),
+};
+/// That of encoding 2.
+const PORT3: Place = Place {
+    write: |stream| stream.more_ports.get(1).copied().into(),
+    ..PORT2
+};

@@ -2,6 +2,7 @@
 //! which all name the same things in the same way.
 
 mod codec;
+mod details;
 mod file;
 mod flat;
 mod media;
@@ -9,17 +10,17 @@ mod payload_types;
 mod problem;
 mod rtp;
 mod rtsp;
-mod show;
+mod values;
 mod whip;
 
-use portunus_core::Fields;
-use portunus_resources::{Access, Id, Ids, Written};
+use portunus_core::{Fields, Object};
+use portunus_resources::{Id, Ids, Written, check_keys};
 use serde_json::{Map, Value};
 
-use crate::refusal::Refusal;
-
 pub use codec::StreamCodec;
+pub(crate) use details::{DETAILS, Details};
 pub use file::{FileOffer, FileSpec};
+use media::Feed;
 pub use media::{DataType, MediaKind, MediaSpec};
 pub(crate) use payload_types::{PayloadFormat, PayloadTypes, assign as assign_payload_types};
 pub use problem::SpecProblem;
@@ -34,12 +35,8 @@ pub struct MountpointSpec {
     pub name: Option<String>,
     /// Its id; random if none.
     pub id: Option<Id>,
-    /// For people; the name if none.
-    pub description: Option<String>,
-    /// Opaque text for clients.
-    pub metadata: Option<String>,
-    /// Who may manage it, and who may watch it.
-    pub access: Access,
+    /// What can be edited.
+    pub(crate) details: Details,
     /// Where its media comes from.
     pub source: SourceSpec,
 }
@@ -68,17 +65,6 @@ pub(crate) enum Origin {
     Configuration,
 }
 
-const COMMON: [&str; 8] = [
-    "type",
-    "name",
-    "id",
-    "description",
-    "metadata",
-    "is_private",
-    "secret",
-    "pin",
-];
-
 impl MountpointSpec {
     /// Reads the members of a request or of a section of the configuration.
     pub(crate) fn read(
@@ -87,56 +73,103 @@ impl MountpointSpec {
         origin: Origin,
     ) -> Result<Self, SpecProblem> {
         let fields = Fields(members);
-        let text = |name| media::optional_text(fields, name);
-        let kind = fields
-            .required_string("type")
-            .map_err(SpecProblem::field)?
-            .to_ascii_lowercase();
-        let name = text("name")?;
+        let kind = fields.required_string("type")?.to_ascii_lowercase();
+        let name = fields.text("name")?.map(presentable);
         if origin == Origin::Configuration && name.is_none() {
             return Err(SpecProblem::missing("name"));
         }
-        let id = ids.wanted(fields, "id").map_err(SpecProblem::field)?;
-        let access = Access::read(fields).map_err(SpecProblem::field)?;
-        let (source, known) = match kind.as_str() {
-            "rtp" => {
-                let flat = !members.contains_key("media");
-                let rtp = RtpSpec::read(members, flat, origin)?;
-                (SourceSpec::Rtp(rtp), rtp::known(flat))
-            }
-            "live" => (
-                SourceSpec::Live(FileSpec::read(fields)?),
-                file::KNOWN.to_vec(),
-            ),
-            "ondemand" => (
-                SourceSpec::OnDemand(FileSpec::read(fields)?),
-                file::KNOWN.to_vec(),
-            ),
-            "rtsp" => (
-                SourceSpec::Rtsp(RtspSpec::read(fields)?),
-                rtsp::KNOWN.to_vec(),
-            ),
-            "whip" => (
-                SourceSpec::Whip(WhipSpec::read(members, origin)?),
-                whip::KNOWN.to_vec(),
-            ),
-            _ => {
-                let reason = "there are rtp, live, ondemand, rtsp and whip";
-                return Err(SpecProblem::new("type", Refusal::element("type", reason)));
-            }
-        };
+        let id = ids.wanted(fields, "id")?;
+        let details = DETAILS.read(fields)?;
+        let source = SourceSpec::read(&kind, fields, origin)?;
         if origin == Origin::Configuration {
-            let known: Vec<&str> = COMMON.into_iter().chain(known).collect();
-            problem::refuse_unknown(members, &known)?;
+            let known = ["type", "name", "id"].into_iter();
+            let known = known.chain(DETAILS.keys()).chain(source.keys());
+            check_keys(members, &known.collect::<Vec<_>>())?;
         }
         Ok(MountpointSpec {
-            name: name.map(|name| presentable(&name)),
+            name,
             id,
-            description: text("description")?,
-            metadata: text("metadata")?,
-            access,
+            details,
             source,
         })
+    }
+
+    /// The members that [`MountpointSpec::read`] makes the same of: always with a list of streams.
+    pub(crate) fn to_members(&self) -> Map<String, Value> {
+        let head = Object::new()
+            .with_some("name", self.name.as_deref())
+            .with("type", self.source.name())
+            .with_some("id", self.id.as_ref().map(Id::to_json));
+        let mut members = Map::from(head);
+        members.extend(DETAILS.to_members(&self.details));
+        members.extend(self.source.to_members());
+        members
+    }
+}
+
+impl SourceSpec {
+    fn read(kind: &str, fields: Fields<'_>, origin: Origin) -> Result<Self, SpecProblem> {
+        match kind {
+            "rtp" => RtpSpec::read(fields, origin).map(SourceSpec::Rtp),
+            "live" => FileSpec::read(fields).map(SourceSpec::Live),
+            "ondemand" => FileSpec::read(fields).map(SourceSpec::OnDemand),
+            "rtsp" => rtsp::OPTIONS.read(fields).map(SourceSpec::Rtsp),
+            "whip" => WhipSpec::read(fields, origin).map(SourceSpec::Whip),
+            _ => {
+                let reason = "there are rtp, live, ondemand, rtsp and whip";
+                Err(SpecProblem::element("type", reason))
+            }
+        }
+    }
+
+    /// Its name in the API.
+    pub(crate) const fn name(&self) -> &'static str {
+        match self {
+            SourceSpec::Rtp(_) => "rtp",
+            SourceSpec::Live(_) => "live",
+            SourceSpec::OnDemand(_) => "ondemand",
+            SourceSpec::Rtsp(_) => "rtsp",
+            SourceSpec::Whip(_) => "whip",
+        }
+    }
+
+    /// The names of its options.
+    fn keys(&self) -> Vec<&'static str> {
+        match self {
+            SourceSpec::Rtp(rtp) if rtp.flat => rtp::OPTIONS.keys().chain(flat::keys()).collect(),
+            SourceSpec::Rtp(_) => rtp::OPTIONS.keys().chain(["media"]).collect(),
+            SourceSpec::Live(_) | SourceSpec::OnDemand(_) => file::OPTIONS.keys().collect(),
+            SourceSpec::Rtsp(_) => rtsp::OPTIONS.keys().collect(),
+            SourceSpec::Whip(_) => whip::OPTIONS.keys().chain(["media"]).collect(),
+        }
+    }
+
+    fn to_members(&self) -> Map<String, Value> {
+        let (mut members, media, feed) = match self {
+            SourceSpec::Rtp(rtp) => (rtp::OPTIONS.to_members(rtp), &rtp.media, Feed::Ports),
+            SourceSpec::Whip(whip) => {
+                (whip::OPTIONS.to_members(whip), &whip.media, Feed::Publisher)
+            }
+            SourceSpec::Live(file) | SourceSpec::OnDemand(file) => {
+                return file::OPTIONS.to_members(file);
+            }
+            SourceSpec::Rtsp(rtsp) => return rtsp::OPTIONS.to_members(rtsp),
+        };
+        let sections = media.iter().map(|stream| stream.to_section(feed));
+        members.insert("media".to_owned(), sections.collect());
+        members
+    }
+
+    /// What `info` has of its options, with those that are confidential or without.
+    pub(crate) fn shown(&self, with_confidential: bool) -> Object {
+        match self {
+            SourceSpec::Rtp(rtp) => rtp::OPTIONS.shown(rtp, with_confidential),
+            SourceSpec::Live(file) | SourceSpec::OnDemand(file) => {
+                file::OPTIONS.shown(file, with_confidential)
+            }
+            SourceSpec::Rtsp(rtsp) => rtsp::OPTIONS.shown(rtsp, with_confidential),
+            SourceSpec::Whip(whip) => whip::OPTIONS.shown(whip, with_confidential),
+        }
     }
 }
 

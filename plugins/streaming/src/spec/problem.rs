@@ -3,7 +3,7 @@
 use std::fmt;
 
 use portunus_core::FieldError;
-use serde_json::{Map, Value};
+use portunus_resources::RoomProblem;
 
 use crate::refusal::Refusal;
 
@@ -27,7 +27,7 @@ impl SpecProblem {
     }
 
     pub(crate) fn missing(key: &str) -> Self {
-        Self::field(FieldError::Missing(key.to_owned()))
+        FieldError::Missing(key.to_owned()).into()
     }
 
     pub(crate) fn element(key: &str, reason: impl Into<String>) -> Self {
@@ -38,24 +38,33 @@ impl SpecProblem {
         Self::new(key, Refusal::CannotCreate(reason.into()))
     }
 
-    pub(crate) fn field(error: FieldError) -> Self {
-        let key = match &error {
-            FieldError::Missing(name)
-            | FieldError::Type { name, .. }
-            | FieldError::Value { name, .. } => name,
-        };
-        SpecProblem {
-            key: key.clone(),
-            media: None,
-            refusal: error.into(),
-        }
-    }
-
     pub(crate) fn in_media(self, index: usize) -> Self {
         SpecProblem {
             media: Some(index),
             ..self
         }
+    }
+}
+
+impl From<FieldError> for SpecProblem {
+    fn from(error: FieldError) -> Self {
+        let (FieldError::Missing(key)
+        | FieldError::Type { name: key, .. }
+        | FieldError::Value { name: key, .. }) = &error;
+        SpecProblem::new(&key.clone(), error.into())
+    }
+}
+
+/// A key that is no option.
+impl From<RoomProblem> for SpecProblem {
+    fn from(problem: RoomProblem) -> Self {
+        SpecProblem::element(&problem.key, problem.to_string())
+    }
+}
+
+impl From<SpecProblem> for Refusal {
+    fn from(problem: SpecProblem) -> Self {
+        problem.refusal
     }
 }
 
@@ -73,17 +82,3 @@ impl fmt::Display for SpecProblem {
 }
 
 impl std::error::Error for SpecProblem {}
-
-/// Refuses members that mean nothing.
-pub(super) fn refuse_unknown(
-    members: &Map<String, Value>,
-    known: &[&str],
-) -> Result<(), SpecProblem> {
-    match members.keys().find(|key| !known.contains(&key.as_str())) {
-        None => Ok(()),
-        Some(key) => {
-            let reason = format!("unknown key; there are {}", known.join(", "));
-            Err(SpecProblem::element(key, reason))
-        }
-    }
-}

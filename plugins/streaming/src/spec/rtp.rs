@@ -3,13 +3,15 @@
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use portunus_core::Fields;
-use serde_json::{Map, Value};
+use portunus_resources::{Options, Place, place};
+use serde_json::Value;
 
-use super::media::{Feed, MediaSpec, optional_text, read_list};
+use super::media::{Feed, MediaSpec, read_list};
+use super::values::{Read, above_0, ignored, number16, number32};
 use super::{Origin, SpecProblem, flat, payload_types};
 
 /// A mountpoint whose streams come to UDP ports.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RtpSpec {
     /// Its streams; never empty.
     pub media: Vec<MediaSpec>,
@@ -56,75 +58,61 @@ impl std::fmt::Debug for SrtpSpec {
     }
 }
 
-const KNOWN: [&str; 9] = [
-    "collision",
-    "bufferkf_ms",
-    "bufferkf_bytes",
-    "threads",
-    "srtpsuite",
-    "srtpcrypto",
-    "e2ee",
-    "playoutdelay_ext",
-    "abscapturetime_src_ext_id",
-];
+type Opt = portunus_resources::Opt<RtpSpec, SpecProblem>;
 
-pub(super) fn known(is_flat: bool) -> Vec<&'static str> {
-    let streams: &[_] = if is_flat { &flat::KNOWN } else { &["media"] };
-    KNOWN.into_iter().chain(streams.iter().copied()).collect()
+/// All but the streams.
+pub(super) const OPTIONS: Options<RtpSpec, SpecProblem> = Options(&[
+    Opt::new("collision", place!(collision_ms, number32, above_0)).listed(),
+    Opt::new("bufferkf_ms", place!(keyframes.ms, number16, above_0)).listed(),
+    Opt::new("bufferkf_bytes", place!(keyframes.bytes, number32, above_0)).listed(),
+    Opt::new("threads", place!(threads, number32, above_0)).listed(),
+    Opt::new("srtpsuite", place!(srtp, srtp, suite)).listed(),
+    Opt::new("srtpcrypto", CRYPTO),
+    Opt::new("e2ee", place!(e2ee)),
+    Opt::new("playoutdelay_ext", place!(playoutdelay_ext)),
+    Opt::new(ABS_CAPTURE_TIME, place!(abs_capture_time, extension_id)),
+]);
+
+const ABS_CAPTURE_TIME: &str = "abscapturetime_src_ext_id";
+
+/// Reads the number of a header extension. 0 stands for none, and so does a negative number in the configuration.
+fn extension_id(fields: Fields<'_>, name: &str) -> Read<Option<u8>> {
+    match fields.integer(name)? {
+        None => Ok(None),
+        Some(..=0) => Ok(Some(None)),
+        Some(id @ 1..=14) => Ok(Some(u8::try_from(id).ok())),
+        Some(id) => Err(out_of_range(id)),
+    }
+}
+
+fn out_of_range(id: i64) -> SpecProblem {
+    SpecProblem::element(ABS_CAPTURE_TIME, format!("expected 1 to 14, got {id}"))
 }
 
 impl RtpSpec {
-    pub(super) fn read(
-        members: &Map<String, Value>,
-        is_flat: bool,
-        origin: Origin,
-    ) -> Result<Self, SpecProblem> {
-        let fields = Fields(members);
-        let number = |name: &str| -> Result<u32, SpecProblem> {
-            let number = fields.positive(name).map_err(SpecProblem::field)?;
-            u32::try_from(number.unwrap_or(0)).map_err(|_| {
-                SpecProblem::cannot_create(name, format!("expected at most {}", u32::MAX))
-            })
-        };
-        let flag = |name: &str| -> Result<bool, SpecProblem> {
-            let flag = fields.boolean(name).map_err(SpecProblem::field)?;
-            Ok(flag.unwrap_or(false))
-        };
-        let options = RtpSpec {
-            media: Vec::new(),
-            flat: is_flat,
-            collision_ms: number("collision")?,
-            keyframes: KeyframeSpec::read(fields)?,
-            threads: number("threads")?,
-            srtp: SrtpSpec::read(fields)?,
-            e2ee: flag("e2ee")?,
-            playoutdelay_ext: flag("playoutdelay_ext")?,
-            abs_capture_time: abs_capture_time(fields, origin)?,
-        };
-        let mut media = match is_flat {
+    /// Reads the options, with the streams in the list `media`, or in the older form without it.
+    pub(super) fn read(fields: Fields<'_>, origin: Origin) -> Result<Self, SpecProblem> {
+        let options = OPTIONS.read(fields)?;
+        if let Some(id @ ..0) = fields.integer(ABS_CAPTURE_TIME)?
+            && origin == Origin::Request
+        {
+            return Err(out_of_range(id));
+        }
+        let flat = !fields.has("media");
+        let mut media = match flat {
             true => flat::read(fields)?,
-            false => read_list(members, origin, Feed::Ports)?,
+            false => read_list(fields, origin, Feed::Ports)?,
         };
         payload_types::assign(&mut media)?;
-        Ok(RtpSpec { media, ..options })
+        Ok(RtpSpec {
+            media,
+            flat,
+            ..options
+        })
     }
 }
 
 impl KeyframeSpec {
-    pub(super) fn read(fields: Fields<'_>) -> Result<Self, SpecProblem> {
-        let number = |name: &str, max: u32| -> Result<u32, SpecProblem> {
-            let number = fields.positive(name).map_err(SpecProblem::field)?;
-            let number = u32::try_from(number.unwrap_or(0)).ok();
-            number
-                .filter(|number| *number <= max)
-                .ok_or_else(|| SpecProblem::cannot_create(name, format!("expected at most {max}")))
-        };
-        Ok(KeyframeSpec {
-            ms: number("bufferkf_ms", u16::MAX.into())? as u16,
-            bytes: number("bufferkf_bytes", u32::MAX)?,
-        })
-    }
-
     /// Keeps no more bytes than these.
     pub(crate) fn limit(&mut self, bytes: u32) {
         if self.is_on() && (self.bytes == 0 || self.bytes > bytes) {
@@ -138,44 +126,37 @@ impl KeyframeSpec {
     }
 }
 
-impl SrtpSpec {
-    fn read(fields: Fields<'_>) -> Result<Option<Self>, SpecProblem> {
-        let suite = fields.positive("srtpsuite").map_err(SpecProblem::field)?;
-        let crypto = optional_text(fields, "srtpcrypto")?;
-        let Some((suite, crypto)) = suite.zip(crypto) else {
-            return Ok(None);
-        };
-        let suite = match suite {
-            32 => 32,
-            80 => 80,
-            _ => {
-                let reason = format!("the SRTP suite is 32 or 80, not {suite}");
-                return Err(SpecProblem::cannot_create("srtpsuite", reason));
-            }
-        };
-        let decoded = BASE64_STANDARD.decode(crypto.trim()).ok();
-        let key = decoded.and_then(|bytes| <[u8; 30]>::try_from(bytes).ok());
-        let key = key.ok_or_else(|| {
-            SpecProblem::cannot_create("srtpcrypto", "the SRTP key is not 30 bytes in base64")
-        })?;
-        Ok(Some(SrtpSpec { suite, key }))
-    }
-
-    pub(super) fn crypto(&self) -> String {
-        BASE64_STANDARD.encode(self.key)
-    }
+/// Reads both members: one without the other means nothing.
+fn srtp(fields: Fields<'_>, name: &str) -> Read<Option<SrtpSpec>> {
+    let suite = fields.positive(name)?;
+    let crypto = fields.text("srtpcrypto")?;
+    let Some((suite, crypto)) = suite.zip(crypto) else {
+        return Ok(None);
+    };
+    let suite = match suite {
+        32 => 32,
+        80 => 80,
+        _ => {
+            let reason = format!("the SRTP suite is 32 or 80, not {suite}");
+            return Err(SpecProblem::cannot_create(name, reason));
+        }
+    };
+    let decoded = BASE64_STANDARD.decode(crypto.trim()).ok();
+    let key = decoded.and_then(|bytes| <[u8; 30]>::try_from(bytes).ok());
+    let reason = "the SRTP key is not 30 bytes in base64";
+    let key = key.ok_or_else(|| SpecProblem::cannot_create("srtpcrypto", reason))?;
+    Ok(Some(Some(SrtpSpec { suite, key })))
 }
 
-fn abs_capture_time(fields: Fields<'_>, origin: Origin) -> Result<Option<u8>, SpecProblem> {
-    const NAME: &str = "abscapturetime_src_ext_id";
-    let id = fields.integer(NAME).map_err(SpecProblem::field)?;
-    match id {
-        None | Some(0) => Ok(None),
-        Some(id @ 1..=14) => Ok(u8::try_from(id).ok()),
-        Some(..0) if origin == Origin::Configuration => Ok(None),
-        Some(id) => Err(SpecProblem::element(
-            NAME,
-            format!("expected 1 to 14, got {id}"),
-        )),
-    }
+fn suite(srtp: &Option<SrtpSpec>) -> Value {
+    srtp.as_ref().map(|srtp| srtp.suite).into()
 }
+
+/// The key, which is read with the suite.
+const CRYPTO: Place<RtpSpec, SpecProblem> = Place {
+    write: |rtp| {
+        let key = rtp.srtp.as_ref().map(|srtp| srtp.key);
+        key.map(|key| BASE64_STANDARD.encode(key)).into()
+    },
+    ..ignored()
+};

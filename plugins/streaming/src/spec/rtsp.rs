@@ -1,31 +1,30 @@
 //! Mountpoints that fetch their media from an RTSP server.
 
-use std::time::Duration;
-
 use portunus_core::Fields;
-use portunus_core::sdp::Kind;
+use portunus_resources::{Options, Place, place};
+use serde_json::Value;
 
 use super::SpecProblem;
-use super::file::FileOffer;
-use super::media::optional_text;
+use super::codec::{audio, video};
+use super::file::FileOffers;
 use super::rtp::KeyframeSpec;
-
-/// A day: longer than any of the times here means, and far from overflow.
-const LONGEST: u64 = 86_400;
+use super::values::{Read, above_0, any_text, ignored, number16, number32, payload_type, seconds};
 
 /// A mountpoint whose media comes from an RTSP server.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RtspSpec {
     /// `rtsp://…`
     pub url: String,
-    /// User and password.
-    pub login: Option<(String, String)>,
+    /// Of the login, which needs a password as well.
+    pub user: Option<String>,
+    /// Of the login.
+    pub password: Option<String>,
     /// Fetch audio.
     pub audio: bool,
     /// Fetch video.
     pub video: bool,
     /// What viewers are offered of audio and video, where it is not what the server says.
-    pub offer: [FileOffer; 2],
+    pub offer: FileOffers,
     /// Which keyframes are kept for new viewers.
     pub keyframes: KeyframeSpec,
     /// Only told, as for RTP.
@@ -36,14 +35,14 @@ pub struct RtspSpec {
     pub iface: Option<String>,
     /// There is no mountpoint if the server cannot be reached.
     pub failcheck: bool,
-    /// Silence after which it is connected anew, and the pause between tries.
-    pub reconnect_delay: Duration,
-    /// How often a keep-alive is sent at least; none: as the server says.
-    pub session_timeout: Option<Duration>,
-    /// How long a request may take.
-    pub timeout: Duration,
-    /// How long connecting may take.
-    pub connect_timeout: Duration,
+    /// Seconds of silence after which it is connected anew, and of the pause between tries.
+    pub reconnect_delay: u64,
+    /// Seconds after which a keep-alive is sent at the latest. With 0 the server says when.
+    pub session_timeout: u64,
+    /// Seconds that a request may take.
+    pub timeout: u64,
+    /// Seconds that connecting may take.
+    pub connect_timeout: u64,
     /// After a 404 to DESCRIBE, ask again with the path only.
     pub quirk: bool,
     /// Tell viewers about lost and new connections.
@@ -58,10 +57,9 @@ impl std::fmt::Debug for RtspSpec {
 }
 
 /// How packets come from an RTSP server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RtspTransport {
     /// Over UDP, or over TCP if that brings nothing.
-    #[default]
     Auto,
     /// Over UDP only.
     Udp,
@@ -69,109 +67,123 @@ pub enum RtspTransport {
     Tcp,
 }
 
-impl RtspTransport {
-    const ALL: [Self; 3] = [Self::Auto, Self::Udp, Self::Tcp];
-
-    /// As it is configured.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Udp => "udp",
-            Self::Tcp => "tcp",
+impl Default for RtspSpec {
+    fn default() -> Self {
+        RtspSpec {
+            url: String::new(),
+            user: None,
+            password: None,
+            audio: false,
+            video: false,
+            offer: FileOffers::default(),
+            keyframes: KeyframeSpec::default(),
+            threads: 0,
+            transport: RtspTransport::Auto,
+            iface: None,
+            failcheck: true,
+            reconnect_delay: 5,
+            session_timeout: 0,
+            timeout: 10,
+            connect_timeout: 5,
+            quirk: false,
+            notify_changes: false,
         }
-    }
-
-    fn read(fields: Fields<'_>) -> Result<Self, SpecProblem> {
-        let Some(name) = optional_text(fields, "rtsp_transport")? else {
-            return Ok(Self::default());
-        };
-        let found = Self::ALL.into_iter().find(|it| it.name() == name);
-        let reason =
-            || SpecProblem::element("rtsp_transport", "expected auto, udp or tcp".to_owned());
-        found.ok_or_else(reason)
     }
 }
 
-pub(super) const KNOWN: [&str; 27] = [
-    "url",
-    "rtsp_user",
-    "rtsp_pwd",
-    "audio",
-    "video",
-    "audiopt",
-    "audiocodec",
-    "audiortpmap",
-    "audiofmtp",
-    "videopt",
-    "videocodec",
-    "videortpmap",
-    "videofmtp",
-    "bufferkf_ms",
-    "bufferkf_bytes",
-    "threads",
-    "rtsp_transport",
-    "rtspiface",
-    "rtsp_failcheck",
-    "rtsp_check",
-    "rtsp_reconnect_delay",
-    "rtsp_session_timeout",
-    "rtsp_timeout",
-    "rtsp_conn_timeout",
-    "rtsp_quirk",
-    "rtsp_notify_changes",
-    "videobufferkf",
-];
+type Opt = portunus_resources::Opt<RtspSpec, SpecProblem>;
+
+pub(super) const OPTIONS: Options<RtspSpec, SpecProblem> = Options(&[
+    Opt::new("url", place!(url, any_text))
+        .required()
+        .listed()
+        .confidential(),
+    Opt::new("audio", place!(audio)),
+    Opt::new("video", VIDEO),
+    Opt::new("threads", place!(threads, number, above_0)).listed(),
+    Opt::new("rtsp_failcheck", place!(failcheck, failcheck)),
+    Opt::new("rtsp_check", ignored()),
+    Opt::new("rtsp_user", place!(user))
+        .listed_if(|rtsp| rtsp.login().is_some())
+        .confidential(),
+    Opt::new("rtsp_pwd", place!(password))
+        .listed_if(|rtsp| rtsp.login().is_some())
+        .confidential(),
+    Opt::new("audiopt", place!(offer.audio.pt, payload_type)),
+    Opt::new("audiocodec", place!(offer.audio.codec, audio)),
+    Opt::new("audiortpmap", ignored()),
+    Opt::new("audiofmtp", place!(offer.audio.fmtp)),
+    Opt::new("videopt", place!(offer.video.pt, payload_type)),
+    Opt::new("videocodec", place!(offer.video.codec, video)),
+    Opt::new("videortpmap", ignored()),
+    Opt::new("videofmtp", place!(offer.video.fmtp)),
+    Opt::new("bufferkf_ms", place!(keyframes.ms, number16, above_0)).listed(),
+    Opt::new("bufferkf_bytes", place!(keyframes.bytes, number32, above_0)).listed(),
+    Opt::new("videobufferkf", ignored()),
+    Opt::new("rtsp_transport", place!(transport, transport)),
+    Opt::new("rtspiface", place!(iface)),
+    Opt::new("rtsp_reconnect_delay", place!(reconnect_delay, seconds)),
+    Opt::new("rtsp_session_timeout", place!(session_timeout, seconds)),
+    Opt::new("rtsp_timeout", place!(timeout, seconds)),
+    Opt::new("rtsp_conn_timeout", place!(connect_timeout, seconds)),
+    Opt::new("rtsp_quirk", place!(quirk))
+        .listed_if(|rtsp| rtsp.quirk)
+        .confidential(),
+    Opt::new("rtsp_notify_changes", place!(notify_changes)),
+]);
+
+/// Whether video is fetched. Something has to be.
+const VIDEO: Place<RtspSpec, SpecProblem> = Place {
+    read: |rtsp, fields, name| {
+        rtsp.video = fields.boolean(name)?.unwrap_or(false);
+        let reason = "neither audio nor video is to be fetched";
+        match rtsp.audio || rtsp.video {
+            true => Ok(()),
+            false => Err(SpecProblem::cannot_create(name, reason)),
+        }
+    },
+    write: |rtsp| rtsp.video.into(),
+};
+
+/// Reads a number that is only told: a larger one than there can be is none.
+fn number(fields: Fields<'_>, name: &str) -> Read<u32> {
+    Ok(fields
+        .positive(name)?
+        .and_then(|number| u32::try_from(number).ok()))
+}
+
+/// Reads whether the server has to be reached. `rtsp_check` is the older name.
+fn failcheck(fields: Fields<'_>, name: &str) -> Read<bool> {
+    match fields.boolean(name)? {
+        None => Ok(fields.boolean("rtsp_check")?),
+        check => Ok(check),
+    }
+}
+
+fn transport(fields: Fields<'_>, name: &str) -> Read<RtspTransport> {
+    match fields.text(name)? {
+        None => Ok(None),
+        Some("auto") => Ok(Some(RtspTransport::Auto)),
+        Some("udp") => Ok(Some(RtspTransport::Udp)),
+        Some("tcp") => Ok(Some(RtspTransport::Tcp)),
+        Some(_) => Err(SpecProblem::element(name, "expected auto, udp or tcp")),
+    }
+}
+
+impl From<RtspTransport> for Value {
+    fn from(transport: RtspTransport) -> Self {
+        match transport {
+            RtspTransport::Auto => "auto",
+            RtspTransport::Udp => "udp",
+            RtspTransport::Tcp => "tcp",
+        }
+        .into()
+    }
+}
 
 impl RtspSpec {
-    pub(super) fn read(fields: Fields<'_>) -> Result<Self, SpecProblem> {
-        let url = fields.required_string("url").map_err(SpecProblem::field)?;
-        let flag = |name: &str| fields.boolean(name).map_err(SpecProblem::field);
-        let seconds = |name: &str| -> Result<Option<Duration>, SpecProblem> {
-            let seconds = fields.positive(name).map_err(SpecProblem::field)?;
-            match seconds {
-                Some(seconds) if seconds > LONGEST => Err(SpecProblem::element(
-                    name,
-                    format!("expected at most {LONGEST} seconds"),
-                )),
-                seconds => Ok(seconds.filter(|s| *s > 0).map(Duration::from_secs)),
-            }
-        };
-        let (audio, video) = (flag("audio")?, flag("video")?);
-        let (audio, video) = (audio.unwrap_or(false), video.unwrap_or(false));
-        if !audio && !video {
-            let reason = "neither audio nor video is to be fetched";
-            return Err(SpecProblem::cannot_create("video", reason));
-        }
-        let threads = fields.positive("threads").map_err(SpecProblem::field)?;
-        let failcheck = match flag("rtsp_failcheck")? {
-            None => flag("rtsp_check")?,
-            failcheck => failcheck,
-        };
-        let user = optional_text(fields, "rtsp_user")?;
-        Ok(RtspSpec {
-            url: url.to_owned(),
-            login: user.zip(optional_text(fields, "rtsp_pwd")?),
-            audio,
-            video,
-            offer: [
-                FileOffer::read(fields, Kind::Audio, "audio")?,
-                FileOffer::read(fields, Kind::Video, "video")?,
-            ],
-            keyframes: KeyframeSpec::read(fields)?,
-            threads: threads.and_then(|n| u32::try_from(n).ok()).unwrap_or(0),
-            transport: RtspTransport::read(fields)?,
-            iface: optional_text(fields, "rtspiface")?,
-            failcheck: failcheck.unwrap_or(true),
-            reconnect_delay: seconds("rtsp_reconnect_delay")?.unwrap_or(RECONNECT_DELAY),
-            session_timeout: seconds("rtsp_session_timeout")?,
-            timeout: seconds("rtsp_timeout")?.unwrap_or(TIMEOUT),
-            connect_timeout: seconds("rtsp_conn_timeout")?.unwrap_or(CONNECT_TIMEOUT),
-            quirk: flag("rtsp_quirk")?.unwrap_or(false),
-            notify_changes: flag("rtsp_notify_changes")?.unwrap_or(false),
-        })
+    /// User and password: one without the other means nothing.
+    pub(crate) fn login(&self) -> Option<(&str, &str)> {
+        self.user.as_deref().zip(self.password.as_deref())
     }
 }
-
-const RECONNECT_DELAY: Duration = Duration::from_secs(5);
-const TIMEOUT: Duration = Duration::from_secs(10);
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

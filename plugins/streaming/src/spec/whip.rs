@@ -1,14 +1,15 @@
 //! Mountpoints that a client publishes to.
 
 use portunus_core::Fields;
-use serde_json::{Map, Value};
+use portunus_resources::{Options, place};
 
-use super::media::{Feed, MediaSpec, optional_text, read_list};
+use super::media::{Feed, MediaSpec, read_list};
 use super::rtp::KeyframeSpec;
+use super::values::{above_0, number16, number32};
 use super::{Origin, SpecProblem, payload_types};
 
 /// A mountpoint whose media a client publishes over a PeerConnection.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WhipSpec {
     /// Its streams; without a codec the publisher's choice holds.
     pub media: Vec<MediaSpec>,
@@ -22,30 +23,24 @@ pub struct WhipSpec {
     pub playoutdelay_ext: bool,
 }
 
-pub(super) const KNOWN: [&str; 6] = [
-    "media",
-    "token",
-    "bufferkf_ms",
-    "bufferkf_bytes",
-    "e2ee",
-    "playoutdelay_ext",
-];
+type Opt = portunus_resources::Opt<WhipSpec, SpecProblem>;
+
+/// All but the streams.
+pub(super) const OPTIONS: Options<WhipSpec, SpecProblem> = Options(&[
+    Opt::new("token", place!(token)).listed().confidential(),
+    Opt::new("bufferkf_ms", place!(keyframes.ms, number16, above_0)).listed(),
+    Opt::new("bufferkf_bytes", place!(keyframes.bytes, number32, above_0)).listed(),
+    Opt::new("e2ee", place!(e2ee)),
+    Opt::new("playoutdelay_ext", place!(playoutdelay_ext)),
+]);
 
 impl WhipSpec {
-    pub(super) fn read(members: &Map<String, Value>, origin: Origin) -> Result<Self, SpecProblem> {
-        let fields = Fields(members);
-        let flag = |name: &str| -> Result<bool, SpecProblem> {
-            let flag = fields.boolean(name).map_err(SpecProblem::field)?;
-            Ok(flag.unwrap_or(false))
-        };
-        let mut media = read_list(members, origin, Feed::Publisher)?;
+    pub(super) fn read(fields: Fields<'_>, origin: Origin) -> Result<Self, SpecProblem> {
+        let mut media = read_list(fields, origin, Feed::Publisher)?;
         payload_types::assign(&mut media)?;
         Ok(WhipSpec {
             media,
-            token: optional_text(fields, "token")?,
-            keyframes: KeyframeSpec::read(fields)?,
-            e2ee: flag("e2ee")?,
-            playoutdelay_ext: flag("playoutdelay_ext")?,
+            ..OPTIONS.read(fields)?
         })
     }
 }

@@ -5,7 +5,7 @@ use portunus_core::{FieldError, Fields, Message, Mid, Object};
 use serde_json::{Map, Value, json};
 
 use super::subscription::{LayerRequest, Subscription};
-use super::{Answered, Session, Viewer, Watching};
+use super::{Answer, Session, Viewer, Watching};
 use crate::mountpoint::Mountpoint;
 use crate::refusal::Refusal;
 use crate::spec::MediaKind;
@@ -26,7 +26,7 @@ impl Change {
         Ok(Change {
             mid: fields.string("mid")?.map(str::to_owned),
             send: fields.boolean("send")?,
-            layers: LayerRequest::read(fields)?,
+            layers: fields.read()?,
             min_delay: fields.integer("min_delay")?,
             max_delay: fields.integer("max_delay")?,
         })
@@ -55,7 +55,7 @@ impl Change {
 }
 
 impl Viewer {
-    pub(super) fn configure(&self, message: &Message) -> Answered {
+    pub(super) fn configure(&self, message: &Message) -> Result<Answer, Refusal> {
         let mut session = self.session();
         let Session::Watching(watching) = &mut *session else {
             return Err(Refusal::NotWatching);

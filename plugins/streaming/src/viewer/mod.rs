@@ -17,17 +17,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use portunus_core::{
-    Fields, Handle, HandleEvent, LocalJsep, Message, Notice, Object, PendingOffer, PluginHandle,
-    Reply,
+    Answered, Asked, Fields, Handle, HandleEvent, LocalJsep, Message, Notice, Object, PendingOffer,
+    PluginHandle, PluginRequest, Reply,
 };
-use portunus_resources::Maker;
+use portunus_resources::Asker;
 use serde_json::{Value, json};
 
-use crate::manage::{self, Asker};
+use crate::manage;
 use crate::mountpoint::{Mountpoint, Playing};
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
-use crate::requests::REQUESTS;
+use crate::requests::Request;
 
 use publish::Publishing;
 use subscription::Subscription;
@@ -108,7 +108,7 @@ enum Phase {
 }
 
 /// What answers an asynchronous request: the result, and a description of ours.
-type Answered = Result<(Value, Option<LocalJsep>), Refusal>;
+type Answer = (Value, Option<LocalJsep>);
 
 /// The control logic of a handle.
 pub(crate) struct Attached(Arc<Viewer>);
@@ -128,38 +128,31 @@ impl Attached {
 impl Attached {
     fn request(&self, message: Message) -> Reply {
         let fields = Fields(&message.body);
-        let name = match fields.required_string("request") {
-            Ok(name) => name.to_ascii_lowercase(),
-            Err(error) => return Reply::Success(Refusal::from(error).to_json()),
+        let asked = match Request::asked(fields) {
+            Ok(asked) => asked,
+            Err(refusal) => return Reply::Success(refusal.to_json()),
         };
-        if REQUESTS.reach(&name).is_none() {
-            return Reply::Success(Refusal::UnknownRequest(name).to_json());
-        }
         let viewer = &self.0;
-        let scope = message
-            .scope
-            .check(message.body.get("id"), name == "create");
-        if manage::is_management(&name) {
-            if let Err(error) = scope {
-                return Reply::Success(Refusal::from(error).to_json());
+        let creates = asked == Asked::unnamed(Request::Create);
+        let asker = Asker::client(&viewer.handle, &message);
+        let scope = asker.check_scope(fields, "id", creates);
+        match (asked.answered(), scope) {
+            (Answered::Reply, Err(error)) => Reply::Success(Refusal::from(error).to_json()),
+            (Answered::Reply, Ok(())) => {
+                manage::reply(viewer.shared.clone(), asked, message.body, asker)
             }
-            let client = Asker {
-                rights: message.rights,
-                maker: Maker::of(message.rights, message.client),
-                client: Some(viewer.handle.clone()),
-            };
-            return manage::reply(viewer.shared.clone(), name, message.body, client);
+            (Answered::Event, scope) => {
+                viewer.begin_answer();
+                let answered = scope.map_err(Refusal::from).and_then(|()| {
+                    viewer.shared.mountpoints.guarded(fields, asker.maker, || {
+                        let (request, _) = viewer.shared.permit(asked, fields, asker.rights)?;
+                        Ok((request, viewer.answer(request, &message)?))
+                    })
+                });
+                viewer.respond(&message.transaction, answered);
+                Reply::Ack(None)
+            }
         }
-        viewer.begin_answer();
-        let maker = Maker::of(message.rights, message.client);
-        let answered = scope.map_err(Refusal::from).and_then(|()| {
-            viewer.shared.mountpoints.guarded(fields, maker, || {
-                viewer.shared.check(&name, fields, message.rights)?;
-                viewer.answer(&name, &message)
-            })
-        });
-        viewer.respond(&message.transaction, &name, answered);
-        Reply::Ack(None)
     }
 }
 
@@ -194,32 +187,41 @@ impl Drop for Attached {
 }
 
 impl Viewer {
-    fn answer(self: &Arc<Self>, request: &str, message: &Message) -> Answered {
+    fn answer(self: &Arc<Self>, request: Request, message: &Message) -> Result<Answer, Refusal> {
         match request {
-            "watch" => self.watch(message),
-            "start" => self.start(message),
-            "pause" => self.pause(),
-            "stop" => self.stop(),
-            "configure" => self.configure(message),
-            "switch" => self.switch(message),
-            "seek" => self.seek(message),
-            "publish" => self.publish(message),
-            "unpublish" => self.unpublish(),
-            _ => Err(Refusal::UnknownRequest(request.to_owned())),
+            Request::Watch => self.watch(message),
+            Request::Start => self.start(message),
+            Request::Pause => self.pause(),
+            Request::Stop => self.stop(),
+            Request::Configure => self.configure(message),
+            Request::Switch => self.switch(message),
+            Request::Seek => self.seek(message),
+            Request::Publish => self.publish(message),
+            Request::Unpublish => self.unpublish(),
+            // The reply answers these.
+            Request::List
+            | Request::Info
+            | Request::Create
+            | Request::Edit
+            | Request::Destroy
+            | Request::Enable
+            | Request::Disable
+            | Request::Recording
+            | Request::KickAll => Err(Refusal::UnknownRequest(request.names().concat())),
         }
     }
 
     /// Sends the event that answers a request; what follows it in time comes after it.
-    fn respond(&self, transaction: &str, request: &str, answered: Answered) {
+    fn respond(&self, transaction: &str, answered: Result<(Request, Answer), Refusal>) {
         match answered {
-            Ok((result, jsep)) => {
+            Ok((request, (result, jsep))) => {
                 let data = json!({ "streaming": "event", "result": result });
                 self.handle.push(Some(transaction), data, jsep);
                 self.answered();
                 match request {
-                    "stop" | "unpublish" => self.close_if_idle(),
+                    Request::Stop | Request::Unpublish => self.close_if_idle(),
                     // The streams may have changed while the client made its answer.
-                    "start" => self.renew(),
+                    Request::Start => self.renew(),
                     _ => {}
                 }
             }

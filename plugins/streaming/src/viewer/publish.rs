@@ -12,7 +12,7 @@ use portunus_core::{
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{Answered, Session, Viewer};
+use super::{Answer, Session, Viewer};
 use crate::mountpoint::{Age, Mountpoint, Published, Stream};
 use crate::refusal::Refusal;
 use crate::spec::{SourceSpec, StreamCodec};
@@ -59,7 +59,7 @@ impl Publishing {
 }
 
 impl Viewer {
-    pub(super) fn publish(self: &Arc<Self>, message: &Message) -> Answered {
+    pub(super) fn publish(self: &Arc<Self>, message: &Message) -> Result<Answer, Refusal> {
         let fields = Fields(&message.body);
         let mountpoint = self.shared.mountpoints.named(fields)?;
         check_publisher(fields, &mountpoint)?;
@@ -111,7 +111,7 @@ impl Viewer {
     }
 
     /// Stops publishing; the PeerConnection is closed once the client is told.
-    pub(super) fn unpublish(&self) -> Answered {
+    pub(super) fn unpublish(&self) -> Result<Answer, Refusal> {
         if !matches!(&*self.session(), Session::Publishing(_)) {
             return Err(Refusal::State("Not publishing"));
         }
@@ -293,7 +293,7 @@ mod tests {
 
     use super::*;
     use crate::viewer::Attached;
-    use crate::{Streaming, StreamingConfig};
+    use crate::{Request, Streaming, StreamingConfig};
 
     /// The plugin, with its handles at hand.
     struct Open {
@@ -442,8 +442,7 @@ mod tests {
         watcher.expect_silence().await;
         viewer.respond(
             "t",
-            "configure",
-            Ok((json!({ "event": "configured" }), None)),
+            Ok((Request::Configure, (json!({ "event": "configured" }), None))),
         );
         assert_eq!(watcher.event().await["result"]["event"], "configured");
         assert_eq!(watcher.event().await["result"]["status"], "stopped");

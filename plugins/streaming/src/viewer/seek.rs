@@ -2,22 +2,27 @@
 
 use std::time::Duration;
 
-use portunus_core::{FieldError, Fields, Message};
+use portunus_core::{Fields, Message};
+use serde::Deserialize;
 use serde_json::json;
 
-use super::{Answered, Session, Viewer};
+use super::{Answer, Session, Viewer};
 use crate::mountpoint::Mountpoint;
 use crate::refusal::Refusal;
 
+#[derive(Deserialize)]
+struct Seek {
+    /// Seconds from the start.
+    position: f64,
+}
+
 impl Viewer {
-    pub(super) fn seek(&self, message: &Message) -> Answered {
+    pub(super) fn seek(&self, message: &Message) -> Result<Answer, Refusal> {
         let mut session = self.session();
         let Session::Watching(watching) = &mut *session else {
             return Err(Refusal::NotWatching);
         };
-        let seconds = Fields(&message.body)
-            .number("position")?
-            .ok_or_else(|| FieldError::Missing("position".to_owned()))?;
+        let Seek { position: seconds } = Fields(&message.body).read()?;
         let position = position(seconds, &watching.mountpoint)?;
         match &watching.playing {
             Some(playing) if !playing.seek(position) => {
@@ -34,7 +39,7 @@ impl Viewer {
 /// A position that can be gone to in what `mountpoint` plays.
 fn position(seconds: f64, mountpoint: &Mountpoint) -> Result<Duration, Refusal> {
     if !mountpoint.is_on_demand() {
-        let kind = mountpoint.source_name();
+        let kind = mountpoint.spec.source.name();
         return Err(Refusal::Invalid(format!(
             "A viewer can seek in mountpoints of type ondemand; this one is of type {kind}"
         )));

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use portunus_core::media::{Layer, RouteId, RouteOptions};
-use portunus_core::{FieldError, Fields, Handle, Mid};
+use portunus_core::{Handle, Mid};
+use serde::Deserialize;
 
 use super::renew::Format;
 use super::{Phase, Watching};
@@ -60,26 +61,22 @@ impl Default for Layers {
 }
 
 /// The members of a request that choose layers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct LayerRequest {
+    #[serde(deserialize_with = "portunus_core::with::layer")]
     pub(super) substream: Option<u8>,
+    #[serde(deserialize_with = "portunus_core::with::layer")]
     pub(super) temporal: Option<u8>,
+    /// µs; 0: the default
     fallback: Option<u64>,
+    #[serde(deserialize_with = "portunus_core::with::layer")]
     pub(super) spatial_layer: Option<u8>,
+    #[serde(deserialize_with = "portunus_core::with::layer")]
     pub(super) temporal_layer: Option<u8>,
 }
 
 impl LayerRequest {
-    pub(super) fn read(fields: Fields<'_>) -> Result<Self, FieldError> {
-        Ok(LayerRequest {
-            substream: fields.layer("substream")?,
-            temporal: fields.layer("temporal")?,
-            fallback: fields.positive("fallback")?,
-            spatial_layer: fields.layer("spatial_layer")?,
-            temporal_layer: fields.layer("temporal_layer")?,
-        })
-    }
-
     pub(super) fn apply(self, layers: &mut Layers) {
         let fallback = self.fallback.map(|micros| match micros {
             0 => FALLBACK,

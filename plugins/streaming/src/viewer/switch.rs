@@ -6,12 +6,12 @@ use portunus_core::{Fields, Message};
 use serde_json::json;
 
 use super::subscription::Subscription;
-use super::{Answered, Session, Viewer, Watching};
+use super::{Answer, Session, Viewer, Watching};
 use crate::mountpoint::{Mountpoint, Stream};
 use crate::refusal::Refusal;
 
 impl Viewer {
-    pub(super) fn switch(self: &Arc<Self>, message: &Message) -> Answered {
+    pub(super) fn switch(self: &Arc<Self>, message: &Message) -> Result<Answer, Refusal> {
         let mut session = self.session();
         let Session::Watching(watching) = &mut *session else {
             return Err(Refusal::NotWatching);

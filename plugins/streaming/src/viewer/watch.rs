@@ -8,7 +8,7 @@ use portunus_core::{FieldError, Fields, JsepKind, Mid};
 use serde_json::{Value, json};
 
 use super::subscription::{LayerRequest, Subscription};
-use super::{Answered, Offering, Phase, Session, Viewer, Watching};
+use super::{Answer, Offering, Phase, Session, Viewer, Watching};
 use crate::mountpoint::{Mountpoint, Stream};
 use crate::refusal::Refusal;
 use crate::spec::MediaKind;
@@ -116,7 +116,7 @@ impl Watch {
         Ok(Watch {
             asked: StreamRequest::read(fields)?,
             restart: fields.boolean("restart")?.unwrap_or(false),
-            layers: LayerRequest::read(fields)?,
+            layers: fields.read()?,
             renegotiate: fields.boolean("renegotiate")?.unwrap_or(true),
         })
     }
@@ -136,7 +136,7 @@ fn nothing_left() -> Refusal {
 }
 
 impl Viewer {
-    pub(super) fn watch(self: &Arc<Self>, message: &Message) -> Answered {
+    pub(super) fn watch(self: &Arc<Self>, message: &Message) -> Result<Answer, Refusal> {
         let fields = Fields(&message.body);
         let id = self.shared.mountpoints.ids().required(fields, "id")?;
         let watch = Watch::read(fields)?;
@@ -157,7 +157,7 @@ impl Viewer {
         self: &Arc<Self>,
         mountpoint: Arc<Mountpoint>,
         watch: &Watch,
-    ) -> Answered {
+    ) -> Result<Answer, Refusal> {
         let mut session = self.session();
         match &mut *session {
             Session::Watching(watching) => {
@@ -222,7 +222,7 @@ impl Viewer {
         Ok(())
     }
 
-    pub(super) fn start(&self, message: &Message) -> Answered {
+    pub(super) fn start(&self, message: &Message) -> Result<Answer, Refusal> {
         let mut session = self.session();
         let Session::Watching(watching) = &mut *session else {
             return Err(Refusal::NotWatching);
@@ -251,7 +251,7 @@ impl Viewer {
         Ok((json!({ "status": status }), None))
     }
 
-    pub(super) fn pause(&self) -> Answered {
+    pub(super) fn pause(&self) -> Result<Answer, Refusal> {
         let mut session = self.session();
         let Session::Watching(watching) = &mut *session else {
             return Err(Refusal::NotWatching);
@@ -263,7 +263,7 @@ impl Viewer {
     }
 
     /// Stops watching; the PeerConnection is closed once the client is told.
-    pub(super) fn stop(&self) -> Answered {
+    pub(super) fn stop(&self) -> Result<Answer, Refusal> {
         let mut session = self.session();
         let Session::Watching(watching) = &*session else {
             // Whoever publishes goes on.

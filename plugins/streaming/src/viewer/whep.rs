@@ -9,7 +9,7 @@ use serde_json::json;
 use super::renew::Format;
 use super::subscription::{LayerRequest, Subscription};
 use super::watch::{RequestedStreams, no_media_yet};
-use super::{Answered, Phase, Session, Viewer, Watching};
+use super::{Answer, Phase, Session, Viewer, Watching};
 use crate::mountpoint::{Live, Mountpoint, Stream};
 use crate::refusal::Refusal;
 use crate::spec::{MediaKind, StreamCodec};
@@ -20,7 +20,7 @@ impl Viewer {
         mountpoint: Arc<Mountpoint>,
         jsep: &Jsep,
         layers: LayerRequest,
-    ) -> Answered {
+    ) -> Result<Answer, Refusal> {
         let mut session = self.session();
         match &mut *session {
             Session::Publishing(_) => Err(Refusal::State("This handle publishes")),

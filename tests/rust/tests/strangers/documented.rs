@@ -1,5 +1,7 @@
 //! The documentation has the rows that are tested, and all requests.
 
+use std::collections::BTreeSet;
+
 use portunus_core::Needs;
 
 use crate::rows::{PLUGINS, rows};
@@ -9,7 +11,11 @@ const PAGE: &str = include_str!("../../../../docs/security.md");
 
 /// The cells of the rows of tables in the section about requests.
 fn cells() -> Vec<Vec<String>> {
-    let section = PAGE
+    cells_of(PAGE)
+}
+
+fn cells_of(page: &str) -> Vec<Vec<String>> {
+    let section = page
         .split("\n## ")
         .find(|part| part.starts_with("Requests"));
     let lines = section.expect("the section").lines();
@@ -55,5 +61,58 @@ fn what_is_for_everybody_is_what_the_documentation_says() {
             .next()
             .unwrap_or_default();
         assert_eq!(listed, calls.join(", "), "{plugin}");
+    }
+}
+
+/// The requests that a page has, each with its plugin.
+fn on(page: &str) -> BTreeSet<(String, String)> {
+    let rows = cells_of(page).into_iter().flat_map(|row| {
+        let plugin = row[0].clone();
+        let requests: Vec<String> = match row.len() {
+            5 if row[1] == "any" => vec!["any".to_owned()],
+            5 => quoted(&row[1]),
+            2 if plugin.bytes().all(|byte| byte.is_ascii_lowercase()) => {
+                quoted(row[1].split(';').next().unwrap_or_default())
+            }
+            _ => Vec::new(),
+        };
+        requests
+            .into_iter()
+            .map(move |request| (plugin.clone(), request))
+    });
+    rows.collect()
+}
+
+fn quoted(cell: &str) -> Vec<String> {
+    let parts = cell.split('`').skip(1).step_by(2);
+    parts.map(str::to_owned).collect()
+}
+
+#[test]
+fn the_page_has_all_requests_of_the_types_and_no_others() {
+    let types = PLUGINS.into_iter().flat_map(|(plugin, requests, _)| {
+        let named = |(name, _): (&'static str, _)| match name {
+            "" => "any".to_owned(),
+            name => name.to_owned(),
+        };
+        let requests = requests().into_iter().map(named);
+        requests.map(move |request| (plugin.to_owned(), request))
+    });
+    let types: BTreeSet<_> = types.collect();
+    assert_eq!(on(PAGE), types);
+    // Pages without a request, or with one more, are found out.
+    for (text, other) in [
+        ("| `hangup`, `keyframe`;", "| `hangup`;"),
+        (
+            "| `hangup`, `keyframe`;",
+            "| `hangup`, `keyframe`, `steal`;",
+        ),
+        ("| nosip | `process` | always | forward | 499 |\n", ""),
+        ("| nosip | `process` |", "| nosip | `proceed` |"),
+        ("| nosip | `process` |", "| nosipp | `process` |"),
+        ("| voicemail | `update`", "| voicemails | `update`"),
+    ] {
+        assert_eq!(PAGE.matches(text).count(), 1, "{text}");
+        assert_ne!(on(&PAGE.replace(text, other)), types, "{other}");
     }
 }

@@ -1,6 +1,6 @@
 //! Requests that reach beyond the call.
 
-use portunus_core::{Needs, PluginRequest, Reach, Requests, Right};
+use portunus_core::{Needs, PluginRequest, Right};
 use serde_json::{Value, json};
 
 use crate::world::{FILE, World};
@@ -25,14 +25,14 @@ pub type Table = Vec<(&'static str, Needs)>;
 
 /// The requests of each plugin; whether the plugin has an admin key.
 pub const PLUGINS: [(&str, fn() -> Table, bool); 10] = [
-    ("streaming", || listed(portunus_streaming::REQUESTS), true),
+    ("streaming", table::<portunus_streaming::Request>, true),
     ("videoroom", videoroom, true),
     ("audiobridge", audiobridge, true),
     ("textroom", textroom, true),
     ("videocall", table::<portunus_videocall::Request>, false),
     ("echotest", table::<portunus_echotest::Request>, false),
-    ("voicemail", || listed(portunus_voicemail::REQUESTS), false),
-    ("recordplay", || listed(portunus_recordplay::REQUESTS), true),
+    ("voicemail", table::<portunus_voicemail::Request>, false),
+    ("recordplay", table::<portunus_recordplay::Request>, true),
     ("nosip", table::<portunus_nosip::Request>, false),
     ("sip", table::<portunus_sip_plugin::Request>, false),
 ];
@@ -63,16 +63,6 @@ fn table<R: PluginRequest>() -> Table {
         request.names().iter().map(move |name| (*name, needs))
     };
     R::ALL.iter().flat_map(named).collect()
-}
-
-fn listed(requests: Requests) -> Table {
-    let needs = |reach: &Reach| match *reach {
-        Reach::Call => Needs::Nothing,
-        Reach::Beyond(right) => Needs::Right(right),
-        Reach::Said(needs) => Needs::Depends(needs),
-    };
-    let rows = requests.0.iter();
-    rows.map(|(name, reach)| (*name, needs(reach))).collect()
 }
 
 /// All rows, for the files of a world.

@@ -42,9 +42,9 @@ pub(super) fn webrtc(context: &Context, connection: &ConnectionFacts, stats: &Pe
 fn ice(context: &Context, connection: &ConnectionFacts, stats: &PeerStats) -> Value {
     let ice = &stats.ice;
     let at = |since| micros(context, connection.created).saturating_add(whole_micros(since));
-    let local = match ice.local.as_slice() {
-        [] => context.media.candidates(connection.peer),
-        known => known,
+    let local = match ice.local.is_empty() {
+        true => context.media.candidates(connection.peer),
+        false => ice.local.as_slice().into(),
     };
     let ignored = ice.ignored_mdns.saturating_add(ice.ignored_tcp);
     let state = ice.state.unwrap_or(IceState::Gathering);
@@ -56,7 +56,7 @@ fn ice(context: &Context, connection: &ConnectionFacts, stats: &PeerStats) -> Va
         .with_some("icetimer-started", ice.disconnected.map(|_| true))
         .with_some("gathered", ice.gathered.map(at))
         .with_some("connected", ice.connected.map(at))
-        .with("local-candidates", bare(local))
+        .with("local-candidates", bare(&local))
         .with("remote-candidates", bare(&ice.remote))
         .with_some("ignored-candidates", (ignored > 0).then_some(ignored))
         .with_some("selected-pair", selected(stats))
@@ -129,7 +129,7 @@ fn dtls(context: &Context, connection: &ConnectionFacts, stats: &PeerStats) -> V
         "out": { "packets": dtls.sent.packets, "bytes": dtls.sent.bytes },
     });
     Object::new()
-        .with("fingerprint", digest(&context.media.fingerprint()))
+        .with("fingerprint", digest(&connection.fingerprint))
         .with_some("remote-fingerprint", remote.map(digest))
         .with_some("remote-fingerprint-hash", remote.map(hash))
         .with("dtls-role", role)

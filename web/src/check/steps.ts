@@ -1,0 +1,86 @@
+// The rows of the connection check.
+import { make } from '../make';
+
+export type StepId = 'http' | 'websocket' | 'udp' | 'tcp' | 'turn-udp' | 'turn-tcp' | 'turn-tls' | 'send' | 'receive' | 'quality';
+
+/** `none`: the server does not offer it. `skipped`: something before it failed. */
+export type State = 'waiting' | 'running' | 'good' | 'poor' | 'bad' | 'none' | 'skipped';
+
+export interface Outcome {
+  state: State;
+  /** What was seen, for people. */
+  reason: string;
+  /** How long it took, in ms. */
+  time?: number;
+}
+
+const NAMES: Record<StepId, string> = {
+  http: 'HTTP',
+  websocket: 'WebSocket',
+  udp: 'Media by UDP',
+  tcp: 'Media by TCP',
+  'turn-udp': 'Media by TURN over UDP',
+  'turn-tcp': 'Media by TURN over TCP',
+  'turn-tls': 'Media by TURN over TLS',
+  send: 'Sending',
+  receive: 'Receiving',
+  quality: 'Delay and loss',
+};
+
+const WORDS: Record<State, string> = {
+  waiting: '–',
+  running: 'running…',
+  good: 'works',
+  poor: 'poor',
+  bad: 'fails',
+  none: 'not offered',
+  skipped: 'not tried',
+};
+
+export const STEPS = Object.keys(NAMES) as StepId[];
+
+export class Steps {
+  private readonly known = new Map<StepId, Outcome>();
+  private readonly rows = new Map<StepId, { state: HTMLElement; reason: HTMLElement; row: HTMLElement }>();
+
+  constructor(list: HTMLElement) {
+    for (const id of STEPS) {
+      const row = make('li', { testid: `step-${id}` });
+      const [state, reason] = [make('span', { className: 'state' }), make('span', { className: 'soft reason' })];
+      row.append(make('strong', { text: NAMES[id] }), state, reason);
+      list.append(row);
+      this.rows.set(id, { state, reason, row });
+    }
+    this.clear();
+  }
+
+  clear(): void {
+    for (const id of STEPS) this.set(id, { state: 'waiting', reason: '' });
+  }
+
+  set(id: StepId, outcome: Outcome): void {
+    this.known.set(id, outcome);
+    const shown = this.rows.get(id);
+    if (!shown) return;
+    shown.row.dataset['state'] = outcome.state;
+    shown.state.textContent = WORDS[outcome.state];
+    shown.reason.textContent = detail(outcome);
+  }
+
+  outcomes(): ReadonlyMap<StepId, Outcome> {
+    return this.known;
+  }
+
+  /** One line for each row, as text. */
+  lines(): string[] {
+    return STEPS.map((id) => {
+      const outcome = this.known.get(id) ?? { state: 'waiting' as const, reason: '' };
+      return `${NAMES[id].padEnd(23)} ${WORDS[outcome.state].padEnd(12)} ${detail(outcome)}`.trimEnd();
+    });
+  }
+}
+
+function detail({ reason, time }: Outcome): string {
+  const took = time === undefined ? '' : `${Math.round(time)} ms`;
+  return [took, reason].filter((part) => part !== '').join('; ');
+}

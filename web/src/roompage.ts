@@ -1,0 +1,150 @@
+// What the pages of rooms have in common: a session with the server, the lobby, joining a room and leaving it.
+import { Refused, type Answer, type Id } from './answer';
+import { copyLink } from './link';
+import { Lobby, type ListedRoom } from './lobby';
+import { clearNotice, element, notice, pageOptions, serverAway } from './page';
+import { connect, type Session } from './session';
+
+/** The plugin's codes of what the pages treat alike. */
+export interface RoomCodes {
+  missing: number;
+  /** A wrong type. */
+  invalid: number;
+  unauthorized: number;
+}
+
+/** What is entered in the lobby. */
+export interface Entrant {
+  room: Id;
+  name: string;
+  pin: string;
+  /** That of a room that was made here. */
+  secret: string;
+}
+
+/** What a page has of its own. */
+export interface RoomPageParts<Listed extends ListedRoom> {
+  /** The page's file, for links to rooms. */
+  file: string;
+  codes: RoomCodes;
+  /** A handle to ask for rooms with. */
+  attach(session: Session): Promise<{ ask(body: Record<string, unknown>): Promise<Answer> }>;
+  /** What the list says of a room, besides who is in it. */
+  about(room: Listed): string;
+  /** What `create` says besides the fields that all have. */
+  creation(): Record<string, unknown>;
+  /** Joins a room. */
+  enter(session: Session, entrant: Entrant): Promise<void>;
+  /** The user is in the room, which is shown. */
+  entered(description: string): void;
+  /** Leaves the room. */
+  leave(): Promise<void>;
+  /** Ends everything here; the server knows already, or is away. */
+  close(): void;
+  /** The lobby is shown. */
+  away(): void;
+  /** Why something was refused, in words for the user. */
+  explain(error: unknown): string;
+  /** Helps with an error of joining in a way of the page's own; whether it has done all that there is to do. */
+  help?(error: unknown): boolean;
+}
+
+export class RoomPage<Listed extends ListedRoom> {
+  private readonly query = new URLSearchParams(window.location.search);
+  private readonly options = pageOptions();
+  private readonly lobby: Lobby<Listed>;
+  private session: Session | null = null;
+  private asking: { ask(body: Record<string, unknown>): Promise<Answer> } | null = null;
+
+  constructor(private readonly parts: RoomPageParts<Listed>) {
+    this.lobby = new Lobby<Listed>({
+      ask: (body) => this.ask(body),
+      join: () => void this.join(),
+      failed: (error) => this.failed(error),
+      back: clearNotice,
+      about: parts.about,
+      creation: parts.creation,
+      invalid: parts.codes.invalid,
+    });
+    element('leave').addEventListener('click', () => void this.leave());
+    element('copy-link').addEventListener('click', () => void copyLink(parts.file, this.query.get('room') ?? ''));
+    this.lobby.fill(this.query.get('room') ?? '', this.options.name);
+    element('pin-field').hidden = !this.query.has('pin');
+    element<HTMLInputElement>('pin').value = this.query.get('pin') ?? '';
+    this.showLobby();
+  }
+
+  /** Joins the room that is entered in the lobby. */
+  async join(): Promise<void> {
+    const button = element<HTMLButtonElement>('join');
+    button.disabled = true;
+    clearNotice();
+    status('Joining…');
+    const { lobby, parts, query } = this;
+    try {
+      const room = await lobby.roomId();
+      if (!this.session) return;
+      await parts.enter(this.session, { room, name: lobby.name, pin: lobby.enteredPin, secret: lobby.secret });
+      lobby.hide();
+      element('meeting').hidden = false;
+      query.set('room', String(room));
+      query.delete('pin');
+      history.replaceState(null, '', `?${query}`);
+      status(`In the room as ${lobby.name}; signalling over ${this.session.transport}.`);
+      parts.entered(lobby.describe(room));
+    } catch (error) {
+      this.showLobby();
+      status('Not in a room.');
+      if (parts.help?.(error)) return;
+      this.failed(error);
+      const { missing, unauthorized } = parts.codes;
+      if (error instanceof Refused && (error.code === missing || error.code === unauthorized)) lobby.askPin();
+    } finally {
+      button.disabled = false;
+    }
+  }
+
+  /** The user is out of the room without having asked for it. */
+  left(why: string): void {
+    this.showLobby();
+    notice('info', why);
+  }
+
+  private async ask(body: Record<string, unknown>): Promise<Answer> {
+    this.session ??= await connect(this.options.transport, (reason) => this.lostServer(reason));
+    this.asking ??= await this.parts.attach(this.session);
+    return this.asking.ask(body);
+  }
+
+  private failed(error: unknown): void {
+    notice('error', this.session ? this.parts.explain(error) : serverAway(error));
+  }
+
+  private async leave(): Promise<void> {
+    const left = this.parts.leave();
+    clearNotice();
+    this.showLobby();
+    // It is left on this side, whatever the server answers.
+    await left.catch(() => {});
+  }
+
+  private showLobby(): void {
+    this.parts.away();
+    element('meeting').hidden = true;
+    element('link').hidden = true;
+    this.lobby.show();
+    status('Choose a room.');
+  }
+
+  private lostServer(reason: string): void {
+    this.session = null;
+    this.asking = null;
+    this.parts.close();
+    this.showLobby();
+    notice('error', serverAway(reason));
+  }
+}
+
+function status(text: string): void {
+  element('status').textContent = text;
+}
