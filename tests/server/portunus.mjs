@@ -19,7 +19,7 @@ process.on('exit', () => running.forEach((child) => child.kill('SIGKILL')));
  * @property {string} ws address of the Janus API over WebSocket
  * @property {string} admin address of the Admin API over HTTP, which has the dashboard at `/`; a WebSocket may be opened there
  * @property {string | null} unix path of the Unix socket
- * @property {() => Promise<number | null>} stop ends it by SIGTERM and gives the exit status
+ * @property {() => Promise<number | null>} stop ends it by SIGINT, which waits for no calls, and gives the exit status
  * @property {() => Promise<void>} kill ends it by SIGKILL
  * @property {number | undefined} pid its process; none of a reference
  * @property {() => string} log what it wrote so far
@@ -83,7 +83,7 @@ async function start({ workers = 2, unix, config = '', http: ofHttp = '', basePa
     },
     stop: async () => {
       if (child.exitCode === null && child.signalCode === null) {
-        child.kill('SIGTERM');
+        child.kill('SIGINT');
         const deadline = setTimeout(() => child.kill('SIGKILL'), 10_000);
         await exited;
         clearTimeout(deadline);

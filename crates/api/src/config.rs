@@ -108,6 +108,8 @@ impl Default for HttpConfig {
 }
 
 impl Configuration for HttpConfig {
+    const LIVE: &'static [&'static str] = &["max_connections", "max_connections_per_address"];
+
     fn read(section: &mut Section<'_>) -> Self {
         let http: Self = section.keys();
         section.check(&["base_path"], base_path(&http.base_path));
@@ -159,7 +161,9 @@ pub(crate) fn base_path(path: &str) -> Result<(), String> {
     };
     match path.strip_prefix('/') {
         // These paths are the server's own.
-        Some("whip" | "whep" | "healthz" | "metrics") => Err(format!("{path:?} is taken")),
+        Some("whip" | "whep" | "healthz" | "livez" | "readyz" | "metrics") => {
+            Err(format!("{path:?} is taken"))
+        }
         Some(rest) if rest.split('/').all(segment) => Ok(()),
         _ => Err(format!(
             "expected a path such as \"/janus\" (no slash at its end), got {path:?}"
@@ -364,6 +368,8 @@ impl Default for WebSocketConfig {
 }
 
 impl Configuration for WebSocketConfig {
+    const LIVE: &'static [&'static str] = &["max_connections", "max_connections_per_address"];
+
     fn read(section: &mut Section<'_>) -> Self {
         let websocket: Self = section.keys();
         for (on, key, port) in [
@@ -482,6 +488,8 @@ pub struct TlsConfig {
 }
 
 impl Configuration for TlsConfig {
+    const LIVE: &'static [&'static str] = &["certificate", "key"];
+
     fn read(section: &mut Section<'_>) -> Self {
         let tls: Self = section.keys();
         let (certificate, key) = (tls.certificate.is_some(), tls.key.is_some());
@@ -494,7 +502,7 @@ impl Configuration for TlsConfig {
 
     fn probe(&self, probe: &mut Probe) {
         if self.certificate.is_some()
-            && let Err(error) = tls::acceptor(self, "")
+            && let Err(error) = tls::read(self, "")
         {
             probe.error("certificate", error);
         }

@@ -16,6 +16,7 @@ mod forwarded;
 mod http;
 mod listen;
 mod pace;
+mod reload;
 mod reply;
 mod requester;
 mod socket;
@@ -36,4 +37,5 @@ pub use config::{
 };
 pub use counters::{Counter, Counters};
 pub use error::StartError;
+pub use reload::{PreparedTransports, TransportsReload};
 pub use start::{AdminAddresses, Transports, brokers, transport_infos};

@@ -22,6 +22,7 @@ use crate::bodies;
 use crate::counters::{Gauge, Held};
 use crate::requester::Locality;
 use crate::socket::{CountedStream, Received};
+use crate::tls::Tls;
 use crate::{Counters, StartError};
 
 /// How long a client may take for a TLS handshake or for a request's head.
@@ -134,7 +135,7 @@ pub(crate) async fn stopped(stop: &mut watch::Receiver<bool>) {
 }
 
 /// Accepts connections until the server stops.
-pub(crate) async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, server: Server) {
+pub(crate) async fn serve(listener: TcpListener, tls: Option<Tls>, server: Server) {
     let mut stop = server.stop.clone();
     let mut pause = PAUSES.0;
     loop {
@@ -145,7 +146,8 @@ pub(crate) async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, serve
         match accepted {
             Ok((stream, address)) => {
                 pause = PAUSES.0;
-                accept(stream, address, tls.clone(), server.clone());
+                let tls = tls.as_ref().map(Tls::acceptor);
+                accept(stream, address, tls, server.clone());
             }
             Err(error) => {
                 server.counters.accept_failed(&error);

@@ -5,21 +5,22 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use portunus_core::{Budget, BudgetKeys, BudgetLimits, Gateway, TransportInfo};
+use portunus_core::{Budget, BudgetKeys, Gateway, TransportInfo};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio_rustls::TlsAcceptor;
 
 use crate::admin::Reach;
 use crate::broker::{self, Broker, MQTT, Mqtt, NATS, Nats, RABBITMQ, Rabbit};
 use crate::counters::Gauge;
 use crate::listen::{self, Server};
 use crate::pace::Api;
+use crate::reload::{self, TransportsReload};
 use crate::requester::{Locality, OwnPorts};
+use crate::tls::Tls;
 use crate::{
-    ApiConfig, Counters, HttpConfig, StartError, UnixConfig, WebSocketConfig, admin, control, http,
-    tls, told, unix, websocket,
+    ApiConfig, Counters, HttpConfig, StartError, TlsConfig, UnixConfig, WebSocketConfig, admin,
+    control, http, tls, told, unix, websocket,
 };
 
 /// How long requests may go on after [`Transports::shutdown`].
@@ -120,6 +121,7 @@ pub struct Transports {
     stop: watch::Sender<bool>,
     counters: Arc<Counters>,
     addresses: Addresses,
+    reload: TransportsReload,
 }
 
 /// Where the transports listen.
@@ -172,7 +174,7 @@ impl Transports {
         told::mute(gateway.events(), &config);
         let mut bound = Bound::default();
         let mut addresses = Addresses::default();
-        let locality = || Arc::new(Locality::new(gateway.trusted_proxies()));
+        let locality = || Arc::new(Locality::new(&gateway.trusted_proxies()));
         let (locality, admin_locality) = (locality(), locality());
 
         let server = |router, places: Budget, api: Api, locality: &Arc<Locality>| Server {
@@ -199,7 +201,12 @@ impl Transports {
             gateway.clone(),
             counters.clone(),
         );
+        let mut tls = SharedTls::new(&config.tls);
         let (of_http, of_websocket) = (
+            http_places(http, &gateway),
+            websocket_places(websocket, &gateway),
+        );
+        let (of_admin_http, of_admin_websocket) = (
             http_places(http, &gateway),
             websocket_places(websocket, &gateway),
         );
@@ -209,14 +216,14 @@ impl Transports {
         let of_metrics = places(METRICS_CONNECTIONS, 0, &gateway, METRICS_KEYS);
         let metrics_server = server(metrics, of_metrics, Api::Admin, &locality);
         let router = websocket::router(shared);
-        let ws_server = server(router, of_websocket, Api::Janus, &locality);
+        let ws_server = server(router, of_websocket.clone(), Api::Janus, &locality);
 
         if http.enabled {
             let listeners = listen::bind(&http.bind, http.port, "http.port").await?;
             addresses.http = bound.add("http", listeners, None, &http_server);
         }
         if http.https {
-            let tls = tls::acceptor(&config.tls, "http.https")?;
+            let tls = tls.get("http.https")?;
             let listeners = listen::bind(&http.bind, http.https_port, "http.https_port").await?;
             addresses.https = bound.add("https", listeners, Some(tls), &http_server);
         }
@@ -230,7 +237,7 @@ impl Transports {
             addresses.ws = bound.add("ws", listeners, None, &ws_server);
         }
         if websocket.wss {
-            let tls = tls::acceptor(&config.tls, "websocket.wss")?;
+            let tls = tls.get("websocket.wss")?;
             let port = websocket.wss_port;
             let listeners = listen::bind(&websocket.bind, port, "websocket.wss_port").await?;
             addresses.wss = bound.add("wss", listeners, Some(tls), &ws_server);
@@ -245,23 +252,21 @@ impl Transports {
         let router = admin::router(&config, shared.clone(), gateway.clone(), counters.clone());
         let ws_router = websocket::router(shared);
         let servers = AdminServers {
-            http: server(
-                router,
-                http_places(http, &gateway),
-                Api::Admin,
-                &admin_locality,
-            ),
+            http: server(router, of_admin_http.clone(), Api::Admin, &admin_locality),
             websocket: server(
                 ws_router,
-                websocket_places(websocket, &gateway),
+                of_admin_websocket.clone(),
                 Api::Admin,
                 &admin_locality,
             ),
             has_secret: gateway.has_admin_secret(),
         };
-        addresses.admin = servers.bind(&config, &mut bound).await?;
+        addresses.admin = servers.bind(&config, &mut tls, &mut bound).await?;
         locality.set_ports(addresses.pages(Api::Janus));
         admin_locality.set_ports(addresses.pages(Api::Admin));
+        let http_places = vec![of_http, of_admin_http];
+        let websocket_places = vec![of_websocket, of_admin_websocket];
+        let reload = TransportsReload::new(tls.shared, http_places, websocket_places);
         let mut tasks = JoinSet::new();
         if let Some(path) = &config.unix.path {
             let socket = unix::bind(Api::Janus, &config.unix, path)?;
@@ -297,6 +302,7 @@ impl Transports {
             stop,
             counters,
             addresses,
+            reload,
         })
     }
 
@@ -333,6 +339,11 @@ impl Transports {
     /// Where the Admin API is.
     pub fn admin(&self) -> &AdminAddresses {
         &self.addresses.admin
+    }
+
+    /// The way to change them while they run.
+    pub fn reload(&self) -> &TransportsReload {
+        &self.reload
     }
 
     /// What the transports have counted.
@@ -383,14 +394,7 @@ fn websocket_places(websocket: &WebSocketConfig, gateway: &Gateway) -> Budget {
 
 /// A budget of connections, `most` in all. 0 for `of_address` means no limit for one address.
 fn places(most: usize, of_address: usize, gateway: &Gateway, keys: BudgetKeys) -> Budget {
-    let limits = BudgetLimits {
-        whole: most,
-        address: match of_address {
-            0 => most,
-            of_address => of_address,
-        },
-        reserve: 0,
-    };
+    let limits = reload::limits(most, of_address);
     gateway.memory().with_limits(limits, keys)
 }
 
@@ -414,6 +418,30 @@ fn connect<B: Broker>(
     Ok(())
 }
 
+/// The certificate of all listeners, which is read when the first one needs it.
+struct SharedTls<'c> {
+    config: &'c TlsConfig,
+    shared: Option<Tls>,
+}
+
+impl<'c> SharedTls<'c> {
+    fn new(config: &'c TlsConfig) -> Self {
+        SharedTls {
+            config,
+            shared: None,
+        }
+    }
+
+    /// Returns the certificate; `user` is the configuration key that needs it.
+    fn get(&mut self, user: &'static str) -> Result<Tls, StartError> {
+        if let Some(shared) = &self.shared {
+            return Ok(shared.clone());
+        }
+        let tls = Tls::new(tls::read(self.config, user)?);
+        Ok(self.shared.insert(tls).clone())
+    }
+}
+
 /// The servers of the Admin API.
 struct AdminServers {
     http: Server,
@@ -426,6 +454,7 @@ impl AdminServers {
     async fn bind(
         &self,
         config: &ApiConfig,
+        certificate: &mut SharedTls<'_>,
         bound: &mut Bound,
     ) -> Result<AdminAddresses, StartError> {
         let admin = &config.admin;
@@ -439,7 +468,7 @@ impl AdminServers {
             addresses.http = bound.add("admin_http", listeners, None, &self.http);
         }
         if admin.https {
-            let tls = Some(tls::acceptor(&config.tls, "admin.https")?);
+            let tls = Some(certificate.get("admin.https")?);
             let listeners = listen(true, admin.https_port, "admin.https_port").await?;
             addresses.https = bound.add("admin_https", listeners, tls, &self.http);
         }
@@ -448,7 +477,7 @@ impl AdminServers {
             addresses.ws = bound.add("admin_ws", listeners, None, &self.websocket);
         }
         if admin.wss {
-            let tls = Some(tls::acceptor(&config.tls, "admin.wss")?);
+            let tls = Some(certificate.get("admin.wss")?);
             let listeners = listen(true, admin.wss_port, "admin.wss_port").await?;
             addresses.wss = bound.add("admin_wss", listeners, tls, &self.websocket);
         }
@@ -459,7 +488,7 @@ impl AdminServers {
 /// Sockets that are bound and not served yet.
 #[derive(Default)]
 struct Bound {
-    listeners: Vec<(TcpListener, Option<TlsAcceptor>, Server)>,
+    listeners: Vec<(TcpListener, Option<Tls>, Server)>,
     /// How many connections each kind of port has.
     open: Vec<(&'static str, Gauge)>,
 }
@@ -470,7 +499,7 @@ impl Bound {
         &mut self,
         kind: &'static str,
         listeners: Vec<TcpListener>,
-        tls: Option<TlsAcceptor>,
+        tls: Option<Tls>,
         server: &Server,
     ) -> Vec<SocketAddr> {
         let address = |listener: &TcpListener| listener.local_addr().ok();

@@ -14,6 +14,10 @@ pub trait Configuration: Debug + Default + Serialize + Send + Sync + 'static {
     /// Whether it has any keys. A part without has no section.
     const HAS_KEYS: bool = true;
 
+    /// The keys that take effect without a restart when the configuration is read again. A key that is not among them needs a
+    /// restart, which is what the server says then: so a new key is never ignored silently.
+    const LIVE: &'static [&'static str] = &[];
+
     /// Reads the section. Most do it by [`Section::keys`], followed by what serde cannot check. Mistakes are the
     /// section's to remember: what is returned after one is not used.
     fn read(section: &mut Section<'_>) -> Self;

@@ -37,6 +37,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod changes;
 mod claims;
 mod configuration;
 mod entry;
@@ -52,6 +53,7 @@ mod secret;
 mod section;
 mod similar;
 
+pub use changes::{Changes, Sections, with_live};
 pub use claims::Protocol;
 pub use configuration::Configuration;
 pub use entry::Entry;

@@ -10,6 +10,12 @@ pub type Table = toml::Table;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrintError(String);
 
+impl PrintError {
+    pub(crate) fn new(text: &str) -> Self {
+        PrintError(text.to_owned())
+    }
+}
+
 impl std::fmt::Display for PrintError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "cannot write the configuration: {}", self.0)

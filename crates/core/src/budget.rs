@@ -24,7 +24,9 @@ struct Inner {
     whole: Purse,
     /// All clients but the trusted pay from it. The rest of the whole is the reserve.
     strangers: Purse,
-    limits: BudgetLimits,
+    limits: Mutex<BudgetLimits>,
+    /// The limit of each address.
+    address: Arc<AtomicUsize>,
     shared_addresses: Arc<[Network]>,
     purses: Mutex<HashMap<ClientAddress, Weak<Level>>>,
     tally: Arc<Tally>,
@@ -39,6 +41,12 @@ pub struct BudgetLimits {
     pub address: usize,
     /// The part of the whole that only the trusted may use.
     pub reserve: usize,
+}
+
+impl BudgetLimits {
+    fn for_strangers(&self) -> usize {
+        self.whole.saturating_sub(self.reserve)
+    }
 }
 
 /// The keys of the configuration that a refusal is explained with.
@@ -97,7 +105,8 @@ pub struct Purse {
 struct Level {
     /// The address whose purse it is.
     address: Option<ClientAddress>,
-    limit: usize,
+    /// `None` means no limit of its own.
+    limit: Option<Arc<AtomicUsize>>,
     /// The amount that the price covers, so that taking it costs the parent nothing more.
     prepaid: usize,
     used: AtomicUsize,
@@ -126,7 +135,7 @@ impl Budget {
         });
         let level = |limit, parent| Level {
             address: None,
-            limit,
+            limit: Some(Arc::new(AtomicUsize::new(limit))),
             prepaid: 0,
             used: AtomicUsize::new(0),
             parent,
@@ -134,13 +143,13 @@ impl Budget {
             tally: tally.clone(),
         };
         let whole = Purse::from(level(limits.whole, Purse::default()));
-        let for_strangers = limits.whole.saturating_sub(limits.reserve);
-        let strangers = Purse::from(level(for_strangers, whole.clone()));
+        let strangers = Purse::from(level(limits.for_strangers(), whole.clone()));
         Budget {
             inner: Arc::new(Inner {
                 whole,
                 strangers,
-                limits,
+                limits: Mutex::new(limits),
+                address: Arc::new(AtomicUsize::new(limits.address)),
                 shared_addresses: shared_addresses.into(),
                 purses: Mutex::default(),
                 tally,
@@ -166,7 +175,7 @@ impl Budget {
         }
         let level = Arc::new(Level {
             address: Some(address),
-            limit: inner.limits.address,
+            limit: Some(inner.address.clone()),
             prepaid: 0,
             used: AtomicUsize::new(0),
             parent: inner.strangers.clone(),
@@ -184,20 +193,36 @@ impl Budget {
 
     /// Returns how much the budget has.
     pub fn limits(&self) -> BudgetLimits {
-        self.inner.limits
+        let limits = self.inner.limits.lock();
+        *limits.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes how much the budget has. Clients keep what they hold, even if it is more.
+    pub fn set_limits(&self, limits: BudgetLimits) {
+        let inner = &self.inner;
+        let known = inner.limits.lock();
+        let mut known = known.unwrap_or_else(PoisonError::into_inner);
+        *known = limits;
+        inner.address.store(limits.address, Ordering::Relaxed);
+        inner.whole.set_limit(limits.whole);
+        inner.strangers.set_limit(limits.for_strangers());
+    }
+
+    /// Whether hardly anything is left for clients that are not trusted: 1 % of the whole at most.
+    pub(crate) fn is_nearly_used_up(&self) -> bool {
+        let limits = self.limits();
+        let left = limits
+            .for_strangers()
+            .saturating_sub(self.inner.strangers.used());
+        left <= limits.whole / 100
     }
 
     /// Returns what is held, and how often something was refused.
     pub fn totals(&self) -> BudgetTotals {
-        let Inner {
-            whole,
-            limits,
-            tally,
-            ..
-        } = &*self.inner;
+        let Inner { whole, tally, .. } = &*self.inner;
         BudgetTotals {
             used: whole.used() as u64,
-            limit: limits.whole as u64,
+            limit: self.limits().whole as u64,
             refused_to_address: tally.address.load(Ordering::Relaxed),
             refused_to_all: tally.all.load(Ordering::Relaxed),
         }
@@ -257,7 +282,7 @@ impl Purse {
         };
         Ok(Purse::from(Level {
             address: None,
-            limit: usize::MAX,
+            limit: None,
             prepaid: prepaid.min(price),
             used: AtomicUsize::new(0),
             parent: self.clone(),
@@ -270,6 +295,13 @@ impl Purse {
     pub fn used(&self) -> usize {
         let level = self.level.as_ref();
         level.map_or(0, |level| level.used.load(Ordering::Relaxed))
+    }
+
+    fn set_limit(&self, limit: usize) {
+        let level = self.level.as_ref();
+        if let Some(known) = level.and_then(|level| level.limit.as_ref()) {
+            known.store(limit, Ordering::Relaxed);
+        }
     }
 
     fn pay(&self, amount: usize) -> Result<(), OverBudget> {
@@ -296,7 +328,9 @@ impl From<Level> for Purse {
 
 impl Level {
     fn pay(&self, amount: usize) -> Result<(), OverBudget> {
-        let fits = |used: usize| used.checked_add(amount).filter(|sum| *sum <= self.limit);
+        let limit = self.limit.as_ref();
+        let limit = limit.map_or(usize::MAX, |limit| limit.load(Ordering::Relaxed));
+        let fits = |used: usize| used.checked_add(amount).filter(|sum| *sum <= limit);
         let before = self
             .used
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits)
@@ -408,6 +442,41 @@ mod tests {
 
     fn at(address: &str) -> ClientAddress {
         address.parse::<IpAddr>().unwrap().into()
+    }
+
+    #[test]
+    fn limits_that_change_hold_for_those_who_are_there() {
+        let budget = budget(1_000, 100, 0);
+        let (one, other) = (
+            budget.purse(at("198.51.100.1")),
+            budget.purse(at("198.51.100.2")),
+        );
+        let held = one.take(100).unwrap();
+        assert!(one.take(1).is_err());
+        let limits = |whole, address| BudgetLimits {
+            whole,
+            address,
+            reserve: 0,
+        };
+        budget.set_limits(limits(1_000, 200));
+        let more = one.take(100).unwrap();
+        budget.set_limits(limits(150, 150));
+        assert!(one.take(1).is_err() && other.take(1).is_err());
+        assert_eq!(budget.totals().limit, 150);
+        drop((held, more));
+        assert!(other.take(150).is_ok());
+    }
+
+    #[test]
+    fn a_budget_is_nearly_used_up_when_strangers_have_hardly_anything_left() {
+        let budget = budget(1_000, 1_000, 100);
+        let purse = budget.purse(at("198.51.100.1"));
+        let held = purse.take(889).unwrap();
+        assert!(!budget.is_nearly_used_up());
+        let more = purse.take(1).unwrap();
+        assert!(budget.is_nearly_used_up());
+        drop((held, more));
+        assert!(!budget.is_nearly_used_up());
     }
 
     #[test]

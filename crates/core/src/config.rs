@@ -76,6 +76,9 @@ pub struct CoreConfig {
     pub opaqueid_in_api: bool,
     /// Whether `create` is answered at all; see also [`crate::Gateway::accept_new_sessions`].
     pub accept_new_sessions: bool,
+    /// How long calls may go on after SIGTERM, while nobody new is taken. Zero ends them at once.
+    #[serde(with = "portunus_config::seconds")]
+    pub drain_timeout: Duration,
     /// Sessions at a time; 0: no limit.
     pub max_sessions: usize,
     /// Sessions of one WebSocket or Unix connection at a time; 0: no limit.
@@ -112,6 +115,7 @@ impl Default for CoreConfig {
             rid_order: RidOrder::default(),
             opaqueid_in_api: false,
             accept_new_sessions: true,
+            drain_timeout: Duration::from_secs(60),
             max_sessions: 100_000,
             max_sessions_per_connection: 0,
             max_handles_per_session: 20_000,
@@ -121,6 +125,25 @@ impl Default for CoreConfig {
 }
 
 impl Configuration for CoreConfig {
+    const LIVE: &'static [&'static str] = &[
+        "session_timeout",
+        "reclaim_session_timeout",
+        "candidates_timeout",
+        "request_rate",
+        "request_burst",
+        "max_text",
+        "client_memory_mb",
+        "client_memory_per_address_mb",
+        "ack_pause_ms",
+        "full_trickle",
+        "rid_order",
+        "accept_new_sessions",
+        "drain_timeout",
+        "max_sessions",
+        "max_sessions_per_connection",
+        "max_handles_per_session",
+    ];
+
     fn read(section: &mut Section<'_>) -> Self {
         let core: Self = section.keys();
         section.range("candidates_timeout", core.candidates_timeout, 1..=3_600);
@@ -138,6 +161,7 @@ impl Configuration for CoreConfig {
         section.range("client_memory_mb", core.client_memory_mb, 0..=MAX_MEMORY);
         let per_address = core.client_memory_per_address_mb;
         section.range("client_memory_per_address_mb", per_address, 0..=MAX_MEMORY);
+        section.range("drain_timeout", core.drain_timeout.as_secs(), 0..=86_400);
         section.range("ack_pause_ms", core.ack_pause_ms, 0..=1_000);
         core
     }
@@ -156,6 +180,13 @@ impl Configuration for CoreConfig {
 impl CoreConfig {
     /// The budget of memory for clients.
     pub(crate) fn client_memory(&self) -> Budget {
+        // Many clients are behind a proxy, whether it names them or not.
+        let shared = [self.shared_addresses.as_slice(), &self.trusted_proxies].concat();
+        Budget::new(self.client_memory_limits(), &shared, MEMORY_KEYS)
+    }
+
+    /// How much memory clients may hold.
+    pub(crate) fn client_memory_limits(&self) -> BudgetLimits {
         let mib = |mib: usize| mib.saturating_mul(1 << 20);
         let whole = match self.client_memory_mb {
             0 => usize::try_from(machine_memory() / 3).unwrap_or(usize::MAX),
@@ -165,30 +196,27 @@ impl CoreConfig {
             0 => whole / 4,
             address => mib(address),
         };
-        let limits = BudgetLimits {
+        BudgetLimits {
             whole,
             address,
             reserve: whole / TRUSTED_PART,
-        };
-        // Many clients are behind a proxy, whether it names them or not.
-        let shared = [self.shared_addresses.as_slice(), &self.trusted_proxies].concat();
-        Budget::new(limits, &shared, MEMORY_KEYS)
+        }
     }
 
     /// The budget of memory for clients of the Admin API. With it administrators get in whatever
     /// strangers hold.
     pub(crate) fn admin_memory(&self, clients: &Budget) -> Budget {
-        let BudgetLimits {
-            whole,
-            address,
-            reserve,
-        } = clients.limits();
-        let limits = BudgetLimits {
-            whole: whole / TRUSTED_PART,
-            address: address / TRUSTED_PART,
-            reserve: reserve / TRUSTED_PART,
-        };
-        clients.with_limits(limits, MEMORY_KEYS)
+        clients.with_limits(self.admin_memory_limits(), MEMORY_KEYS)
+    }
+
+    /// How much memory clients of the Admin API may hold.
+    pub(crate) fn admin_memory_limits(&self) -> BudgetLimits {
+        let clients = self.client_memory_limits();
+        BudgetLimits {
+            whole: clients.whole / TRUSTED_PART,
+            address: clients.address / TRUSTED_PART,
+            reserve: clients.reserve / TRUSTED_PART,
+        }
     }
 
     pub(crate) fn ack_pause(&self) -> Duration {

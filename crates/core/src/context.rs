@@ -1,21 +1,26 @@
 //! What all handles of a server share.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
+use std::time::SystemTime;
+
+use arc_swap::{ArcSwap, Guard};
 use portunus_media::{MediaPlane, PeerEvent, PeerId};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::admin::{Access, Settings, SharedRanking, Transports};
+use crate::drain::Drain;
 use crate::handle::{Command, Inbox, WeakHandle};
 use crate::rate::RequestRate;
 use crate::tokens::Tokens;
-use crate::{Budget, CoreConfig, Counters, ServerFacts};
+use crate::{Budget, CoreConfig, Counters, Reloader, ServerFacts};
 
-#[derive(Debug)]
 pub(crate) struct Context {
-    pub(crate) config: CoreConfig,
+    /// Read by [`Context::config`].
+    pub(crate) config: ArcSwap<CoreConfig>,
     pub(crate) facts: ServerFacts,
     pub(crate) media: MediaPlane,
     pub(crate) counters: Arc<Counters>,
@@ -30,8 +35,27 @@ pub(crate) struct Context {
     pub(crate) settings: Settings,
     pub(crate) transports: Transports,
     pub(crate) started: Instant,
+    pub(crate) started_at: SystemTime,
+    /// When certificates expire, in seconds since 1970, by their use.
+    pub(crate) certificates: Mutex<BTreeMap<&'static str, u64>>,
     pub(crate) ranking: SharedRanking,
     pub(crate) tokens: Tokens,
+    pub(crate) drain: Drain,
+    pub(crate) reloader: OnceLock<Weak<dyn Reloader>>,
+}
+
+/// Secrets are not shown.
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context").finish_non_exhaustive()
+    }
+}
+
+impl Context {
+    /// What is configured now: a part of it can change while the server runs.
+    pub(crate) fn config(&self) -> Guard<Arc<CoreConfig>> {
+        self.config.load()
+    }
 }
 
 /// Which handle a peer belongs to.
@@ -54,6 +78,10 @@ impl Peers {
 
     pub(crate) fn remove(&self, peer: PeerId) {
         self.owners().remove(&peer);
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.owners().len()
     }
 
     /// All peers with their handles.

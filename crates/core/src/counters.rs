@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::{ApiError, LogGate};
+use crate::{ApiError, LogGate, Times};
 
 /// Counts since the start, and how many there are now; read them with [`Counters::snapshot`].
 #[derive(Debug, Default)]
@@ -19,6 +19,8 @@ pub struct Counters {
     pub(crate) admin_requests: AtomicU64,
     pub(crate) admin_refused: AtomicU64,
     pub(crate) statistics_interval_ms: AtomicU64,
+    /// How long things take.
+    pub times: Times,
     bad: [BadCount; BadRequest::ALL.len()],
 }
 
@@ -103,6 +105,7 @@ impl BadRequest {
             | ApiError::PluginAttach(_)
             | ApiError::PluginMessage(_)
             | ApiError::NotAcceptingSessions
+            | ApiError::Draining
             | ApiError::Unknown(_) => {
                 return None;
             }

@@ -99,9 +99,14 @@ pub enum ApiError {
     /// The PeerConnection is in the wrong state for this.
     #[error("{0}")]
     WebRtcState(&'static str),
-    /// The server is being drained.
+    /// The server takes no new sessions, or has as many as it may.
     #[error("Currently not accepting new sessions")]
     NotAcceptingSessions,
+    /// The server is being drained.
+    #[error(
+        "The server is being drained and takes nobody new: use another one, or try again later"
+    )]
+    Draining,
     /// Anything else.
     #[error("{0}")]
     Unknown(String),
@@ -134,7 +139,7 @@ impl ApiError {
             ApiError::UnexpectedAnswer => 469,
             ApiError::TokenNotFound(_) => 470,
             ApiError::WebRtcState(_) => 471,
-            ApiError::NotAcceptingSessions => 472,
+            ApiError::NotAcceptingSessions | ApiError::Draining => 472,
             ApiError::Unknown(_) => 490,
         }
     }

@@ -1,44 +1,51 @@
 //! The core's face to the transports: requests in, replies and events out.
 
+mod build;
+mod drain;
 mod limits;
+mod readiness;
+mod reload;
 mod requests;
 mod statistics;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::{Duration, SystemTime};
 
+use arc_swap::ArcSwap;
 use portunus_media::{MediaPlane, PeerEvent};
 use portunus_sdp::IceCredentials;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use crate::admin::{Access, Settings, SharedRanking, Transports};
 use crate::begun::Begun;
 use crate::context::{Context, Peers, deliver_events};
 use crate::counters::{add, subtract};
+use crate::drain::Drain;
 use crate::events::EventBus;
 use crate::events::lifecycle::SessionEnd;
 use crate::handle::{Command, LocalIce};
 use crate::rate::RequestRate;
 use crate::request::Request;
-use crate::session::{Attached, Session};
+use crate::session::Session;
 use crate::tokens::{Tokens, watch_keys};
 use crate::{
     ApiError, Budget, Client, CoreConfig, Counters, HandleId, LogLosses, Network, Plugin,
     PluginCounter, PluginInfo, PublicFile, Requester, Rights, ServerFacts, SessionId, Share,
     TokenScope, TokenTotals, info, prices,
 };
+pub use build::BuildFacts;
+pub use drain::DrainStatus;
+pub use readiness::NotReady;
+pub use reload::{Reloaded, Reloader, Reloading};
 use requests::Answer;
 pub(crate) use requests::Unanswered;
 
 /// How often sessions are checked for silence.
 const WATCHDOG_PERIOD: Duration = Duration::from_secs(1);
-
-/// How long a shutdown waits for handles that do not end.
-const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);
 
 /// The server's core; cheap to clone.
 #[derive(Clone)]
@@ -81,8 +88,10 @@ impl Gateway {
             settings: Settings::new(&config, &facts),
             transports: Transports::default(),
             started: Instant::now(),
+            started_at: SystemTime::now(),
+            certificates: Mutex::default(),
             ranking: SharedRanking::default(),
-            config,
+            config: ArcSwap::from_pointee(config),
             facts,
             media,
             counters: Arc::default(),
@@ -91,6 +100,8 @@ impl Gateway {
             memory,
             admin_memory,
             tokens,
+            drain: Drain::default(),
+            reloader: OnceLock::new(),
         });
         tokio::spawn(deliver_events(context.clone(), events));
         tokio::spawn(watch_keys(Arc::downgrade(&context)));
@@ -101,6 +112,8 @@ impl Gateway {
             accepting,
         });
         tokio::spawn(watch_sessions(Arc::downgrade(&inner)));
+        let drains = inner.context.drain.watch();
+        tokio::spawn(drain::enforce(Arc::downgrade(&inner), drains));
         tokio::spawn(statistics::run(Arc::downgrade(&inner.context)));
         Gateway { inner }
     }
@@ -108,7 +121,7 @@ impl Gateway {
     /// Answers one request of a client that polls. With others, events could overtake the reply: see
     /// [`Gateway::submit`].
     pub async fn request(&self, client: &Client, message: &[u8]) -> Value {
-        let request = Request::parse(message, self.inner.context.config.string_ids);
+        let request = Request::parse(message, self.inner.context.config().string_ids);
         self.answer_now(client, request, Share::default()).await
     }
 
@@ -119,7 +132,7 @@ impl Gateway {
 
     /// As [`Gateway::request_value`]; `paid` is given back once nothing is kept of the message.
     pub async fn request_paid(&self, client: &Client, message: Value, paid: Share) -> Value {
-        let request = Request::from_value(message, self.inner.context.config.string_ids);
+        let request = Request::from_value(message, self.inner.context.config().string_ids);
         self.answer_now(client, request, paid).await
     }
 
@@ -141,7 +154,7 @@ impl Gateway {
                 return None;
             }
         };
-        let request = Request::parse(message, self.inner.context.config.string_ids);
+        let request = Request::parse(message, self.inner.context.config().string_ids);
         match self.answer(client, Some(client), request, paid).await {
             Answer::Now(reply) => {
                 client.push(reply);
@@ -184,7 +197,7 @@ impl Gateway {
                 continue;
             };
             let over =
-                client.is_internal() || self.inner.context.config.reclaim_session_timeout == 0;
+                client.is_internal() || self.inner.context.config().reclaim_session_timeout == 0;
             if session.orphan(client) && over {
                 self.inner.remove(&session, SessionEnd::Destroyed);
             }
@@ -195,9 +208,10 @@ impl Gateway {
     pub fn info(&self, transaction: Option<&str>) -> Value {
         let inner = &self.inner;
         let plugins: Vec<PluginInfo> = inner.plugins.iter().map(|plugin| plugin.info()).collect();
-        let accepting = inner.accepting.load(Ordering::Relaxed);
+        let is_open = inner.accepting.load(Ordering::Relaxed);
+        let accepting = is_open && !inner.context.drain.is_on();
         info::server_info(
-            &inner.context.config,
+            &inner.context.config(),
             &inner.context.facts,
             &inner.context.media.settings(),
             inner.context.settings.session_timeout_seconds(),
@@ -213,13 +227,13 @@ impl Gateway {
     }
 
     /// The proxies whose headers name the client of an HTTP request.
-    pub fn trusted_proxies(&self) -> &[Network] {
-        &self.inner.context.config.trusted_proxies
+    pub fn trusted_proxies(&self) -> Vec<Network> {
+        self.inner.context.config().trusted_proxies.clone()
     }
 
     /// Whether a requester is trusted for being on this machine.
     pub fn trusts(&self, requester: Requester) -> bool {
-        self.inner.context.config.trust_loopback && requester.is_local()
+        self.inner.context.config().trust_loopback && requester.is_local()
     }
 
     /// Tells whoever watches that the server has started.
@@ -362,47 +376,9 @@ impl Gateway {
         &self.inner.context.counters
     }
 
-    /// Whether new sessions are accepted: false before a shutdown, so that load goes elsewhere.
+    /// Whether new sessions are accepted. Unlike a drain, this refuses nothing to sessions that there are.
     pub fn accept_new_sessions(&self, accept: bool) {
         self.inner.accepting.store(accept, Ordering::Relaxed);
-    }
-
-    /// Ends all sessions, whose clients get `hangup` and `detached`, and waits until all handles are done, for
-    /// 5 s at most.
-    pub async fn shutdown(&self) {
-        self.accept_new_sessions(false);
-        let sessions: Vec<_> = self
-            .inner
-            .sessions()
-            .drain()
-            .map(|(_, session)| session)
-            .collect();
-        let tasks = sessions.iter().flat_map(|session| {
-            subtract(&self.inner.context.counters.sessions);
-            let handles = session.take_handles();
-            handles.into_iter().map(|Attached { inbox, task, .. }| {
-                let reason = "Server shutdown".to_owned();
-                inbox.deliver(Command::Hangup {
-                    reason,
-                    responder: None,
-                });
-                inbox.deliver(Command::Detach { responder: None });
-                task
-            })
-        });
-        let tasks: Vec<_> = tasks.collect();
-        let all = async {
-            for task in tasks {
-                // A task that panicked has ended too.
-                let _ = task.await;
-            }
-        };
-        if timeout(SHUTDOWN_LIMIT, all).await.is_err() {
-            tracing::warn!("some handles did not end within {SHUTDOWN_LIMIT:?}");
-        }
-        for session in sessions {
-            session.end(SessionEnd::Destroyed);
-        }
     }
 
     /// The state that a handle's plugin tells administrators; none if there is no such handle.
@@ -463,7 +439,7 @@ impl Gateway {
         transaction: Option<&str>,
     ) -> Value {
         self.inner.context.counters.refused(error);
-        let session = session.map(|id| id.to_json(self.inner.context.config.string_ids));
+        let session = session.map(|id| id.to_json(self.inner.context.config().string_ids));
         error.reply(session, transaction)
     }
 }
@@ -472,7 +448,7 @@ impl Gateway {
 impl std::fmt::Debug for Gateway {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Gateway")
-            .field("server_name", &self.inner.context.config.server_name)
+            .field("server_name", &self.inner.context.config().server_name)
             .finish_non_exhaustive()
     }
 }
@@ -514,7 +490,7 @@ async fn watch_sessions(gateway: Weak<Inner>) {
             .cloned()
             .collect();
         for session in expired {
-            let id = session.id.to_json(gateway.context.config.string_ids);
+            let id = session.id.to_json(gateway.context.config().string_ids);
             session.emit(json!({ "janus": "timeout", "session_id": id }));
             gateway.remove(&session, SessionEnd::Timeout);
             add(&gateway.context.counters.sessions_timed_out);

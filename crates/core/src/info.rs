@@ -92,7 +92,7 @@ pub struct TransportInfo {
 }
 
 const AUTHOR: &str = "The Portunus authors";
-const VERSION: &str = env!("CARGO_PKG_VERSION");
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The Janus whose API is spoken: clients ask these members which requests they may make.
 const JANUS_VERSION: u64 = 1402;

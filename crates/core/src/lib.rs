@@ -8,6 +8,7 @@ mod admin;
 mod begun;
 mod broadcast;
 mod budget;
+mod certificate;
 mod client;
 mod client_event;
 mod client_message;
@@ -15,11 +16,13 @@ mod config;
 mod context;
 mod counters;
 mod doors;
+mod drain;
 mod error;
 pub mod events;
 mod fields;
 mod gateway;
 mod handle;
+mod histogram;
 mod id;
 mod info;
 mod json_form;
@@ -43,12 +46,14 @@ mod rights;
 mod session;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod times;
 mod tokens;
 
 pub use admin::{AdminConfig, LogControl, LogLevel, LogLosses, RememberedLog, TransportControl};
 pub use begun::Begun;
 pub use broadcast::{Broadcast, Refusal, Stream};
 pub use budget::{Budget, BudgetKeys, BudgetLimits, BudgetTotals, OverBudget, Purse, Share};
+pub use certificate::certificate_expiry;
 pub use client::Client;
 pub use client_message::{ClientMessage, Notice};
 pub use config::{CoreConfig, InfoName, RidOrder, StoredToken, equal_in_constant_time};
@@ -57,10 +62,14 @@ pub use doors::{
     AudioRooms, Caller, CallerNews, DialError, DialId, DialNews, Dialled, Doors, Entrance,
     EntranceError, Stay, Staying, Telephone,
 };
+pub use drain::DRAIN_RETRY_SECONDS;
 pub use error::ApiError;
 pub use fields::{FieldError, Fields, with};
-pub use gateway::{Credentials, Gateway};
-pub use handle::{Handle, JsepError, LocalIce, LocalJsep, PendingOffer};
+pub use gateway::{
+    BuildFacts, Credentials, DrainStatus, Gateway, NotReady, Reloaded, Reloader, Reloading,
+};
+pub use handle::{Handle, JsepError, LocalIce, PendingOffer};
+pub use histogram::{Histogram, HistogramSnapshot};
 pub use id::{HandleId, SessionId};
 pub use info::{ServerFacts, TransportInfo};
 pub use json_form::JsonForm;
@@ -69,19 +78,24 @@ pub use networks::{Network, Networks};
 pub use object::Object;
 pub use outbox::{OUTBOX, OUTBOX_OF_HANDLE, Outbox, Posted};
 pub use plugin::{
-    Count, HandleEvent, Jsep, JsepKind, Later, Message, Plugin, PluginCounter, PluginHandle,
-    PluginInfo, PublicFile, PublicFiles, Reply, Svc,
+    Count, HandleEvent, Later, Message, Plugin, PluginCounter, PluginHandle, PluginInfo,
+    PublicFile, PublicFiles, Reply,
 };
 pub use plugin_request::{Answered, Asked, Needs, PluginRequest};
 pub use portunus_rtp::{ExtensionKind, ExtensionMap, Mid, Pt, Ssrc};
+pub use portunus_sdp::{Jsep, LocalJsep, SdpType as JsepKind, Svc};
 pub use reach::{Reach, Requests, Untrusted, recording};
 pub use recording::{
     ClientRecording, RecordingNews, SentMedia, Wish, recording_fault, tell_of_recordings,
 };
-pub use registration::{ConfiguredPlugin, PluginConfig, PluginContext, PluginError, Registration};
+pub use registration::{
+    ConfiguredPlugin, PluginConfig, PluginContext, PluginError, PluginReloaded, Registration,
+    StartedPlugin,
+};
 pub use replaced::replace_file;
 pub use requester::{ClientAddress, Requester};
 pub use rights::{Right, Rights};
+pub use times::{RequestTimes, Times};
 pub use tokens::{
     JwtConfig, JwtError, JwtVerifier, KeyError, KeyFileError, OutOfScope, TokenFault, TokenScope,
     TokenTotals,

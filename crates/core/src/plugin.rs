@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use portunus_media::{DataMessage, Layer, LayerReason, RouteId, SpeechActivity};
 use portunus_rtp::Mid;
-use portunus_sdp::{Description, Simulcast};
+use portunus_sdp::Jsep;
 use serde_json::{Map, Value, json};
 
 use crate::{Broadcast, ClientAddress, Handle, PendingOffer, Rights, TokenScope};
@@ -51,6 +51,21 @@ pub trait Plugin: Send + Sync + 'static {
     fn admin(&self, _request: Value) -> Option<Reply> {
         None
     }
+
+    /// Whether the request with this name, in lower case, begins something new for its client: a join, a call, a
+    /// registration. A server that is being drained refuses it to clients that are in no call, as it refuses all offers and
+    /// answers of these.
+    fn begins(&self, _request: &str) -> bool {
+        false
+    }
+
+    /// Calls that it has beside those of PeerConnections. A drain waits for their end.
+    fn calls_without_peers(&self) -> usize {
+        0
+    }
+
+    /// The server is drained from now on, or no longer: a plugin that takes calls from elsewhere refuses new ones meanwhile.
+    fn set_draining(&self, _is_on: bool) {}
 
     /// What it has counted since its start.
     fn counters(&self) -> Vec<PluginCounter> {
@@ -216,52 +231,6 @@ impl fmt::Debug for Later {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Later")
     }
-}
-
-/// An offer or answer of the client, checked and stripped of what is the core's business.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Jsep {
-    /// Offer or answer.
-    pub kind: JsepKind,
-    /// The m-lines.
-    pub description: Description,
-    /// The m-lines that are sent as simulcast.
-    pub simulcast: Vec<Simulcast>,
-    /// The m-lines that are sent as SVC.
-    pub svc: Vec<Svc>,
-    /// The media is encrypted end to end.
-    pub e2ee: bool,
-    /// The PeerConnection exists already, and this changes it.
-    pub update: bool,
-    /// The client restarts ICE with it.
-    pub restart: bool,
-}
-
-/// The two halves of a negotiation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum JsepKind {
-    Offer,
-    Answer,
-}
-
-impl JsepKind {
-    /// The `type` in JSON.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            JsepKind::Offer => "offer",
-            JsepKind::Answer => "answer",
-        }
-    }
-}
-
-/// An m-line that the client sends as SVC.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Svc {
-    /// The m-line.
-    pub mid: Mid,
-    /// The scalability mode, such as `L3T3`.
-    pub mode: String,
 }
 
 /// Something that happened to a handle's PeerConnection.

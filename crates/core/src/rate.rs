@@ -1,7 +1,7 @@
 //! How many requests a client may make in a second.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -14,34 +14,48 @@ use crate::ClientAddress;
 /// forgotten, so that there are never more entries than requests within that time.
 #[derive(Debug)]
 pub(crate) struct RequestRate {
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
     /// What a request costs; none: there is no limit.
     cost: Option<Duration>,
     /// How far ahead of the rate a client may be.
     ahead: Duration,
-    clients: Mutex<HashMap<ClientAddress, Instant>>,
+    clients: HashMap<ClientAddress, Instant>,
 }
 
 impl RequestRate {
     /// `rate` requests a second, 0: any number; `burst` at once.
     pub(crate) fn new(rate: u32, burst: u32) -> Self {
-        let cost = (rate > 0).then(|| Duration::from_secs(1) / rate.max(1));
+        let (cost, ahead) = price(rate, burst);
         RequestRate {
-            cost,
-            ahead: cost.unwrap_or_default().saturating_mul(burst.max(1)),
-            clients: Mutex::default(),
+            state: Mutex::new(State {
+                cost,
+                ahead,
+                clients: HashMap::new(),
+            }),
         }
+    }
+
+    /// Changes the rate and the burst. What clients have asked so far counts as it did.
+    pub(crate) fn set(&self, rate: u32, burst: u32) {
+        let mut state = self.state();
+        (state.cost, state.ahead) = price(rate, burst);
     }
 
     /// Counts a request; false if it is one too many, which does not count.
     pub(crate) fn take(&self, client: ClientAddress) -> bool {
-        let Some(cost) = self.cost else {
+        let mut state = self.state();
+        let Some(cost) = state.cost else {
             return true;
         };
         let now = Instant::now();
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        let made_up = clients.entry(client).or_insert(now);
+        let ahead = state.ahead;
+        let made_up = state.clients.entry(client).or_insert(now);
         let next = (*made_up).max(now) + cost;
-        let fits = next.duration_since(now) <= self.ahead;
+        let fits = next.duration_since(now) <= ahead;
         if fits {
             *made_up = next;
         }
@@ -51,17 +65,24 @@ impl RequestRate {
     /// Forgets those who have made up for their requests.
     pub(crate) fn forget(&self) {
         let now = Instant::now();
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        clients.retain(|_, made_up| *made_up > now);
+        self.state().clients.retain(|_, made_up| *made_up > now);
     }
 
     #[cfg(test)]
     fn known(&self) -> usize {
-        self.clients
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .len()
+        self.state().clients.len()
     }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a request costs at a rate, and how far ahead of it a client may be.
+fn price(rate: u32, burst: u32) -> (Option<Duration>, Duration) {
+    let cost = (rate > 0).then(|| Duration::from_secs(1) / rate.max(1));
+    let ahead = cost.unwrap_or_default().saturating_mul(burst.max(1));
+    (cost, ahead)
 }
 
 #[cfg(test)]
@@ -99,6 +120,17 @@ mod tests {
         tokio::time::advance(Duration::from_secs(2)).await;
         rate.forget();
         assert_eq!(rate.known(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_rate_that_changes_holds_for_those_who_are_known() {
+        let rate = RequestRate::new(10, 30);
+        assert_eq!(taken(&rate, ONE, 100), 30);
+        rate.set(0, 1);
+        assert_eq!(taken(&rate, ONE, 100), 100);
+        rate.set(1, 2);
+        tokio::time::advance(Duration::from_secs(60)).await;
+        assert_eq!(taken(&rate, ONE, 100), 2);
     }
 
     #[test]

@@ -189,7 +189,7 @@ impl Session {
         let limit = state.timeout.seconds(&context.settings);
         let limit = (limit > 0).then(|| Duration::from_secs(limit.into()));
         limit.is_some_and(|limit| may_time_out && silent >= limit)
-            || (state.orphaned && silent >= context.config.reclaim_session_timeout())
+            || (state.orphaned && silent >= context.config().reclaim_session_timeout())
     }
 
     pub(crate) fn set_timeout(&self, timeout: SessionTimeout) {
@@ -212,6 +212,32 @@ impl Session {
             last_activity: state.last_activity,
             timeout: state.timeout,
             handles,
+        }
+    }
+
+    /// Whether one of its handles has a PeerConnection, connected or on its way.
+    pub(crate) fn is_in_call(&self) -> bool {
+        // Not under the lock: a handle that has a lock of its own may tell its client something.
+        let handles: Vec<_> = {
+            let state = self.state();
+            let handles = state.handles.values();
+            handles.map(|attached| attached.handle.clone()).collect()
+        };
+        let mut handles = handles.iter().filter_map(WeakHandle::upgrade);
+        handles.any(|handle| handle.peer().is_some())
+    }
+
+    /// Waits until no event waits for a long poll, or the session has ended.
+    pub(crate) async fn fetched(&self) {
+        loop {
+            let changed = self.changed.notified();
+            {
+                let state = self.state();
+                if state.over || state.queue.is_empty() {
+                    return;
+                }
+            }
+            changed.await;
         }
     }
 
@@ -377,7 +403,9 @@ impl Session {
                     if !state.queue.is_empty() {
                         let count = max.clamp(1, state.queue.len());
                         let events = state.queue.drain(..count);
-                        return events.map(|(event, _)| event.into_value()).collect();
+                        let events = events.map(|(event, _)| event.into_value()).collect();
+                        self.changed.notify_waiters();
+                        return events;
                     }
                 }
                 changed.await;

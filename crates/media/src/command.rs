@@ -19,7 +19,8 @@ use crate::leg::{LegGates, LegId, LegRemote, LegStatus, LegTones, NewLeg};
 use crate::outlet::NewOutlet;
 use crate::waiting::Held;
 use crate::{
-    CaptureError, DataMessage, LineStats, MediaSettings, PeerId, PeerStats, RouteId, TalkDetection,
+    CaptureError, DataMessage, LineStats, MediaIdentity, MediaSettings, PeerId, PeerStats, RouteId,
+    TalkDetection,
 };
 
 /// An m-line of a peer, as a source (what the peer sends) or a sink (what it receives).
@@ -247,6 +248,8 @@ pub(crate) enum Command {
     },
     /// What all workers are told anew.
     Configure(MediaSettings),
+    /// New peers present this certificate.
+    SetIdentity(MediaIdentity),
     Capture {
         peer: PeerId,
         capture: Box<NewCapture>,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use portunus_config::{Configuration, Probe, Protocol, Section};
 use serde::{Deserialize, Serialize};
 
-use crate::start::identity;
+use crate::MediaIdentity;
 
 /// How the media plane is set up; every key has a default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,6 +91,9 @@ impl Default for MediaConfig {
 }
 
 impl Configuration for MediaConfig {
+    const LIVE: &'static [&'static str] =
+        &["certificate", "key", "no_media_ms", "slow_link_threshold"];
+
     fn read(section: &mut Section<'_>) -> Self {
         let media: Self = section.keys();
         section.range("workers", media.workers, 0..=1_024);
@@ -139,7 +142,7 @@ impl Configuration for MediaConfig {
             probe.address("bind", *address);
         }
         if self.certificate.is_some()
-            && let Err(error) = identity(self)
+            && let Err(error) = MediaIdentity::read(self)
         {
             probe.error("certificate", error);
         }

@@ -7,6 +7,7 @@ mod config;
 mod error;
 mod event;
 mod graph;
+mod identity;
 mod inbox;
 pub mod ingest;
 pub mod leg;
@@ -31,6 +32,7 @@ pub use event::{
     CloseReason, DataMessage, DataPayload, DtlsState, Event, IceState, Layer, PeerEvent, SentLayers,
 };
 pub use graph::{LayerReason, SpeechActivity, TalkDetection};
+pub use identity::MediaIdentity;
 pub use ingest::{
     Ingest, IngestBind, IngestError, IngestFeed, IngestId, IngestMedia, IngestOptions,
     IngestSocket, IngestStatus, PacketFeed, SharedClock, SharedSocket, ThreadFeed, packet_feed,

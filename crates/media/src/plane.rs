@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use portunus_sdp::negotiated::{Fingerprint, IceCredentials, Negotiated};
@@ -16,8 +16,8 @@ use crate::totals::WorkerTotals;
 use crate::waiting::Waiting;
 use crate::worker::SharedLoad;
 use crate::{
-    DataMessage, LineStats, MediaConfig, MediaError, MediaSettings, MediaTotals, PeerEvent,
-    PeerStats, TalkDetection, WorkerStats,
+    DataMessage, LineStats, MediaConfig, MediaError, MediaIdentity, MediaSettings, MediaTotals,
+    PeerEvent, PeerStats, TalkDetection, WorkerStats,
 };
 
 /// Bytes of messages of data channels that wait for a worker.
@@ -65,7 +65,8 @@ pub struct MediaPlane {
 #[derive(Debug)]
 struct Shared {
     workers: Vec<WorkerPort>,
-    fingerprint: Fingerprint,
+    /// Of the certificate that new peers present. Locked while a peer is made, so that it has the certificate of its fingerprint.
+    fingerprint: Mutex<Fingerprint>,
     address: IpAddr,
     next_id: AtomicU64,
     running: watch::Receiver<()>,
@@ -103,7 +104,7 @@ impl MediaPlane {
         let started = crate::start::start(config)?;
         let shared = Shared {
             workers: started.workers,
-            fingerprint: started.fingerprint,
+            fingerprint: Mutex::new(started.fingerprint),
             address: started.address,
             next_id: AtomicU64::new(1),
             running: started.running,
@@ -129,7 +130,7 @@ impl MediaPlane {
         let detached = crate::testing::Detached::new();
         let shared = Shared {
             workers: Vec::new(),
-            fingerprint: detached.fingerprint,
+            fingerprint: Mutex::new(detached.fingerprint),
             address: detached.address,
             next_id: AtomicU64::new(1),
             running: watch::channel(()).1,
@@ -244,9 +245,27 @@ impl MediaPlane {
         }
     }
 
-    /// The fingerprint of the certificate that all peers present.
-    pub fn fingerprint(&self) -> &Fingerprint {
-        &self.shared.fingerprint
+    /// The fingerprint of the certificate that new peers present.
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.locked_fingerprint().clone()
+    }
+
+    fn locked_fingerprint(&self) -> MutexGuard<'_, Fingerprint> {
+        let fingerprint = self.shared.fingerprint.lock();
+        fingerprint.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets new peers present another certificate. Those that there are keep theirs. Returns whether it is another one.
+    pub fn set_identity(&self, identity: MediaIdentity) -> bool {
+        let mut fingerprint = self.locked_fingerprint();
+        let is_new = *fingerprint != *identity.0.fingerprint();
+        if is_new {
+            *fingerprint = identity.0.fingerprint().clone();
+            for port in &self.shared.workers {
+                port.inbox.send(Command::SetIdentity(identity.clone()));
+            }
+        }
+        is_new
     }
 
     /// The address that stands in `o=` and `c=` lines.
@@ -256,6 +275,11 @@ impl MediaPlane {
 
     /// Makes a peer; it waits for [`MediaPlane::negotiate`].
     pub fn create_peer(&self, options: PeerOptions) -> PeerId {
+        self.create_peer_with_fingerprint(options).0
+    }
+
+    /// As [`MediaPlane::create_peer`], with the fingerprint of the certificate that the peer presents.
+    pub fn create_peer_with_fingerprint(&self, options: PeerOptions) -> (PeerId, Fingerprint) {
         let workers = &self.shared.workers;
         let fewest = || {
             let load = |n: &usize| workers.get(*n).map(|w| w.peers.load(Ordering::Relaxed));
@@ -275,6 +299,7 @@ impl MediaPlane {
         let PeerOptions {
             ice, controlling, ..
         } = options;
+        let fingerprint = self.locked_fingerprint();
         self.send(
             peer,
             Command::CreatePeer {
@@ -283,7 +308,7 @@ impl MediaPlane {
                 controlling,
             },
         );
-        peer
+        (peer, fingerprint.clone())
     }
 
     /// The candidates of a peer as SDP has them after `a=`: `candidate:1 1 udp …`.

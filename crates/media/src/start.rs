@@ -1,9 +1,7 @@
 //! Opens the sockets and starts the workers.
 
-use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::time::{Duration, Instant, SystemTime};
@@ -11,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use mio::net::TcpListener;
 use mio::{Poll, Waker};
 use portunus_rtc::streams::NtpClock;
-use portunus_rtc::{CandidateTransport, Identity, LocalCandidate, StreamConfig, candidate_lines};
+use portunus_rtc::{CandidateTransport, LocalCandidate, StreamConfig, candidate_lines};
 use portunus_sdp::negotiated::Fingerprint;
 use rustix::process::{Resource, getrlimit};
 use socket2::{Domain, Socket, Type};
@@ -23,7 +21,7 @@ use crate::plane::WorkerPort;
 use crate::sys::{MediaSocket, pin_to_core, run_first};
 use crate::waiting::Waiting;
 use crate::worker::{Counters, INBOX, Rings, SharedLoad, Worker, WorkerParts, most_pipes};
-use crate::{MediaConfig, MediaError, MediaSettings, PeerEvent};
+use crate::{MediaConfig, MediaError, MediaIdentity, MediaSettings, PeerEvent};
 
 /// A receive buffer that is worth a warning: it holds some ten milliseconds of what a worker can take.
 const LITTLE_BUFFER: usize = 1 << 20;
@@ -50,7 +48,7 @@ pub(crate) struct Started {
 
 pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
     let count = config.worker_count();
-    let identity = Arc::new(identity(&config)?);
+    let MediaIdentity(identity) = MediaIdentity::read(&config)?;
     let reachable = addresses::reachable(&config)?;
     let (events_in, events) = mpsc::channel(EVENTS);
     let (held, running) = watch::channel(());
@@ -213,24 +211,6 @@ fn streams(config: &MediaConfig) -> StreamConfig {
         no_media: Some(settings.silence()),
         slow_link_threshold: settings.slow_link_threshold,
     }
-}
-
-/// Reads the certificate of the configuration; without one it makes one.
-pub(crate) fn identity(config: &MediaConfig) -> Result<Identity, MediaError> {
-    let failed = |error: portunus_rtc::IdentityError| MediaError::Certificate(error.to_string());
-    let (certificate, key) = match (&config.certificate, &config.key) {
-        (None, None) => return Identity::generate().map_err(failed),
-        (Some(certificate), Some(key)) => (certificate, key),
-        _ => {
-            let text = "media.certificate and media.key need each other";
-            return Err(MediaError::Certificate(text.to_owned()));
-        }
-    };
-    let read = |path: &Path| {
-        fs::read(path)
-            .map_err(|error| MediaError::Certificate(format!("{}: {error}", path.display())))
-    };
-    Identity::from_pem(&read(certificate)?, &read(key)?).map_err(failed)
 }
 
 /// One address is bound as it is; otherwise all are, by the unspecified one.

@@ -1,9 +1,11 @@
 //! The command line.
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
+use portunus_media::AnnouncedAddress;
 
 use crate::config::{Config, ConfigError, DEFAULT_FILE};
 use crate::import_janus::ImportJanus;
@@ -37,6 +39,11 @@ pub(crate) struct Cli {
     /// Media worker threads; 0 means one for each core [default: media.workers of the configuration, which is 0]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1024))]
     workers: Option<u16>,
+
+    /// An address that clients are told instead of that of the machine; may be given several times [default: media.announced of the
+    /// configuration]
+    #[arg(long, value_name = "ADDRESS")]
+    announce: Vec<IpAddr>,
 }
 
 /// What the program does besides running the server.
@@ -48,7 +55,7 @@ pub(crate) enum Command {
     /// Make one configuration of the .jcfg (and .cfg) files of a Janus
     ImportJanus(ImportJanus),
 
-    /// Ask the running server whether it serves; for health checks of containers and load balancers
+    /// Ask the running server whether it works; for health checks of containers and load balancers
     Health(Health),
 
     /// Print what a shell needs to complete commands and options
@@ -71,6 +78,10 @@ pub(crate) struct Health {
     /// The server's configuration, which says where it listens [default: as for the server]
     #[arg(short, long, value_name = "FILE.toml")]
     config: Option<PathBuf>,
+
+    /// Ask whether the server takes new clients, too: it does not while it is drained or overloaded
+    #[arg(short, long)]
+    pub(crate) ready: bool,
 }
 
 impl Health {
@@ -85,7 +96,9 @@ Ports (all configurable): 8088/tcp web pages and Janus API over HTTP, 8188/tcp J
 7088/tcp dashboard and Admin API over HTTP (on loopback unless admin.bind is set), 10000/udp and the following, one for
 each worker, media.
 
-Signals: SIGTERM and SIGINT end all calls, then the server; a second one ends it at once. SIGHUP is ignored.
+Signals: SIGTERM takes nobody new and lets calls go on until they end, for server.drain_timeout at most; then the server
+ends. SIGINT (Ctrl+C) ends calls without waiting for them. A second signal ends a drain, and the next one all that is left.
+SIGHUP reads the configuration again.
 Exit status: 0 ended by a signal; 1 could not start; 2 wrong command line or configuration.
 Logs go to the standard error; PORTUNUS_LOG overrides log.filter of the configuration.";
 
@@ -95,6 +108,14 @@ impl Cli {
         let mut config = load(self.file().as_deref())?;
         if let Some(workers) = self.workers {
             config.media.workers = workers.into();
+        }
+        if !self.announce.is_empty() {
+            let announced = |ip: &IpAddr| AnnouncedAddress {
+                bound: None,
+                ip: *ip,
+                port: None,
+            };
+            config.media.announced = self.announce.iter().map(announced).collect();
         }
         config.read_environment()?;
         Ok(config)

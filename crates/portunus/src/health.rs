@@ -1,4 +1,4 @@
-//! `portunus health`: asks the server that runs with a configuration whether it serves.
+//! `portunus health`: asks the server that runs with a configuration whether it works, or takes new clients.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::ExitCode;
@@ -12,12 +12,12 @@ use crate::cli::Health;
 /// How long the server may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The exit status when the server does not serve.
+/// The exit status when the server does not answer, or says no.
 const UNHEALTHY: u8 = 1;
 /// The exit status when the configuration is wrong, or has nothing that can be asked.
 const WRONG_USE: u8 = 2;
 
-/// Asks once. Exit status 0: the server serves.
+/// Asks once. Exit status 0: the server says yes.
 pub(crate) fn run(options: &Health) -> ExitCode {
     let config = match options.configuration() {
         Ok(config) => config,
@@ -26,7 +26,11 @@ pub(crate) fn run(options: &Health) -> ExitCode {
             return ExitCode::from(WRONG_USE);
         }
     };
-    let Some(url) = url(&config.api.http) else {
+    let path = match options.ready {
+        true => "readyz",
+        false => "livez",
+    };
+    let Some(url) = url(&config.api.http, path) else {
         eprintln!(
             "portunus: HTTP is off. Set http.metrics_bind, such as \"127.0.0.1:9100\": the sign of life is there, too"
         );
@@ -45,8 +49,8 @@ pub(crate) fn run(options: &Health) -> ExitCode {
 }
 
 /// Returns where the sign of life is, as seen from this machine.
-fn url(http: &HttpConfig) -> Option<String> {
-    let at = |scheme, ip, port| format!("{scheme}://{}/healthz", SocketAddr::new(ip, port));
+fn url(http: &HttpConfig, path: &str) -> Option<String> {
+    let at = |scheme, ip, port| format!("{scheme}://{}/{path}", SocketAddr::new(ip, port));
     let ip = http
         .bind
         .first()
@@ -118,18 +122,27 @@ mod tests {
     #[test]
     fn the_sign_of_life_is_asked_for_where_the_server_listens() {
         let mut http = HttpConfig::default();
-        assert_eq!(url(&http).as_deref(), Some("http://127.0.0.1:8088/healthz"));
+        assert_eq!(
+            url(&http, "livez").as_deref(),
+            Some("http://127.0.0.1:8088/livez")
+        );
         http.bind = vec!["::".parse().unwrap()];
-        assert_eq!(url(&http).as_deref(), Some("http://[::1]:8088/healthz"));
+        assert_eq!(
+            url(&http, "livez").as_deref(),
+            Some("http://[::1]:8088/livez")
+        );
         http.bind = vec!["192.0.2.1".parse().unwrap()];
         (http.enabled, http.https) = (false, true);
         assert_eq!(
-            url(&http).as_deref(),
-            Some("https://192.0.2.1:8089/healthz")
+            url(&http, "livez").as_deref(),
+            Some("https://192.0.2.1:8089/livez")
         );
         http.metrics_bind = Some("0.0.0.0:9100".parse().unwrap());
-        assert_eq!(url(&http).as_deref(), Some("http://127.0.0.1:9100/healthz"));
+        assert_eq!(
+            url(&http, "livez").as_deref(),
+            Some("http://127.0.0.1:9100/livez")
+        );
         (http.https, http.metrics) = (false, false);
-        assert_eq!(url(&http), None);
+        assert_eq!(url(&http, "livez"), None);
     }
 }

@@ -13,17 +13,22 @@ mod manual;
 mod open_files;
 mod plugins;
 mod recordings;
+mod reload;
 mod run;
+mod signals;
+mod supervisor;
+mod watchdog;
 
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser;
-use portunus_core::LogControl;
 
 use cli::{Cli, Command};
 use config::Config;
+use logging::Logging;
+use reload::Read;
 
 /// The exit status when the server cannot start.
 const CANNOT_START: u8 = 1;
@@ -32,7 +37,7 @@ const WRONG_USE: u8 = 2;
 
 /// The program.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Arc::new(Cli::parse());
     match &cli.command {
         Some(Command::Recordings(command)) => return command.run(),
         Some(Command::Health(options)) => return health::run(options),
@@ -61,7 +66,11 @@ pub fn main() -> ExitCode {
             return ExitCode::from(CANNOT_START);
         }
     };
-    match serve(config, cli.file().as_deref(), log.control()) {
+    let read: Read = Arc::new({
+        let cli = Arc::clone(&cli);
+        move || cli.configuration()
+    });
+    match serve(config, cli.file().as_deref(), &log, read) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             log.say(&format!("portunus: {error}"));
@@ -104,7 +113,8 @@ pub fn import_janus(files: &[(&str, &str)]) -> Result<String, String> {
 fn serve(
     config: Config,
     file: Option<&Path>,
-    log: Arc<dyn LogControl>,
+    log: &Logging,
+    read: Read,
 ) -> Result<(), run::RunError> {
     check::log(&config);
     open_files::raise_limit();
@@ -113,7 +123,7 @@ fn serve(
         .on_thread_start(let_media_go_first)
         .build()
         .map_err(run::RunError::Runtime)?;
-    let outcome = runtime.block_on(run::run(config, file, log));
+    let outcome = runtime.block_on(run::run(config, file, log, read));
     // Whatever still runs has had its time.
     runtime.shutdown_background();
     outcome

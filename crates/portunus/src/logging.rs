@@ -101,6 +101,11 @@ pub(crate) struct Logging {
 }
 
 impl Logging {
+    /// The way to the log when the configuration is read again.
+    pub(crate) fn reload(&self) -> LogReload {
+        LogReload(Arc::clone(&self.log))
+    }
+
     /// The way to the log for administrators.
     pub(crate) fn control(&self) -> Arc<dyn LogControl> {
         Arc::clone(&self.log) as _
@@ -110,6 +115,17 @@ impl Logging {
     pub(crate) fn say(&self, line: &str) {
         let form = Form::Text { colors: false };
         self.log.queue.push(line.as_bytes(), form);
+    }
+}
+
+/// Changes the log as the configuration says.
+#[derive(Debug, Clone)]
+pub(crate) struct LogReload(Arc<Log>);
+
+impl LogReload {
+    /// Takes over what is different from the configuration that was applied last.
+    pub(crate) fn apply(&self, running: &LogConfig, new: &LogConfig) {
+        self.0.reload(running, new);
     }
 }
 
@@ -217,6 +233,27 @@ impl Log {
         change(&mut look);
         if let Err(error) = self.lines.reload(look.lines(&self.queue)) {
             tracing::error!(%error, "cannot change the look of the log");
+        }
+    }
+}
+
+impl Log {
+    /// Takes over what has changed in the configuration. What administrators have set otherwise stays.
+    fn reload(&self, running: &LogConfig, new: &LogConfig) {
+        self.gate.set_rate(new.rate);
+        if running.format != new.format {
+            self.change(|look| {
+                look.format = new.format;
+                look.colors = new.format == LogFormat::Text && io::stderr().is_terminal();
+            });
+        }
+        if running.filter != new.filter
+            && let Ok(filter) = filter(&new.filter)
+        {
+            self.look().level = level_of(&filter);
+            if let Err(error) = (self.set_filter)(filter) {
+                tracing::error!(%error, "cannot change the level of the log");
+            }
         }
     }
 }

@@ -7,17 +7,21 @@ use std::time::Duration;
 
 use portunus_api::{StartError, Transports, transport_infos};
 use portunus_core::audio::AudioThreads;
+use portunus_core::configuration::PrintError;
 use portunus_core::events::{EventBus, EventHandlerError};
 use portunus_core::record::Recorder;
 use portunus_core::{
-    Doors, Gateway, JwtError, JwtVerifier, LogControl, Plugin, PluginContext, PluginError,
-    ServerFacts, tell_of_recordings,
+    Doors, Gateway, JwtError, JwtVerifier, PluginContext, PluginError, ServerFacts,
+    tell_of_recordings,
 };
 use portunus_media::{MediaError, MediaPlane};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::banner;
 use crate::config::{Config, ResolveError};
+use crate::logging::Logging;
+use crate::reload::{NamedPlugin, Read, Reload};
+use crate::signals::{EndSignal, Signals};
+use crate::{reload, supervisor, watchdog};
 
 /// How long calls and requests may take to end.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);
@@ -29,6 +33,10 @@ pub(crate) enum RunError {
     Runtime(io::Error),
     #[error("cannot handle signals: {0}")]
     Signals(io::Error),
+    #[error("cannot start the watchdog: {0}")]
+    Watchdog(io::Error),
+    #[error(transparent)]
+    Configuration(#[from] PrintError),
     #[error(transparent)]
     Announced(#[from] ResolveError),
     #[error(transparent)]
@@ -51,9 +59,11 @@ pub(crate) enum RunError {
 pub(crate) async fn run(
     mut config: Config,
     file: Option<&Path>,
-    log: Arc<dyn LogControl>,
+    log: &Logging,
+    read: Read,
 ) -> Result<(), RunError> {
     let mut signals = Signals::new().map_err(RunError::Signals)?;
+    let running = (config.sections()?, config.log.clone());
     config.resolve_announced().await?;
     let jwt = JwtVerifier::load(config.jwt.clone())?;
     let (media, events) = MediaPlane::start(config.media.clone())?;
@@ -76,9 +86,9 @@ pub(crate) async fn run(
         config.core.clone(),
         media.clone(),
         events,
-        plugins,
+        plugins.iter().map(|(_, it)| it.plugin.clone()).collect(),
         ServerFacts {
-            log,
+            log: log.control(),
             jwt,
             audio: Some(audio),
             ..facts(&config, &media, recorder.clone(), bus.clone())
@@ -94,19 +104,24 @@ pub(crate) async fn run(
         }
     };
     banner::print(file, &config, &media, &transports);
+    reload::note_certificates(&gateway, &config);
 
-    let outcome = tokio::select! {
-        signal = signals.end() => {
-            tracing::info!(signal = name(signal), "ending calls");
-            gateway.tell_end(signal.as_raw_value());
-            Ok(())
-        }
-        () = media.worker_lost() => {
-            tracing::error!("a media worker is lost: ending calls");
-            gateway.tell_end(0);
-            Err(RunError::WorkerLost)
-        }
-    };
+    let reload = Arc::new(Reload::new(
+        read,
+        running,
+        plugins,
+        (gateway.clone(), media.clone()),
+        (transports.reload().clone(), log.reload()),
+    ));
+    gateway.set_reloader(&reload);
+    signals.reload_by(reload);
+    let watchdog = watchdog::start(media.clone(), gateway.clone()).map_err(RunError::Watchdog)?;
+    supervisor::ready();
+    let outcome = serve(&mut signals, &gateway, &media).await;
+    supervisor::stopping();
+    // Workers that have ended are not stuck.
+    drop(watchdog);
+    gateway.tell_end(outcome.as_ref().map_or(0, |signal| signal.number()));
     let end = async {
         gateway.shutdown().await;
         media.shutdown();
@@ -120,9 +135,56 @@ pub(crate) async fn run(
             Ok(()) => tracing::info!("ended"),
             Err(_) => tracing::warn!("some calls did not end within {SHUTDOWN_LIMIT:?}"),
         },
-        signal = signals.end() => tracing::warn!(signal = name(signal), "ended at once"),
+        signal = signals.end() => tracing::warn!(signal = signal.name(), "ended at once"),
     }
-    outcome
+    outcome.map(drop)
+}
+
+/// Tells systemd again and again how far the drain is. It never returns.
+async fn tell_of_drain(gateway: &Gateway) {
+    loop {
+        if let Some(status) = gateway.draining() {
+            supervisor::draining(status.calls, status.left.unwrap_or_default());
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+/// Serves until all calls have to end: by a signal, after a drain if that is SIGTERM, or
+/// because a media worker is lost.
+async fn serve(
+    signals: &mut Signals,
+    gateway: &Gateway,
+    media: &MediaPlane,
+) -> Result<EndSignal, RunError> {
+    let lost = || {
+        tracing::error!("a media worker is lost: ending calls");
+        RunError::WorkerLost
+    };
+    let signal = tokio::select! {
+        signal = signals.end() => signal,
+        () = media.worker_lost() => return Err(lost()),
+    };
+    let (calls, drain_timeout) = (gateway.calls(), gateway.drain_timeout());
+    if signal == EndSignal::Terminate && !drain_timeout.is_zero() && calls > 0 {
+        tracing::info!(
+            signal = signal.name(),
+            calls,
+            limit = ?drain_timeout,
+            "draining: nobody new is taken, and calls may go on; a second signal ends them"
+        );
+        tokio::select! {
+            () = gateway.drain_before_end(drain_timeout) => {}
+            () = tell_of_drain(gateway) => {}
+            signal = signals.end() => {
+                tracing::warn!(signal = signal.name(), "the drain is cut short");
+            }
+            () = media.worker_lost() => return Err(lost()),
+        }
+    }
+    let calls = gateway.calls();
+    tracing::info!(signal = signal.name(), calls, "ending calls");
+    Ok(signal)
 }
 
 async fn event_handlers(config: &mut Config, bus: &EventBus) -> Result<(), EventHandlerError> {
@@ -138,7 +200,7 @@ async fn plugins(
     config: &mut Config,
     (media, audio, recorder): (&MediaPlane, &AudioThreads, &Recorder),
     bus: &EventBus,
-) -> Result<Vec<Arc<dyn Plugin>>, PluginError> {
+) -> Result<Vec<NamedPlugin>, PluginError> {
     let context = PluginContext {
         media: media.clone(),
         recorder: recorder.clone(),
@@ -150,10 +212,10 @@ async fn plugins(
     let mut plugins = Vec::new();
     for plugin in config.plugins.drain(..) {
         if plugin.is_enabled() {
-            let has_events = plugin.has_events();
+            let (name, has_events) = (plugin.name(), plugin.has_events());
             let started = plugin.own.start(context.clone()).await?;
-            bus.mute(started.info().package, !has_events);
-            plugins.push(started);
+            bus.mute(started.plugin.info().package, !has_events);
+            plugins.push((name, started));
         }
     }
     Ok(plugins)
@@ -177,43 +239,5 @@ fn facts(config: &Config, media: &MediaPlane, recorder: Recorder, events: EventB
         admin: config.admin.clone(),
         statistics: config.events.clone(),
         ..ServerFacts::default()
-    }
-}
-
-/// The signals that the server knows.
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-    hangup: Signal,
-}
-
-impl Signals {
-    fn new() -> io::Result<Self> {
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            hangup: signal(SignalKind::hangup())?,
-        })
-    }
-
-    /// Waits for a signal that ends the server.
-    async fn end(&mut self) -> SignalKind {
-        loop {
-            tokio::select! {
-                _ = self.terminate.recv() => return SignalKind::terminate(),
-                _ = self.interrupt.recv() => return SignalKind::interrupt(),
-                _ = self.hangup.recv() => {
-                    tracing::info!("SIGHUP is ignored: the configuration is read at start only");
-                }
-            }
-        }
-    }
-}
-
-/// The name of a signal that ends the server.
-fn name(signal: SignalKind) -> &'static str {
-    match signal == SignalKind::interrupt() {
-        true => "SIGINT",
-        false => "SIGTERM",
     }
 }

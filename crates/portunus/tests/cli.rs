@@ -55,6 +55,26 @@ port = 0
 ";
 
 #[test]
+fn the_command_line_says_which_address_is_announced() {
+    let (_folder, path) = file("[media]\nannounced = [\"198.51.100.1\"]\n");
+    let path = path.to_str().unwrap();
+    let asked = ["--print-config", "--config", path];
+    let announced = |more: &[&str]| {
+        let printed = stdout(&run(&[&asked, more].concat()));
+        let line = printed.lines().find(|line| line.starts_with("announced"));
+        line.unwrap_or_default().to_owned()
+    };
+    assert_eq!(announced(&[]), "announced = [\"198.51.100.1\"]");
+    let both = ["--announce", "203.0.113.7", "--announce", "2001:db8::7"];
+    assert_eq!(
+        announced(&both),
+        "announced = [\"203.0.113.7\", \"2001:db8::7\"]"
+    );
+    let wrong = run(&["--announce", "media.example.org"]);
+    assert_eq!(wrong.status.code(), Some(2), "{}", stderr(&wrong));
+}
+
+#[test]
 fn help_says_what_a_person_needs() {
     let output = run(&["--help"]);
     assert!(output.status.success());
@@ -238,7 +258,7 @@ struct Running {
     child: Child,
     /// Lines of the standard output.
     lines: mpsc::Receiver<String>,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Drop for Running {
@@ -274,7 +294,7 @@ impl Running {
         Self {
             child,
             lines,
-            _folder: folder,
+            folder,
         }
     }
 
@@ -425,15 +445,24 @@ fn out_of_file_descriptors_it_logs_little_and_serves_again() {
 }
 
 #[test]
-fn sighup_changes_nothing() {
-    let server = Running::start("");
+fn sighup_reads_the_configuration_again() {
+    let mut server = Running::start("");
     let api = server.row("HTTP");
+    let path = server.folder.path().join("test.toml");
+    let text = format!("{ANY_PORTS}[server]\nsession_timeout = 7\nserver_name = \"Other\"\n");
+    std::fs::write(&path, text).unwrap();
     server.signal("-HUP");
-    assert!(get(&format!("{api}/ping")).contains("pong"));
-    server.signal("-TERM");
-    let (status, logs) = server.end();
-    assert_eq!(status, Some(0));
-    assert!(logs.contains("SIGHUP is ignored"), "{logs}");
+    let logs = BufReader::new(server.child.stderr.take().unwrap()).lines();
+    let mut logs = logs.map_while(Result::ok);
+    for part in [
+        "the configuration is reloaded changed=\"server.session_timeout\"",
+        "these changes need a restart keys=\"server.server_name\"",
+    ] {
+        assert!(logs.any(|line| line.contains(part)), "{part}");
+    }
+    assert!(get(&format!("{api}/info")).contains("\"session-timeout\":7,"));
+    server.signal("-INT");
+    assert!(server.child.wait().unwrap().success());
 }
 
 #[test]

@@ -22,17 +22,26 @@ pub(crate) fn watch<R: Resource>(registry: &Arc<Registry<R>>) {
         return;
     };
     if !timeout.is_zero() && registry.begin_watching() {
-        runtime.spawn(look_after(Arc::downgrade(registry), timeout));
+        runtime.spawn(look_after(Arc::downgrade(registry)));
     }
 }
 
-async fn look_after<R: Resource>(registry: Weak<Registry<R>>, timeout: Duration) {
-    let period = (timeout / 8).clamp(SHORTEST_PERIOD, PERIOD);
+async fn look_after<R: Resource>(registry: Weak<Registry<R>>) {
+    let mut period = SHORTEST_PERIOD;
     loop {
+        if let Some(registry) = registry.upgrade() {
+            let timeout = registry.limits().unused_timeout;
+            period = (timeout / 8).clamp(SHORTEST_PERIOD, PERIOD);
+        }
         sleep(period).await;
         let Some(registry) = registry.upgrade() else {
             return;
         };
+        let timeout = registry.limits().unused_timeout;
+        // The configuration may have turned it off since.
+        if timeout.is_zero() {
+            continue;
+        }
         for resource in registry.of_clients() {
             if registry.is_expired(&resource, timeout, Instant::now()) {
                 end(&registry, resource, timeout).await;

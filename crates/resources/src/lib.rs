@@ -18,6 +18,7 @@ mod id;
 mod limits;
 mod refusal;
 mod registry;
+mod reload;
 mod resources;
 mod saved;
 
@@ -29,5 +30,6 @@ pub use id::{Id, Ids};
 pub use limits::{Limits, Maker, TooMany};
 pub use refusal::Refusal;
 pub use registry::Reservation;
+pub use reload::{Reloadable, reload};
 pub use resources::{Resource, Resources};
 pub use saved::{Saved, SavedError, Writing, Written, off_thread, rewrite_saved};

@@ -14,7 +14,7 @@ use crate::{Id, Ids, Limits, Maker, Refusal, Resource, TooMany, Written};
 /// All resources of a plugin.
 #[derive(Debug)]
 pub(crate) struct Registry<R> {
-    limits: Limits,
+    limits: Mutex<Limits>,
     entries: Mutex<Entries<R>>,
     refused: AtomicU64,
     refused_log: LogGate,
@@ -59,7 +59,7 @@ impl<R: Resource> Registry<R> {
             is_watched: false,
         };
         Registry {
-            limits,
+            limits: Mutex::new(limits),
             entries: Mutex::new(entries),
             refused: AtomicU64::new(0),
             refused_log: LogGate::default(),
@@ -67,8 +67,12 @@ impl<R: Resource> Registry<R> {
         }
     }
 
-    pub(crate) fn limits(&self) -> &Limits {
-        &self.limits
+    pub(crate) fn limits(&self) -> Limits {
+        *self.limits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set_limits(&self, limits: Limits) {
+        *self.limits.lock().unwrap_or_else(PoisonError::into_inner) = limits;
     }
 
     /// Takes `wanted`, or a free id if none is wanted, for what `maker` makes.
@@ -78,6 +82,7 @@ impl<R: Resource> Registry<R> {
         ids: Ids,
         maker: Maker,
     ) -> Result<Reservation<R>, Refusal> {
+        let limits = self.limits();
         let mut entries = self.entries();
         let id = match wanted {
             Some(id) if entries.by_id.contains_key(&id) => return Err(Refusal::Exists(id)),
@@ -87,7 +92,7 @@ impl<R: Resource> Registry<R> {
         let client = match maker {
             Maker::Operator => None,
             Maker::Client(client) => {
-                let fits = entries.fits(client, &self.limits);
+                let fits = entries.fits(client, &limits);
                 fits.inspect_err(|limit| self.refused(client, limit))
                     .map_err(Refusal::TooMany)?;
                 Some(client)
@@ -132,6 +137,17 @@ impl<R: Resource> Registry<R> {
         if let Some(entry) = entry.filter(|entry| entry.resource.as_ref().is_some_and(is_it)) {
             entry.client = None;
         }
+    }
+
+    /// What whoever runs the server has made, in the order of creation.
+    pub(crate) fn of_operator(&self) -> Vec<Arc<R>> {
+        let all = self.all();
+        let entries = self.entries();
+        let is_of_operator = |resource: &Arc<R>| {
+            let entry = entries.by_id.get(resource.id());
+            entry.is_some_and(|entry| entry.client.is_none())
+        };
+        all.into_iter().filter(is_of_operator).collect()
     }
 
     /// What clients have made.

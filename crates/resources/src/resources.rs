@@ -8,6 +8,7 @@ use portunus_core::{Fields, PluginCounter, Rights};
 
 use crate::guesses::Guesses;
 use crate::registry::Registry;
+use crate::reload::Waiting;
 use crate::{
     Guessing, Id, Ids, Limits, Maker, Refusal, Reservation, Saved, SavedError, Written,
     check_secret,
@@ -26,14 +27,30 @@ pub trait Resource: Debug + Send + Sync + 'static {
     /// The member of requests that names one of them, such as `room`.
     const MEMBER: &'static str;
 
+    /// The keys of the configuration that can change while somebody uses it.
+    const EDITABLE: &'static [&'static str] = &[];
+
     /// Its id.
     fn id(&self) -> &Id;
+
+    /// What the configuration knows it by, see [`Written::key`].
+    fn key(&self) -> Id {
+        self.id().clone()
+    }
+
+    /// Takes the values of [`Resource::EDITABLE`] from `written`, while somebody may use it.
+    fn apply(&self, _written: &Self::Written) {}
 
     /// Whether it is in lists for administrators only.
     fn is_private(&self) -> bool;
 
     /// Whether somebody uses it now. Requests that name it count by themselves.
     fn is_used(&self) -> bool;
+
+    /// Whether its end would put somebody out.
+    fn has_clients(&self) -> bool {
+        self.is_used()
+    }
 
     /// Ends it as its destruction by a request does, unless it is used after all, or has ended; gives whether it did.
     fn end_unused(self: Arc<Self>) -> impl Future<Output = bool> + Send;
@@ -47,6 +64,7 @@ pub struct Resources<R: Resource> {
     registry: Arc<Registry<R>>,
     saved: Option<Arc<Saved<R::Written>>>,
     guesses: Guesses,
+    waiting: Waiting<R>,
 }
 
 impl<R: Resource> Resources<R> {
@@ -73,8 +91,14 @@ impl<R: Resource> Resources<R> {
             registry: Arc::new(Registry::new(limits)),
             saved,
             guesses: Guesses::new(0),
+            waiting: Waiting::default(),
         };
         Ok((resources, first))
+    }
+
+    /// Changes what clients may make. What they have made stays.
+    pub fn set_limits(&self, limits: Limits) {
+        self.registry.set_limits(limits);
     }
 
     /// The same, with how many wrong secrets a client may show at once for one of them; 0: any number. It is for a plugin whose
@@ -229,6 +253,17 @@ impl<R: Resource> Resources<R> {
         let mut all = self.registry.all();
         all.retain(|resource| is_shown || by_administrator || !resource.is_private());
         Ok(all)
+    }
+
+    /// The resource that the configuration knows by `key`.
+    pub(crate) fn configured(&self, key: &Id) -> Option<Arc<R>> {
+        let mut all = self.registry.of_operator().into_iter();
+        all.find(|resource| resource.key() == *key)
+    }
+
+    /// What ends once it is unused, because the configuration says so.
+    pub(crate) fn waiting(&self) -> &Waiting<R> {
+        &self.waiting
     }
 
     /// The file of permanent resources, if there is one.

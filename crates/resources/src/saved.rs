@@ -11,7 +11,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Debug;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use portunus_core::replace_file;
@@ -146,6 +146,30 @@ impl<W: Written> Saved<W> {
             noted: Mutex::default(),
         };
         Ok((saved, first))
+    }
+
+    /// The configuration has these from now on.
+    pub(crate) fn reconfigure(&self, configured: &[W]) {
+        let mut content = self.content();
+        let known = configured.iter().map(|resource| {
+            let key = resource.key();
+            let former = content.configured.iter().find(|(known, _)| *known == key);
+            let former = former.and_then(|(_, id)| id.clone());
+            let saved = || content.find(&key)?.id().cloned();
+            let id = resource.id().cloned().or(former).or_else(saved);
+            (key, id)
+        });
+        content.configured = known.collect();
+    }
+
+    /// Whether the file says what the resource under this key is, or that there is none.
+    pub(crate) fn overrides(&self, key: &Id) -> bool {
+        let content = self.content();
+        content.removed.contains(key) || content.find(key).is_some()
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Takes note of the id that a configured resource without one has got.

@@ -19,6 +19,7 @@ mod description;
 mod error;
 mod fit;
 mod fragment;
+mod jsep;
 mod local;
 pub mod negotiated;
 mod offer;
@@ -37,6 +38,7 @@ pub use codecs::{CodecName, CodecSpec};
 pub use description::{Attribute, Bandwidth, Description, Direction, Extmap, Media, Msid, Origin};
 pub use error::SdpError;
 pub use fragment::{FragmentCandidate, FragmentError, IceFragment};
+pub use jsep::{Jsep, LocalCandidates, LocalJsep, Svc};
 pub use local::LocalTransport;
 pub use negotiated::{
     Codec, DtlsRole, Feedback, Fingerprint, FingerprintHash, IceCredentials, Kind, Negotiated,

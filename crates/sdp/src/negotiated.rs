@@ -70,6 +70,17 @@ pub enum Kind {
     Data,
 }
 
+impl Kind {
+    /// Its name: `audio`, `video` or `data`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Audio => "audio",
+            Kind::Video => "video",
+            Kind::Data => "data",
+        }
+    }
+}
+
 /// One m-line as agreed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NegotiatedMedia {

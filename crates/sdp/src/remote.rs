@@ -32,6 +32,16 @@ pub enum SdpType {
     Answer,
 }
 
+impl SdpType {
+    /// The `type` of a description in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            SdpType::Offer => "offer",
+            SdpType::Answer => "answer",
+        }
+    }
+}
+
 /// A parsed description of the remote side.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteDescription {

@@ -83,6 +83,13 @@ impl Default for AudioBridgeConfig {
 }
 
 impl Configuration for AudioBridgeConfig {
+    const LIVE: &'static [&'static str] = &[
+        "max_per_client",
+        "max_from_clients",
+        "unused_timeout",
+        "room",
+    ];
+
     fn read(section: &mut Section<'_>) -> Self {
         let mut bridge: Self = section.keys();
         bridge.rooms = read_rooms(section, bridge.string_ids);

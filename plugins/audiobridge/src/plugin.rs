@@ -10,14 +10,14 @@ use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
 use portunus_core::{
     Broadcast, ConfiguredPlugin, Doors, Fields, Handle, Networks, Plugin, PluginContext,
-    PluginCounter, PluginHandle, PluginInfo, Reply, Rights,
+    PluginCounter, PluginHandle, PluginInfo, PluginReloaded, Reply, Rights,
 };
 use portunus_files::Folders;
-use portunus_resources::{AllowedTokens, Ids, Maker, Resources, SavedError};
+use portunus_resources::{AllowedTokens, Ids, Maker, Reloadable, Resources, SavedError};
 use serde_json::Value;
 
 use crate::attached::Attached;
-use crate::config::AudioBridgeConfig;
+use crate::config::{AudioBridgeConfig, ConfiguredRoom};
 use crate::manage::Asker;
 use crate::refusal::Refusal;
 use crate::room::{PhoneRooms, Room, StreamIds};
@@ -140,6 +140,24 @@ impl ConfiguredPlugin for AudioBridge {
         let config = AudioBridgeConfig { outgoing, ..config };
         AudioBridge::watched(config, (media, recorder, audio), (&events, doors))
     }
+
+    async fn reload(&self, running: &AudioBridgeConfig, new: &AudioBridgeConfig) -> PluginReloaded {
+        self.shared.rooms.set_limits(new.limits());
+        portunus_resources::reload(&self.shared, &running.rooms, &new.rooms).await
+    }
+}
+
+impl Reloadable for Shared {
+    type Resource = Room;
+
+    fn resources(&self) -> &Resources<Room> {
+        &self.rooms
+    }
+
+    async fn make_configured(self: Arc<Self>, room: ConfiguredRoom) -> Result<(), String> {
+        let made = self.make(room, AllowedTokens::default(), Maker::Operator);
+        made.map(drop).map_err(|error| error.to_string())
+    }
 }
 
 impl Plugin for AudioBridge {
@@ -153,8 +171,17 @@ impl Plugin for AudioBridge {
         }
     }
 
+    fn begins(&self, request: &str) -> bool {
+        matches!(request, "join")
+    }
+
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
         Box::new(Attached::new(handle, self.shared.clone()))
+    }
+
+    fn calls_without_peers(&self) -> usize {
+        let rooms = self.shared.rooms.all();
+        rooms.iter().map(|room| room.lock().without_peer()).sum()
     }
 
     fn broadcast(&self) -> Option<&dyn Broadcast> {

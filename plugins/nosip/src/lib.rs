@@ -79,6 +79,10 @@ impl Plugin for NoSip {
         }
     }
 
+    fn begins(&self, request: &str) -> bool {
+        matches!(request, "generate" | "process")
+    }
+
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
         Box::new(Attached::new(handle, Arc::clone(&self.shared)))
     }

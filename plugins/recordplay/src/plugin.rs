@@ -93,6 +93,10 @@ impl Plugin for RecordPlay {
         }
     }
 
+    fn begins(&self, request: &str) -> bool {
+        matches!(request, "record" | "play")
+    }
+
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
         Box::new(Attached::new(handle, Arc::clone(&self.shared)))
     }

@@ -41,6 +41,14 @@ impl Phones {
                 headers: Vec::new(),
             });
         };
+        if self.draining {
+            return self.command(Command::Reject {
+                call: id,
+                code: 503,
+                reason: None,
+                headers: vec![headers::retry_after_drain()],
+            });
+        }
         let known = account.filter(|account| self.accounts.contains_key(account));
         let Some(account) = known else {
             return refuse(self, 404);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::trunk::TrunkConfig;
 use portunus_core::configuration::{Configuration, PortRange, Probe, Protocol, Section};
 use portunus_core::media::ingest::{IngestError, interface_address, probe_interface};
-use portunus_core::{Network, Networks};
+use portunus_core::{Network, Networks, certificate_expiry};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The plugin's part of the configuration.
@@ -139,6 +139,8 @@ impl Default for SipConfig {
 }
 
 impl Configuration for SipConfig {
+    const LIVE: &'static [&'static str] = &["tls_certificate", "tls_key", "tls_cacert"];
+
     fn read(section: &mut Section<'_>) -> Self {
         let sip: Self = section.keys();
         section.range("dscp_audio_rtp", sip.dscp_audio_rtp, 0..=63);
@@ -204,6 +206,12 @@ impl Configuration for SipConfig {
 }
 
 impl SipConfig {
+    /// When the certificate expires, in seconds since 1970; 0 if there is none. It blocks.
+    pub(crate) fn certificate_expiry(&self) -> u64 {
+        let file = self.tls_certificate.as_deref();
+        file.and_then(certificate_expiry).unwrap_or(0)
+    }
+
     /// The address of the sockets of SIP.
     pub(crate) fn bound(&self) -> IpAddr {
         self.local_ip.unwrap_or(Ipv4Addr::UNSPECIFIED.into())

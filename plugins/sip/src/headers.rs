@@ -1,6 +1,6 @@
 //! Header fields that requests add to SIP messages, and those of SIP messages that clients want to see.
 
-use portunus_core::{FieldError, Fields};
+use portunus_core::{DRAIN_RETRY_SECONDS, FieldError, Fields};
 use serde_json::{Map, Value};
 
 /// What all header fields of a request may have together, in bytes.
@@ -33,6 +33,11 @@ pub(crate) fn read(fields: Fields<'_>, member: &str) -> Result<Vec<(String, Stri
         headers.push((name.clone(), value.to_owned()));
     }
     Ok(headers)
+}
+
+/// When a caller may try again whom a server refuses that is being drained (RFC 3261 section 20.33).
+pub(crate) fn retry_after_drain() -> (String, String) {
+    ("Retry-After".to_owned(), DRAIN_RETRY_SECONDS.to_string())
 }
 
 /// RFC 3261 section 25.1: `token`.

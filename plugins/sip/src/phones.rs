@@ -50,6 +50,8 @@ pub(crate) struct Phones {
     /// The address that what the SIP stack tells next may not be sent to.
     pub(crate) forbidden: Option<(About, IpAddr)>,
     pub(crate) forbidden_log: LogGate,
+    /// The server takes no new calls.
+    pub(crate) draining: bool,
     next: u64,
 }
 
@@ -89,6 +91,7 @@ impl Phones {
             transfers: HashMap::new(),
             forbidden: None,
             forbidden_log: LogGate::default(),
+            draining: false,
             next: 1,
         }
     }

@@ -1,5 +1,6 @@
 //! The plugin, and what its handles share.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use std::{fmt, io};
@@ -7,7 +8,7 @@ use std::{fmt, io};
 use portunus_call::CallNews;
 use portunus_core::{
     ConfiguredPlugin, FieldError, Fields, Handle, Plugin, PluginContext, PluginCounter,
-    PluginHandle, PluginInfo, Reply,
+    PluginHandle, PluginInfo, PluginReloaded, Reply,
 };
 use portunus_sip::agent::AgentEvent;
 use portunus_sip::net::{Endpoint, StartError, Status};
@@ -27,6 +28,10 @@ use crate::trunk::{Switchboard, Trunks};
 pub struct Sip {
     shared: Arc<Shared>,
     status: Box<dyn Fn() -> Status + Send + Sync>,
+    /// `None` on the SIP stack of a test.
+    endpoint: Option<Endpoint>,
+    /// When the certificate expires, in seconds since 1970; 0 if there is none.
+    expiry: AtomicU64,
 }
 
 impl fmt::Debug for Sip {
@@ -109,6 +114,7 @@ impl Sip {
         } = context;
         let config = SipConfig { outgoing, ..config };
         let (endpoint, events) = Endpoint::start(config.endpoint())?;
+        let expiry = config.certificate_expiry();
         let (media, news) =
             MediaContext::new(&config, (media, Some(audio.clone())), config.local_ip);
         let asked = endpoint.clone();
@@ -122,7 +128,10 @@ impl Sip {
         };
         let has_trunks = trunks.is_some();
         let mut sip = Sip::on(config, media, (commands.clone(), trunks), events, news);
-        sip.status = Box::new(move || endpoint.status());
+        let asked = endpoint.clone();
+        sip.status = Box::new(move || asked.status());
+        sip.endpoint = Some(endpoint);
+        sip.expiry = AtomicU64::new(expiry);
         if has_trunks {
             let shared = Arc::downgrade(&sip.shared);
             doors.offer_telephone(Arc::new(Switchboard { shared, commands }));
@@ -160,7 +169,12 @@ impl Sip {
         });
         tokio::spawn(ticks(Arc::downgrade(&shared)));
         let status = Box::new(Status::default);
-        Sip { shared, status }
+        Sip {
+            shared,
+            status,
+            endpoint: None,
+            expiry: AtomicU64::new(0),
+        }
     }
 }
 
@@ -171,6 +185,32 @@ impl ConfiguredPlugin for Sip {
 
     async fn from_config(config: SipConfig, context: PluginContext) -> Result<Self, SipError> {
         Sip::start(config, context)
+    }
+
+    fn check_reload(&self, new: &SipConfig) -> Result<(), SipError> {
+        Ok(new.endpoint().tls.check()?)
+    }
+
+    async fn reload(&self, _: &SipConfig, new: &SipConfig) -> PluginReloaded {
+        let mut reloaded = PluginReloaded::default();
+        if let Some(endpoint) = self.endpoint.clone() {
+            let new = new.clone();
+            let read = tokio::task::spawn_blocking(move || {
+                let is_new = endpoint.reload_tls(&new.endpoint().tls)?;
+                Ok::<_, StartError>((is_new, new.certificate_expiry()))
+            });
+            let read = read.await;
+            if let Ok(Ok((_, expiry))) = &read {
+                self.expiry.store(*expiry, Relaxed);
+            }
+            match read {
+                Ok(Ok((true, _))) => reloaded.changed.push("another certificate".to_owned()),
+                Ok(Ok((false, _))) => {}
+                Ok(Err(error)) => reloaded.warnings.push(error.to_string()),
+                Err(error) => reloaded.warnings.push(error.to_string()),
+            }
+        }
+        reloaded
     }
 }
 
@@ -197,8 +237,19 @@ impl Plugin for Sip {
         }
     }
 
+    fn begins(&self, request: &str) -> bool {
+        matches!(request, "register" | "call")
+    }
+
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
         Box::new(Attached::new(handle, self.shared.clone()))
+    }
+
+    fn set_draining(&self, is_on: bool) {
+        self.shared.phones().draining = is_on;
+        if let Some(mut trunks) = self.shared.trunks() {
+            trunks.draining = is_on;
+        }
     }
 
     fn admin(&self, request: Value) -> Option<Reply> {
@@ -216,6 +267,15 @@ impl Plugin for Sip {
 
     fn gauges(&self) -> Vec<PluginCounter> {
         let unregistered = self.shared.trunks().map(|trunks| trunks.unregistered());
-        gauges(&(self.status)(), unregistered.unwrap_or_default())
+        let mut gauges = gauges(&(self.status)(), unregistered.unwrap_or_default());
+        let expiry = self.expiry.load(Relaxed);
+        if expiry > 0 {
+            gauges.push(PluginCounter {
+                name: "certificate_expiry_timestamp_seconds",
+                help: "When the certificate for SIP expires, since 1970",
+                value: expiry,
+            });
+        }
+        gauges
     }
 }

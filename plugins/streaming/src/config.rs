@@ -69,6 +69,13 @@ impl Default for StreamingConfig {
 }
 
 impl Configuration for StreamingConfig {
+    const LIVE: &'static [&'static str] = &[
+        "max_per_client",
+        "max_from_clients",
+        "unused_timeout",
+        "mountpoint",
+    ];
+
     fn read(section: &mut Section<'_>) -> Self {
         let mut streaming: Self = section.keys();
         for entry in section.list("mountpoint") {

@@ -9,18 +9,19 @@ use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
 use portunus_core::{
     Broadcast, ConfiguredPlugin, Fields, Handle, Plugin, PluginContext, PluginCounter,
-    PluginHandle, PluginInfo, Reply, Rights,
+    PluginHandle, PluginInfo, PluginReloaded, Reply, Rights,
 };
 use portunus_files::Folders;
-use portunus_resources::{Ids, Maker, Resources, SavedError};
+use portunus_resources::{Ids, Maker, Reloadable, Resources, SavedError};
 use serde_json::Value;
 
 use crate::bounds::{Bounds, Places};
-use crate::config::StreamingConfig;
+use crate::config::{ConfiguredMountpoint, StreamingConfig};
 use crate::manage::{self, Asker};
 use crate::mountpoint::Mountpoint;
 use crate::refusal::Refusal;
 use crate::requests::REQUESTS;
+use crate::spec::MountpointSpec;
 use crate::viewer::{Attached, ViewerId};
 
 pub(crate) const PACKAGE: &str = "janus.plugin.streaming";
@@ -140,6 +141,28 @@ impl ConfiguredPlugin for Streaming {
         let config = StreamingConfig { outgoing, ..config };
         Streaming::watched(config, media, recorder, &events).await
     }
+
+    async fn reload(&self, running: &StreamingConfig, new: &StreamingConfig) -> PluginReloaded {
+        self.shared.mountpoints.set_limits(new.limits());
+        let specs = |config: &StreamingConfig| {
+            let all = config.mountpoints.iter().cloned();
+            all.map(ConfiguredMountpoint::into_spec).collect::<Vec<_>>()
+        };
+        portunus_resources::reload(&self.shared, &specs(running), &specs(new)).await
+    }
+}
+
+impl Reloadable for Shared {
+    type Resource = Mountpoint;
+
+    fn resources(&self) -> &Resources<Mountpoint> {
+        &self.mountpoints
+    }
+
+    async fn make_configured(self: Arc<Self>, spec: MountpointSpec) -> Result<(), String> {
+        let made = manage::create_configured(&self, spec).await;
+        made.map_err(|refusal| refusal.to_string())
+    }
 }
 
 impl Plugin for Streaming {
@@ -151,6 +174,10 @@ impl Plugin for Streaming {
             version: 11,
             version_string: "0.0.11",
         }
+    }
+
+    fn begins(&self, request: &str) -> bool {
+        matches!(request, "watch" | "publish")
     }
 
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {

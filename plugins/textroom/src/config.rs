@@ -93,6 +93,13 @@ impl Default for TextRoomConfig {
 }
 
 impl Configuration for TextRoomConfig {
+    const LIVE: &'static [&'static str] = &[
+        "max_per_client",
+        "max_from_clients",
+        "unused_timeout",
+        "room",
+    ];
+
     fn read(section: &mut Section<'_>) -> Self {
         let mut textroom: Self = section.keys();
         section.range("max_message", textroom.max_message, 1_024..=LONGEST);

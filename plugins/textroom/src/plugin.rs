@@ -6,13 +6,13 @@ use std::sync::Arc;
 use portunus_core::events::EventBus;
 use portunus_core::{
     ConfiguredPlugin, Fields, Handle, Plugin, PluginContext, PluginCounter, PluginHandle,
-    PluginInfo, Reply,
+    PluginInfo, PluginReloaded, Reply,
 };
-use portunus_resources::{AllowedTokens, Ids, Maker, Resources, SavedError};
+use portunus_resources::{AllowedTokens, Ids, Maker, Reloadable, Resources, SavedError};
 use serde_json::Value;
 
 use crate::attached::Attached;
-use crate::config::{Intake, TextRoomConfig};
+use crate::config::{ConfiguredRoom, Intake, TextRoomConfig};
 use crate::manage::{is_management, reply, requested_name};
 use crate::post::{BackEnds, Reachable};
 use crate::refusal::Refusal;
@@ -111,6 +111,29 @@ impl ConfiguredPlugin for TextRoom {
         } = context;
         TextRoom::watched(TextRoomConfig { outgoing, ..config }, &events)
     }
+
+    async fn reload(&self, running: &TextRoomConfig, new: &TextRoomConfig) -> PluginReloaded {
+        self.shared.rooms.set_limits(new.limits());
+        portunus_resources::reload(&self.shared, &running.rooms, &new.rooms).await
+    }
+}
+
+impl Reloadable for Shared {
+    type Resource = Room;
+
+    fn resources(&self) -> &Resources<Room> {
+        &self.rooms
+    }
+
+    async fn make_configured(self: Arc<Self>, room: ConfiguredRoom) -> Result<(), String> {
+        let made = self.make(
+            Some(room.id),
+            room.options,
+            AllowedTokens::default(),
+            (Maker::Operator, Reachable::Anywhere),
+        );
+        made.map(drop).map_err(|error| error.to_string())
+    }
 }
 
 impl Plugin for TextRoom {
@@ -122,6 +145,10 @@ impl Plugin for TextRoom {
             version: 2,
             version_string: "0.0.2",
         }
+    }
+
+    fn begins(&self, request: &str) -> bool {
+        matches!(request, "setup")
     }
 
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {

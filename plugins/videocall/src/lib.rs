@@ -44,6 +44,10 @@ impl Plugin for VideoCall {
         }
     }
 
+    fn begins(&self, request: &str) -> bool {
+        matches!(request, "register" | "call")
+    }
+
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
         Box::new(user::Attached::new(handle, self.users.clone()))
     }

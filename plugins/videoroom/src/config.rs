@@ -66,6 +66,13 @@ impl Default for VideoRoomConfig {
 }
 
 impl Configuration for VideoRoomConfig {
+    const LIVE: &'static [&'static str] = &[
+        "max_per_client",
+        "max_from_clients",
+        "unused_timeout",
+        "room",
+    ];
+
     fn read(section: &mut Section<'_>) -> Self {
         let mut videoroom: Self = section.keys();
         videoroom.rooms = read_rooms(section, videoroom.string_ids);
@@ -77,9 +84,10 @@ impl Configuration for VideoRoomConfig {
             probe.written_file("save", file);
         }
         for (index, room) in self.rooms.iter().enumerate() {
-            if room.options.record {
+            let settings = &room.options.settings;
+            if settings.record {
                 let key = format!("room[{index}].record");
-                probe.records(&key, room.options.rec_dir.as_deref());
+                probe.records(&key, settings.rec_dir.as_deref());
             }
         }
     }

@@ -1,22 +1,20 @@
-//! The Video Room plugin, `janus.plugin.videoroom`: rooms in which many publish and many watch. It only programs
-//! routes of the media graph; packets never pass through it.
+//! The Video Room plugin, `janus.plugin.videoroom`: rooms in which many publish and many watch.
+//!
+//! It is the door of the Janus API to the conferences of `portunus_room`: it parses what clients ask for (`read`), lets them
+//! in by secrets and tokens (`room`), and writes what they are told (`show`).
 #![forbid(unsafe_code)]
 
 mod attached;
 mod broadcast;
+mod client;
 mod config;
-mod delay;
-mod dummy;
 mod manage;
-mod news;
 mod options;
-mod publication;
+mod read;
 mod refusal;
 mod requests;
 mod room;
-mod roster;
-mod speakers;
-mod subscription;
+mod show;
 
 use std::sync::Arc;
 
@@ -24,15 +22,15 @@ use portunus_core::events::{EventBus, PluginEvents};
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
 use portunus_core::{
-    Broadcast, ConfiguredPlugin, Fields, Handle, Networks, Plugin, PluginContext, PluginCounter,
-    PluginHandle, PluginInfo, Reply, Rights,
+    Answered, Asked, Broadcast, ConfiguredPlugin, Fields, Handle, Networks, Plugin, PluginContext,
+    PluginCounter, PluginHandle, PluginInfo, PluginReloaded, PluginRequest, Reply, Rights,
 };
-use portunus_resources::{AllowedTokens, Ids, Maker, Resources};
+use portunus_resources::{AllowedTokens, Ids, Maker, Reloadable, Resources};
 use serde_json::Value;
 
 pub use config::{ConfiguredRoom, VideoRoomConfig, rewrite_saved};
 pub use portunus_resources::{Id, RoomProblem, SavedError};
-pub use requests::REQUESTS;
+pub use requests::Request;
 
 use crate::refusal::Refusal;
 use crate::room::Room;
@@ -135,6 +133,25 @@ impl ConfiguredPlugin for VideoRoom {
         let config = VideoRoomConfig { outgoing, ..config };
         VideoRoom::watched(config, media, recorder, &events)
     }
+
+    async fn reload(&self, running: &VideoRoomConfig, new: &VideoRoomConfig) -> PluginReloaded {
+        self.shared.rooms.set_limits(new.limits());
+        portunus_resources::reload(&self.shared, &running.rooms, &new.rooms).await
+    }
+}
+
+impl Reloadable for Shared {
+    type Resource = Room;
+
+    fn resources(&self) -> &Resources<Room> {
+        &self.rooms
+    }
+
+    async fn make_configured(self: Arc<Self>, room: ConfiguredRoom) -> Result<(), String> {
+        let (tokens, maker) = (AllowedTokens::default(), Maker::Operator);
+        let made = self.make(Some(room.id), room.options, tokens, maker);
+        made.map(drop).map_err(|error| error.to_string())
+    }
 }
 
 impl Plugin for VideoRoom {
@@ -146,6 +163,11 @@ impl Plugin for VideoRoom {
             version: 10,
             version_string: "0.0.10",
         }
+    }
+
+    fn begins(&self, request: &str) -> bool {
+        let mut joins = Request::ALL.iter().filter(|it| it.joins());
+        joins.any(|it| it.names().contains(&request))
     }
 
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
@@ -163,15 +185,21 @@ impl Plugin for VideoRoom {
     fn admin(&self, request: Value) -> Option<Reply> {
         let reply = match request.as_object().map(Fields) {
             None => Err(Refusal::NotAnObject),
-            Some(fields) => fields
-                .required_string("request")
-                .map_err(Refusal::from)
-                .and_then(|name| {
-                    let name = name.to_ascii_lowercase();
-                    let operator = (Rights::ALL, Maker::Operator);
-                    self.shared.manage(&name, fields, None, operator)
-                }),
+            Some(fields) => self.administer(fields),
         };
         Some(reply.unwrap_or_else(|refusal| Reply::Success(refusal.to_json())))
+    }
+}
+
+impl VideoRoom {
+    /// Answers a request of an administrator, which is one about rooms.
+    fn administer(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
+        let name = fields.required_string("request")?;
+        let asked = Asked::<Request>::named(name);
+        let asked = asked.filter(|asked| asked.answered() == Answered::Reply);
+        let asked = asked.ok_or_else(|| Refusal::UnknownRequest(name.to_ascii_lowercase()))?;
+        let request = asked.permit(fields, Rights::ALL)?;
+        let operator = (Rights::ALL, Maker::Operator);
+        self.shared.manage(request, fields, None, operator)
     }
 }

@@ -4,9 +4,9 @@ use portunus_core::record::Format;
 use portunus_core::sdp::{CodecName, Kind};
 use portunus_core::{Fields, Handle, Object, TokenScope};
 use portunus_resources::{Access, Id};
+use portunus_room::{Dummy, DummyStream, RoomSettings};
 use serde_json::{Map, Value};
 
-use crate::dummy::{Dummy, DummyStream};
 use crate::refusal::Refusal;
 
 /// The most codecs of a kind.
@@ -17,90 +17,27 @@ const MAX_BUFFERKF: u64 = 10_000;
 const MIN_BITRATE: u64 = 64_000;
 
 /// The options of a room, as `create` and the configuration have them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RoomOptions {
-    pub(crate) description: String,
-    /// Who may manage it, and who may join.
-    pub(crate) access: Access,
-    pub(crate) require_pvtid: bool,
-    pub(crate) signed_tokens: bool,
-    pub(crate) require_e2ee: bool,
-    pub(crate) publishers: u64,
-    /// bit/s; 0: no cap
-    pub(crate) bitrate: u64,
-    pub(crate) bitrate_cap: bool,
-    /// seconds; 0: never
-    pub(crate) fir_freq: u64,
-    pub(crate) audiocodec: Vec<CodecName>,
-    pub(crate) videocodec: Vec<CodecName>,
-    pub(crate) vp9_profile: Option<String>,
-    pub(crate) h264_profile: Option<String>,
-    pub(crate) opus_fec: bool,
-    pub(crate) opus_dtx: bool,
-    pub(crate) audiolevel_ext: bool,
-    pub(crate) audiolevel_event: bool,
-    /// packets
-    pub(crate) audio_active_packets: u64,
-    /// -dBov: 0 is loud, 127 silent
-    pub(crate) audio_level_average: u64,
-    pub(crate) videoorient_ext: bool,
-    pub(crate) playoutdelay_ext: bool,
-    pub(crate) transport_wide_cc_ext: bool,
-    /// Whoever joins is recorded.
-    pub(crate) record: bool,
-    pub(crate) rec_dir: Option<String>,
-    /// What the files of recordings are like; none: as it is configured for all.
-    pub(crate) record_format: Option<Format>,
-    pub(crate) lock_record: bool,
-    pub(crate) notify_joining: bool,
-    pub(crate) dominant_speaker: bool,
-    /// ms that are kept from a keyframe on; 0: nothing
-    pub(crate) bufferkf_ms: u64,
-    /// The placeholder publisher, if there is one.
-    pub(crate) dummy: Option<Dummy>,
+    pub(crate) door: DoorOptions,
+    pub(crate) settings: RoomSettings,
 }
 
-impl Default for RoomOptions {
-    fn default() -> Self {
-        RoomOptions {
-            description: String::new(),
-            access: Access::default(),
-            require_pvtid: false,
-            signed_tokens: false,
-            require_e2ee: false,
-            publishers: 3,
-            bitrate: 0,
-            bitrate_cap: false,
-            fir_freq: 0,
-            audiocodec: vec![CodecName::Opus],
-            videocodec: vec![CodecName::Vp8],
-            vp9_profile: None,
-            h264_profile: None,
-            opus_fec: true,
-            opus_dtx: false,
-            audiolevel_ext: true,
-            audiolevel_event: false,
-            audio_active_packets: 100,
-            audio_level_average: 25,
-            videoorient_ext: true,
-            playoutdelay_ext: true,
-            transport_wide_cc_ext: true,
-            record: false,
-            rec_dir: None,
-            record_format: None,
-            lock_record: false,
-            notify_joining: false,
-            dominant_speaker: false,
-            bufferkf_ms: 0,
-            dummy: None,
-        }
-    }
+/// Who may do what in a room.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct DoorOptions {
+    /// Who may manage it, and who may join.
+    pub(crate) access: Access,
+    /// Whoever joins needs a signed token.
+    pub(crate) signed_tokens: bool,
+    /// Only who shows the secret may change what is recorded.
+    pub(crate) lock_record: bool,
 }
 
 impl RoomOptions {
     /// Reads the options of a new room; what is not there has its default.
     pub(crate) fn read(fields: Fields<'_>) -> Result<Self, Refusal> {
-        let defaults = RoomOptions::default();
+        let defaults = RoomSettings::default();
         let flag = |name: &str, default: bool| -> Result<bool, Refusal> {
             Ok(fields.boolean(name)?.unwrap_or(default))
         };
@@ -114,11 +51,11 @@ impl RoomOptions {
             let profile = text(fields, name)?;
             Ok(profile.filter(|_| videocodec.contains(&codec)))
         };
-        Ok(RoomOptions {
-            description: text(fields, "description")?.unwrap_or_default(),
-            access: Access::read(fields)?,
+        let description = text(fields, "description")?.unwrap_or_default();
+        let access = Access::read(fields)?;
+        let settings = RoomSettings {
+            description,
             require_pvtid: flag("require_pvtid", defaults.require_pvtid)?,
-            signed_tokens: flag("signed_tokens", defaults.signed_tokens)?,
             require_e2ee: flag("require_e2ee", defaults.require_e2ee)?,
             publishers: fields
                 .positive("publishers")?
@@ -142,7 +79,6 @@ impl RoomOptions {
             record: flag("record", defaults.record)?,
             rec_dir: text(fields, "rec_dir")?,
             record_format: fields.record_format()?,
-            lock_record: flag("lock_record", defaults.lock_record)?,
             notify_joining: flag("notify_joining", defaults.notify_joining)?,
             dominant_speaker: flag("dominant_speaker", defaults.dominant_speaker)?,
             bufferkf_ms: match fields.positive("bufferkf_ms")? {
@@ -151,13 +87,22 @@ impl RoomOptions {
                 }
                 ms => ms.unwrap_or(defaults.bufferkf_ms),
             },
-            dummy: Dummy::read(fields)?,
-        })
+            dummy: read_dummy(fields)?,
+        };
+        let door = DoorOptions {
+            access,
+            signed_tokens: flag("signed_tokens", false)?,
+            lock_record: flag("lock_record", false)?,
+        };
+        Ok(RoomOptions { door, settings })
     }
 
     /// The options after the request `edit`.
     pub(crate) fn edited(&self, fields: Fields<'_>) -> Result<Self, Refusal> {
-        let mut options = self.clone();
+        let RoomOptions {
+            mut door,
+            settings: mut options,
+        } = self.clone();
         let set = |target: &mut bool, name: &str| -> Result<(), Refusal> {
             *target = fields.boolean(name)?.unwrap_or(*target);
             Ok(())
@@ -165,11 +110,11 @@ impl RoomOptions {
         if let Some(description) = text(fields, "new_description")? {
             options.description = description;
         }
-        options.access = options.access.edited(fields)?;
+        door.access = door.access.edited(fields)?;
         options.rec_dir = text(fields, "new_rec_dir")?.or(options.rec_dir);
         options.record_format = fields.record_format()?.or(options.record_format);
         set(&mut options.require_pvtid, "new_require_pvtid")?;
-        set(&mut options.lock_record, "new_lock_record")?;
+        set(&mut door.lock_record, "new_lock_record")?;
         options.bitrate = match fields.positive("new_bitrate")? {
             Some(bitrate) => capped(bitrate),
             None => options.bitrate,
@@ -178,9 +123,110 @@ impl RoomOptions {
         options.publishers = fields
             .positive("new_publishers")?
             .unwrap_or(options.publishers);
-        Ok(options)
+        let settings = options;
+        Ok(RoomOptions { door, settings })
     }
 
+    /// The members of a `list` entry, but for those of the room itsettings.
+    pub(crate) fn listed(&self, participants: usize) -> Object {
+        let (door, settings) = (&self.door, &self.settings);
+        let levels = settings.audiolevel_event;
+        Object::new()
+            .with("description", settings.description.as_str())
+            .with("pin_required", door.access.pin.is_some())
+            .with("is_private", door.access.is_private)
+            .with("max_publishers", settings.publishers)
+            .with("bitrate", settings.bitrate)
+            .with_some("bitrate_cap", settings.bitrate_cap.then_some(true))
+            .with("fir_freq", settings.fir_freq)
+            .with("require_pvtid", settings.require_pvtid)
+            .with("require_e2ee", settings.require_e2ee)
+            .with("dummy_publisher", settings.dummy.is_some())
+            .with("notify_joining", settings.notify_joining)
+            .with_some(
+                "dominant_speaker",
+                settings.dominant_speaker.then_some(true),
+            )
+            .with("audiocodec", names(&settings.audiocodec))
+            .with("videocodec", names(&settings.videocodec))
+            .with_some("opus_fec", settings.opus_fec.then_some(true))
+            .with_some("opus_dtx", settings.opus_dtx.then_some(true))
+            .with("record", settings.record)
+            .with_some(
+                "record_format",
+                settings.record_format.map(Format::extension),
+            )
+            .with("lock_record", door.lock_record)
+            .with("num_participants", participants)
+            .with("audiolevel_ext", settings.audiolevel_ext)
+            .with("audiolevel_event", settings.audiolevel_event)
+            .with_some(
+                "audio_active_packets",
+                levels.then_some(settings.audio_active_packets),
+            )
+            .with_some(
+                "audio_level_average",
+                levels.then_some(settings.audio_level_average),
+            )
+            .with("videoorient_ext", settings.videoorient_ext)
+            .with("playoutdelay_ext", settings.playoutdelay_ext)
+            .with("transport_wide_cc_ext", settings.transport_wide_cc_ext)
+    }
+
+    /// The members that [`RoomOptions::read`] makes the same of; only what is not the default.
+    pub(crate) fn to_members(&self) -> Map<String, Value> {
+        let text = |text: &Option<String>| Value::from(text.clone().unwrap_or_default());
+        let format = |format: &Option<Format>| format.map(Format::extension).into();
+        let members = |RoomOptions { door, settings }: &RoomOptions| {
+            [
+                ("description", Value::from(settings.description.as_str())),
+                ("is_private", door.access.is_private.into()),
+                ("secret", text(&door.access.secret)),
+                ("pin", text(&door.access.pin)),
+                ("require_pvtid", settings.require_pvtid.into()),
+                ("signed_tokens", door.signed_tokens.into()),
+                ("require_e2ee", settings.require_e2ee.into()),
+                ("publishers", settings.publishers.into()),
+                ("bitrate", settings.bitrate.into()),
+                ("bitrate_cap", settings.bitrate_cap.into()),
+                ("fir_freq", settings.fir_freq.into()),
+                ("audiocodec", names(&settings.audiocodec).into()),
+                ("videocodec", names(&settings.videocodec).into()),
+                ("vp9_profile", text(&settings.vp9_profile)),
+                ("h264_profile", text(&settings.h264_profile)),
+                ("opus_fec", settings.opus_fec.into()),
+                ("opus_dtx", settings.opus_dtx.into()),
+                ("audiolevel_ext", settings.audiolevel_ext.into()),
+                ("audiolevel_event", settings.audiolevel_event.into()),
+                ("audio_active_packets", settings.audio_active_packets.into()),
+                ("audio_level_average", settings.audio_level_average.into()),
+                ("videoorient_ext", settings.videoorient_ext.into()),
+                ("playoutdelay_ext", settings.playoutdelay_ext.into()),
+                (
+                    "transport_wide_cc_ext",
+                    settings.transport_wide_cc_ext.into(),
+                ),
+                ("record", settings.record.into()),
+                ("rec_dir", text(&settings.rec_dir)),
+                ("record_format", format(&settings.record_format)),
+                ("lock_record", door.lock_record.into()),
+                ("notify_joining", settings.notify_joining.into()),
+                ("dominant_speaker", settings.dominant_speaker.into()),
+                ("bufferkf_ms", settings.bufferkf_ms.into()),
+                ("dummy_publisher", settings.dummy.is_some().into()),
+                ("dummy_e2ee", dummy_e2ee(settings).into()),
+                ("dummy_streams", dummy_streams(settings)),
+            ]
+        };
+        let defaults = members(&RoomOptions::default());
+        let own = members(self).into_iter().zip(defaults);
+        own.filter(|((_, value), (_, default))| value != default)
+            .map(|((name, value), _)| (name.to_owned(), value))
+            .collect()
+    }
+}
+
+impl DoorOptions {
     /// Checks that a request shows a token that is signed for `room`, where these are asked for: as `token` in its body, or as a
     /// JSON Web Token that the API takes.
     pub(crate) fn check_signed_token(
@@ -198,97 +244,32 @@ impl RoomOptions {
             Some(true) | None => Ok(()),
         }
     }
+}
 
-    /// The members of a `list` entry, but for those of the room itself.
-    pub(crate) fn listed(&self, participants: usize) -> Object {
-        let levels = self.audiolevel_event;
-        Object::new()
-            .with("description", self.description.as_str())
-            .with("pin_required", self.access.pin.is_some())
-            .with("is_private", self.access.is_private)
-            .with("max_publishers", self.publishers)
-            .with("bitrate", self.bitrate)
-            .with_some("bitrate_cap", self.bitrate_cap.then_some(true))
-            .with("fir_freq", self.fir_freq)
-            .with("require_pvtid", self.require_pvtid)
-            .with("require_e2ee", self.require_e2ee)
-            .with("dummy_publisher", self.dummy.is_some())
-            .with("notify_joining", self.notify_joining)
-            .with_some("dominant_speaker", self.dominant_speaker.then_some(true))
-            .with("audiocodec", names(&self.audiocodec))
-            .with("videocodec", names(&self.videocodec))
-            .with_some("opus_fec", self.opus_fec.then_some(true))
-            .with_some("opus_dtx", self.opus_dtx.then_some(true))
-            .with("record", self.record)
-            .with_some("record_format", self.record_format.map(Format::extension))
-            .with("lock_record", self.lock_record)
-            .with("num_participants", participants)
-            .with("audiolevel_ext", self.audiolevel_ext)
-            .with("audiolevel_event", self.audiolevel_event)
-            .with_some(
-                "audio_active_packets",
-                levels.then_some(self.audio_active_packets),
-            )
-            .with_some(
-                "audio_level_average",
-                levels.then_some(self.audio_level_average),
-            )
-            .with("videoorient_ext", self.videoorient_ext)
-            .with("playoutdelay_ext", self.playoutdelay_ext)
-            .with("transport_wide_cc_ext", self.transport_wide_cc_ext)
-    }
+/// Reads what `create` and the configuration say of the placeholder publisher. Returns `None` if there is none.
+fn read_dummy(fields: Fields<'_>) -> Result<Option<Dummy>, Refusal> {
+    let wanted = fields.boolean("dummy_publisher")?.unwrap_or(false);
+    let entries = fields.objects("dummy_streams")?;
+    let entries = entries.into_iter().flatten().map(|entry| {
+        let codec = CodecName::from_name(entry.required_string("codec")?);
+        Ok::<_, Refusal>(DummyStream {
+            codec: codec.ok_or_else(|| Refusal::value("dummy_streams", "unsupported codec"))?,
+            fmtp: entry.string("fmtp")?.map(str::to_owned),
+        })
+    });
+    let dummy = Dummy {
+        streams: entries.collect::<Result<_, _>>()?,
+        e2ee: fields.boolean("dummy_e2ee")?.unwrap_or(false),
+    };
+    Ok(wanted.then_some(dummy))
+}
 
-    /// The members that [`RoomOptions::read`] makes the same of; only what is not the default.
-    pub(crate) fn to_members(&self) -> Map<String, Value> {
-        let text = |text: &Option<String>| Value::from(text.clone().unwrap_or_default());
-        let format = |format: &Option<Format>| format.map(Format::extension).into();
-        let members = |options: &RoomOptions| {
-            [
-                ("description", Value::from(options.description.as_str())),
-                ("is_private", options.access.is_private.into()),
-                ("secret", text(&options.access.secret)),
-                ("pin", text(&options.access.pin)),
-                ("require_pvtid", options.require_pvtid.into()),
-                ("signed_tokens", options.signed_tokens.into()),
-                ("require_e2ee", options.require_e2ee.into()),
-                ("publishers", options.publishers.into()),
-                ("bitrate", options.bitrate.into()),
-                ("bitrate_cap", options.bitrate_cap.into()),
-                ("fir_freq", options.fir_freq.into()),
-                ("audiocodec", names(&options.audiocodec).into()),
-                ("videocodec", names(&options.videocodec).into()),
-                ("vp9_profile", text(&options.vp9_profile)),
-                ("h264_profile", text(&options.h264_profile)),
-                ("opus_fec", options.opus_fec.into()),
-                ("opus_dtx", options.opus_dtx.into()),
-                ("audiolevel_ext", options.audiolevel_ext.into()),
-                ("audiolevel_event", options.audiolevel_event.into()),
-                ("audio_active_packets", options.audio_active_packets.into()),
-                ("audio_level_average", options.audio_level_average.into()),
-                ("videoorient_ext", options.videoorient_ext.into()),
-                ("playoutdelay_ext", options.playoutdelay_ext.into()),
-                (
-                    "transport_wide_cc_ext",
-                    options.transport_wide_cc_ext.into(),
-                ),
-                ("record", options.record.into()),
-                ("rec_dir", text(&options.rec_dir)),
-                ("record_format", format(&options.record_format)),
-                ("lock_record", options.lock_record.into()),
-                ("notify_joining", options.notify_joining.into()),
-                ("dominant_speaker", options.dominant_speaker.into()),
-                ("bufferkf_ms", options.bufferkf_ms.into()),
-                ("dummy_publisher", options.dummy.is_some().into()),
-                ("dummy_e2ee", dummy_e2ee(options).into()),
-                ("dummy_streams", dummy_streams(options)),
-            ]
-        };
-        let defaults = members(&RoomOptions::default());
-        let own = members(self).into_iter().zip(defaults);
-        own.filter(|((_, value), (_, default))| value != default)
-            .map(|((name, value), _)| (name.to_owned(), value))
-            .collect()
-    }
+/// A stream of a placeholder publisher, as it is read.
+fn dummy_stream(stream: &DummyStream) -> Value {
+    Object::new()
+        .with("codec", stream.codec.name())
+        .with_some("fmtp", stream.fmtp.as_deref())
+        .into()
 }
 
 /// A text; an empty one is none.
@@ -296,13 +277,13 @@ fn text(fields: Fields<'_>, name: &str) -> Result<Option<String>, Refusal> {
     Ok(fields.text(name)?.map(str::to_owned))
 }
 
-fn dummy_e2ee(options: &RoomOptions) -> bool {
+fn dummy_e2ee(options: &RoomSettings) -> bool {
     options.dummy.as_ref().is_some_and(|dummy| dummy.e2ee)
 }
 
-fn dummy_streams(options: &RoomOptions) -> Value {
+fn dummy_streams(options: &RoomSettings) -> Value {
     let streams = options.dummy.as_ref().map(|dummy| &dummy.streams);
-    let streams = streams.into_iter().flatten().map(DummyStream::to_json);
+    let streams = streams.into_iter().flatten().map(dummy_stream);
     streams.collect::<Vec<_>>().into()
 }
 
@@ -379,6 +360,7 @@ mod tests {
             "audiocodec": "opus, opus ,PCMA",
         }));
         let options = options.unwrap();
+        let options = options.settings;
         assert_eq!(options.bitrate, 64_000);
         assert_eq!(options.audio_active_packets, 100);
         assert_eq!(options.h264_profile, None);

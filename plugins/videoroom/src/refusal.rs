@@ -1,9 +1,12 @@
 //! Why a request is refused: codes and texts.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 
-use portunus_core::{FieldError, JsepError, Object, OutOfScope, Untrusted};
+use portunus_core::sdp::Kind;
+use portunus_core::{FieldError, Object, OutOfScope, Untrusted};
 use portunus_resources::{self as resources, Guessing, Id, Refused, TooMany};
+use portunus_room as room;
 use serde_json::Value;
 
 /// Why a request is refused; the text is what the client reads.
@@ -22,32 +25,23 @@ pub(crate) enum Refusal {
     AlreadyJoined,
     #[error("No such room ({0})")]
     NoSuchRoom(Id),
-    #[error("No longer in the room")]
-    NotInRoom,
+    #[error(transparent)]
+    Room(room::Refusal),
     #[error("Room {0} already exists")]
     RoomExists(Id),
-    #[error("No such feed ({0})")]
-    NoSuchFeed(String),
-    #[error("No such user {id} in room {room}")]
-    NoSuchUser { id: Id, room: Id },
-    #[error("No such stream {0}")]
-    NoSuchStream(String),
     #[error(transparent)]
     Field(#[from] FieldError),
     /// A member has the right type, but not a value that can be.
     #[error("Invalid value ({name}: {reason})")]
-    Value { name: String, reason: &'static str },
-    #[error("Cannot record: {0}")]
-    Recording(String),
-    #[error("Unexpected {0} of this side's description")]
-    WrongSdpType(&'static str),
-    #[error("The maximum of {0} publishers is reached")]
-    PublishersFull(u64),
+    Value {
+        name: String,
+        reason: Cow<'static, str>,
+    },
     #[error("Unauthorized ({0})")]
-    Unauthorized(&'static str),
+    Unauthorized(room::Refusal),
     /// Something is asked for that is not shown, unless the room's secret is: what.
     #[error("Unauthorized ({0})")]
-    NotShown(&'static str),
+    NotShown(Cow<'static, str>),
     /// A secret that is not the one that is asked for: the member that shows it.
     #[error("Unauthorized (wrong {0})")]
     Wrong(&'static str),
@@ -68,32 +62,18 @@ pub(crate) enum Refusal {
     Destination(IpAddr),
     #[error("Already published")]
     AlreadyPublished,
-    #[error("Not published")]
-    NotPublished,
-    #[error("The id {0} is taken")]
-    IdExists(Id),
     /// What a remote stream has to say is missing or not known.
     #[error("Missing mandatory element (codec: {0})")]
     Codec(&'static str),
-    #[error("{0}")]
-    Socket(String),
-    #[error("{0}")]
-    Sdp(String),
-    #[error("Feeds with and without end-to-end encryption cannot be mixed")]
-    MixedFeeds,
-    #[error(
-        "This is encrypted end to end, and whoever watches it has to say that it can decrypt that (e2ee)"
-    )]
-    Encrypted,
     #[error("{0}")]
     Unknown(&'static str),
 }
 
 impl Refusal {
-    pub(crate) fn value(name: &str, reason: &'static str) -> Self {
+    pub(crate) fn value(name: &str, reason: impl Into<Cow<'static, str>>) -> Self {
         Refusal::Value {
             name: name.to_owned(),
-            reason,
+            reason: reason.into(),
         }
     }
 
@@ -104,15 +84,12 @@ impl Refusal {
             Refusal::UnknownRequest(_) | Refusal::Invalid(_) => 423,
             Refusal::JoinFirst => 424,
             Refusal::AlreadyJoined => 425,
-            Refusal::NoSuchRoom(_) | Refusal::NotInRoom => 426,
+            Refusal::NoSuchRoom(_) => 426,
             Refusal::RoomExists(_) => 427,
-            Refusal::NoSuchFeed(_) | Refusal::NoSuchUser { .. } | Refusal::NoSuchStream(_) => 428,
+            Refusal::Room(refusal) => code_of(refusal),
             Refusal::Field(FieldError::Missing(_)) | Refusal::Codec(_) => 429,
             Refusal::Field(FieldError::Type { .. } | FieldError::Value { .. })
-            | Refusal::Value { .. }
-            | Refusal::Recording(_) => 430,
-            Refusal::WrongSdpType(_) => 431,
-            Refusal::PublishersFull(_) => 432,
+            | Refusal::Value { .. } => 430,
             Refusal::Unauthorized(_)
             | Refusal::NotShown(_)
             | Refusal::Wrong(_)
@@ -123,11 +100,7 @@ impl Refusal {
             | Refusal::OutOfScope(_)
             | Refusal::Destination(_) => 433,
             Refusal::AlreadyPublished => 434,
-            Refusal::NotPublished => 435,
-            Refusal::IdExists(_) => 436,
-            Refusal::Sdp(_) => 437,
-            Refusal::MixedFeeds | Refusal::Encrypted => 438,
-            Refusal::Unknown(_) | Refusal::Socket(_) => 499,
+            Refusal::Unknown(_) => 499,
         }
     }
 
@@ -161,7 +134,7 @@ impl From<resources::Refusal> for Refusal {
             resources::Refusal::Field(error) => Refusal::Field(error),
             resources::Refusal::Value(name, reason) => Refusal::value(name, reason),
             resources::Refusal::Wrong(name) => Refusal::Wrong(name),
-            resources::Refusal::TokenNeeded => Refusal::NotShown("a token is needed"),
+            resources::Refusal::TokenNeeded => Refusal::NotShown("a token is needed".into()),
             resources::Refusal::NoSuch(id) => Refusal::NoSuchRoom(id),
             resources::Refusal::Exists(id) => Refusal::RoomExists(id),
             resources::Refusal::TooMany(limit) => Refusal::Limit(limit),
@@ -172,11 +145,52 @@ impl From<resources::Refusal> for Refusal {
     }
 }
 
-impl From<JsepError> for Refusal {
-    fn from(error: JsepError) -> Self {
-        match error {
-            JsepError::Closing => Refusal::Unknown("The former PeerConnection is being closed"),
-            error => Refusal::Sdp(error.to_string()),
-        }
+/// What a room refuses, as this plugin's clients know it.
+impl From<room::Refusal> for Refusal {
+    fn from(refusal: room::Refusal) -> Self {
+        let member = match &refusal {
+            room::Refusal::ForeignCodec(Kind::Audio) => "audiocodec",
+            room::Refusal::ForeignCodec(_) => "videocodec",
+            room::Refusal::TooFewSeats => "last_n",
+            room::Refusal::TooManyForwarders => "streams",
+            room::Refusal::NotRemote => "id",
+            room::Refusal::NotOurs => "publisher_id",
+            room::Refusal::TooManyRemotes => "remote_id",
+            room::Refusal::E2eeNeeded | room::Refusal::OwnerKicked => {
+                return Refusal::Unauthorized(refusal);
+            }
+            room::Refusal::OwnerNeeded => return Refusal::NotShown(refusal.to_string().into()),
+            _ => return Refusal::Room(refusal),
+        };
+        Refusal::value(member, refusal.to_string())
+    }
+}
+
+/// The `error_code` of what a room refuses.
+const fn code_of(refusal: &room::Refusal) -> u16 {
+    match refusal {
+        room::Refusal::LinesOfClient => 423,
+        room::Refusal::NotInRoom => 426,
+        room::Refusal::NoSuchFeed(_)
+        | room::Refusal::NoSuchUser { .. }
+        | room::Refusal::NoSuchStream(_) => 428,
+        room::Refusal::ForeignCodec(_)
+        | room::Refusal::TooFewSeats
+        | room::Refusal::TooManyForwarders
+        | room::Refusal::NotRemote
+        | room::Refusal::NotOurs
+        | room::Refusal::TooManyRemotes
+        | room::Refusal::Recording(_) => 430,
+        room::Refusal::WrongSdpType => 431,
+        room::Refusal::PublishersFull(_) => 432,
+        room::Refusal::E2eeNeeded | room::Refusal::OwnerNeeded | room::Refusal::OwnerKicked => 433,
+        room::Refusal::NotPublished => 435,
+        room::Refusal::IdExists(_) => 436,
+        room::Refusal::NothingToOffer
+        | room::Refusal::SubscribeFirst
+        | room::Refusal::NothingToReceive
+        | room::Refusal::Negotiation(_) => 437,
+        room::Refusal::MixedFeeds | room::Refusal::Encrypted => 438,
+        room::Refusal::TooManyLines | room::Refusal::Closing | room::Refusal::Socket(_) => 499,
     }
 }

@@ -1,46 +1,57 @@
-//! The plugin's requests, and what each reaches beyond the call.
+//! The plugin's requests, and the right that each needs.
 
-use portunus_core::{Fields, Reach, Requests, Right, Rights, recording};
+use portunus_core::{Asked, Fields, Message, Right, Rights, recording, requests};
 
 use crate::Shared;
 use crate::refusal::Refusal;
 
-/// All of them.
-pub const REQUESTS: Requests = Requests(&[
-    ("create", Reach::Said(creation)),
-    ("edit", Reach::Said(change)),
-    ("destroy", Reach::Said(change)),
-    ("exists", Reach::Call),
-    ("list", Reach::Call),
-    ("allowed", Reach::Call),
-    ("kick", Reach::Call),
-    ("moderate", Reach::Call),
-    ("enable_recording", Reach::Beyond(Right::Record)),
-    ("listparticipants", Reach::Call),
-    ("rtp_forward", Reach::Beyond(Right::Forward)),
-    ("stop_rtp_forward", Reach::Beyond(Right::Forward)),
-    ("listforwarders", Reach::Beyond(Right::Forward)),
-    ("publish_remotely", Reach::Beyond(Right::Forward)),
-    ("unpublish_remotely", Reach::Beyond(Right::Forward)),
-    ("listremotes", Reach::Beyond(Right::Forward)),
-    ("list_remotes", Reach::Beyond(Right::Forward)),
-    ("add_remote_publisher", Reach::Beyond(Right::Forward)),
-    ("update_remote_publisher", Reach::Beyond(Right::Forward)),
-    ("remove_remote_publisher", Reach::Beyond(Right::Forward)),
-    ("join", Reach::Call),
-    ("watch", Reach::Call),
-    ("joinandconfigure", Reach::Said(recording)),
-    ("configure", Reach::Said(recording)),
-    ("publish", Reach::Said(recording)),
-    ("unpublish", Reach::Call),
-    ("leave", Reach::Call),
-    ("start", Reach::Call),
-    ("pause", Reach::Call),
-    ("subscribe", Reach::Call),
-    ("unsubscribe", Reach::Call),
-    ("update", Reach::Call),
-    ("switch", Reach::Call),
-]);
+requests! {
+    /// The requests of the plugin.
+    pub enum Request {
+        Create = "create": Reply, Depends(creation);
+        Edit = "edit": Reply, Depends(change);
+        Destroy = "destroy": Reply, Depends(change);
+        Exists = "exists": Reply, Nothing;
+        List = "list": Reply, Nothing;
+        Allowed = "allowed": Reply, Nothing;
+        Kick = "kick": Reply, Nothing;
+        Moderate = "moderate": Reply, Nothing;
+        EnableRecording = "enable_recording": Reply, Right(Right::Record);
+        ListParticipants = "listparticipants": Reply, Nothing;
+        RtpForward = "rtp_forward": Reply, Right(Right::Forward);
+        StopRtpForward = "stop_rtp_forward": Reply, Right(Right::Forward);
+        ListForwarders = "listforwarders": Reply, Right(Right::Forward);
+        PublishRemotely = "publish_remotely": Reply, Right(Right::Forward);
+        UnpublishRemotely = "unpublish_remotely": Reply, Right(Right::Forward);
+        ListRemotes = "listremotes" | "list_remotes": Reply, Right(Right::Forward);
+        AddRemotePublisher = "add_remote_publisher": Reply, Right(Right::Forward);
+        UpdateRemotePublisher = "update_remote_publisher": Reply, Right(Right::Forward);
+        RemoveRemotePublisher = "remove_remote_publisher": Reply, Right(Right::Forward);
+        Join = "join": Event, Nothing;
+        Watch = "watch": Event, Nothing;
+        JoinAndConfigure = "joinandconfigure": Event, Depends(recording);
+        Configure = "configure": Event, Depends(recording);
+        Publish = "publish": Event, Depends(recording);
+        Unpublish = "unpublish": Event, Nothing;
+        Leave = "leave": Event, Nothing;
+        Start = "start": Event, Nothing;
+        Pause = "pause": Event, Nothing;
+        Subscribe = "subscribe": Event, Nothing;
+        Unsubscribe = "unsubscribe": Event, Nothing;
+        Update = "update": Event, Nothing;
+        Switch = "switch": Event, Nothing;
+    }
+}
+
+impl Request {
+    /// Whether somebody joins a room by it.
+    pub(crate) const fn joins(self) -> bool {
+        matches!(
+            self,
+            Request::Join | Request::JoinAndConfigure | Request::Watch
+        )
+    }
+}
 
 /// The rights to create a room: it may be permanent, and recorded. The plugin ignores names and folders of recordings if the client
 /// may not record.
@@ -63,15 +74,17 @@ fn permanent(fields: Fields<'_>) -> Rights {
 }
 
 impl Shared {
-    /// The rights of somebody who makes a request, with those that it shows the admin key for; an error if it needs others.
-    pub(crate) fn check(
+    /// Returns the request of a client if it may make it and name the room that it names, with its rights: the admin key gives all.
+    pub(crate) fn permit(
         &self,
-        request: &str,
-        fields: Fields<'_>,
-        rights: Rights,
-    ) -> Result<Rights, Refusal> {
-        let rights = self.rooms.rights(fields, rights);
-        REQUESTS.check(request, fields, rights)?;
-        Ok(rights)
+        asked: Asked<Request>,
+        message: &Message,
+    ) -> Result<(Request, Rights), Refusal> {
+        let fields = Fields(&message.body);
+        let rights = self.rooms.rights(fields, message.rights);
+        let request = asked.permit(fields, rights)?;
+        let room = message.body.get("room");
+        message.scope.check(room, request == Request::Create)?;
+        Ok((request, rights))
     }
 }

@@ -94,6 +94,10 @@ impl Plugin for VoiceMail {
         }
     }
 
+    fn begins(&self, request: &str) -> bool {
+        matches!(request, "record")
+    }
+
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
         Box::new(Attached::new(handle, Arc::clone(&self.shared)))
     }

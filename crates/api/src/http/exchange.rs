@@ -7,13 +7,16 @@ use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use portunus_core::request::parse_json;
-use portunus_core::{ApiError, OverBudget, Share, prices};
+use portunus_core::{ApiError, DRAIN_RETRY_SECONDS, OverBudget, Share, prices};
 use serde_json::Value;
 use tokio::time::timeout;
 
 use super::Shared;
 use crate::bodies::{BodyError, RequestBody};
 use crate::reply;
+
+/// The error of a server that takes no new sessions.
+const NOT_ACCEPTING: u64 = 472;
 
 /// The session and handle that a request's path names, as they are written there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,6 +138,16 @@ pub(crate) fn json_response(value: &Value) -> Response {
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// The reply to a request. One that a server refuses which takes nobody new says when to try again.
+pub(crate) fn reply_response(reply: &Value) -> Response {
+    let mut response = json_response(reply);
+    if reply.pointer("/error/code").and_then(Value::as_u64) == Some(NOT_ACCEPTING) {
+        let later = HeaderValue::from(DRAIN_RETRY_SECONDS);
+        response.headers_mut().insert(RETRY_AFTER, later);
+    }
     response
 }
 

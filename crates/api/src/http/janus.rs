@@ -12,7 +12,7 @@ use axum::response::Response;
 use portunus_core::{Client, Credentials, Purse, Requester};
 use serde_json::{Value, json};
 
-use super::exchange::{self, Path, empty, json_response, transaction, unsupported};
+use super::exchange::{self, Path, empty, json_response, reply_response, transaction, unsupported};
 use super::{Shared, cors};
 use crate::bodies::RequestBody;
 use crate::pace::Api;
@@ -100,7 +100,7 @@ async fn post(shared: &Shared, client: &Client, path: Path<'_>, body: RequestBod
     shared.counters.http_requests.add(1);
     match exchange::message(shared, path, body).await {
         Ok((message, paid)) => {
-            json_response(&shared.gateway.request_paid(client, message, paid).await)
+            reply_response(&shared.gateway.request_paid(client, message, paid).await)
         }
         Err(response) => response,
     }

@@ -1,6 +1,9 @@
 //! Counters in the text format of Prometheus
 //! (https://prometheus.io/docs/instrumenting/exposition_formats/).
 
+mod process;
+mod times;
+
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +30,9 @@ pub(crate) struct Counted {
 /// Answers `/metrics`.
 pub(crate) async fn serve(State(counted): State<Counted>) -> impl IntoResponse {
     let kind = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
-    (kind, text(&counted))
+    // It looks at files.
+    let text = tokio::task::spawn_blocking(move || text(&counted)).await;
+    (kind, text.unwrap_or_default())
 }
 
 fn text(counted: &Counted) -> String {
@@ -114,6 +119,8 @@ fn text(counted: &Counted) -> String {
     events(&mut out, &counted.gateway.events().counters());
     tokens(&mut out, &counted.gateway.token_totals());
     log(&mut out, counted.gateway.log_losses());
+    times::write(&mut out, &counted.gateway);
+    process::write(&mut out, &counted.gateway);
     media(&mut out, &counted.gateway.media_totals());
     recordings(&mut out, &counted.gateway.recorder_totals());
     if let Some(threads) = counted.gateway.audio() {

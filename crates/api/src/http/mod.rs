@@ -4,6 +4,7 @@ pub(crate) mod cors;
 mod disk;
 pub(crate) mod exchange;
 mod files;
+mod health;
 mod janus;
 mod metrics;
 mod metrics_access;
@@ -65,7 +66,7 @@ pub(crate) fn router(
         .route(base, any(janus::entry))
         .route(&format!("{base}/"), any(janus::entry))
         .route(&format!("{base}/{{*rest}}"), any(janus::entry))
-        .route("/healthz", get(healthz));
+        .merge(health::router(gateway.clone()));
     if config.metrics && config.metrics_bind.is_none() {
         let access = MetricsAccess::new(&config.metrics_networks, gateway.clone());
         let metrics = metrics(gateway.clone(), counters.clone());
@@ -86,7 +87,7 @@ pub(crate) fn router(
 
 /// What is served on the counters' own address.
 pub(crate) fn metrics_router(gateway: Gateway, counters: Arc<Counters>) -> Router {
-    metrics(gateway, counters).route("/healthz", get(healthz))
+    metrics(gateway.clone(), counters).merge(health::router(gateway))
 }
 
 fn metrics<S: Clone + Send + Sync + 'static>(
@@ -95,9 +96,4 @@ fn metrics<S: Clone + Send + Sync + 'static>(
 ) -> Router<S> {
     let counted = metrics::Counted { gateway, counters };
     Router::new().route("/metrics", get(metrics::serve).with_state(counted))
-}
-
-/// This process is alive.
-async fn healthz() -> &'static str {
-    "ok\n"
 }

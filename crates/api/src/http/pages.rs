@@ -197,7 +197,7 @@ const NOT_BUILT: &str = "<!doctype html>
 <h1>Portunus runs</h1>
 <p>This binary was built without its web pages. <code>make run</code> builds both;
 <code>make web</code> builds the pages alone, for the next <code>cargo build</code>.</p>
-<p>The Janus API is there: see <a href=\"/healthz\">/healthz</a> for a sign of life.</p>
+<p>The Janus API is there: see <a href=\"/livez\">/livez</a> for a sign of life.</p>
 </html>
 ";
 

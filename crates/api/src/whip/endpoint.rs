@@ -17,7 +17,7 @@ use super::link::{Failure, Link};
 use super::path::{Endpoint, Kind};
 use super::problem::Problem;
 use super::resource::Resource;
-use super::{SDP, Whip, busy, headers, retry_after, shown};
+use super::{SDP, Whip, busy, full, headers, retry_after, shown};
 use crate::WhipAuthorization;
 use crate::bodies::RequestBody;
 
@@ -48,6 +48,7 @@ impl Whip {
         headers: &HeaderMap,
         body: RequestBody,
     ) -> Result<Response, Problem> {
+        self.gateway.check_drain().map_err(|error| full(&error))?;
         let token = headers::bearer(headers)?;
         let asked = self.asked(kind, endpoint, requester, query, token)?;
         if !headers::accepts_sdp(headers) {
@@ -324,7 +325,7 @@ impl Asked<'_> {
         match failure {
             Failure::Plugin(code, text) => self.problem(self.refusal(code), code, &text),
             Failure::Core(465, text) => bad_offer(offer, &text),
-            Failure::Core(472, _) => busy("the server takes no new sessions now; try again later"),
+            Failure::Core(472, text) => full(&text),
             Failure::Core(450, text) => busy(&text),
             // A token, an id or a parameter is longer than a text may be.
             Failure::Core(code @ (456 | 467), text) => {

@@ -22,7 +22,7 @@ use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use axum::routing::any;
 use bytes::Bytes;
-use portunus_core::{Credentials, Gateway, Purse, Requester, Share};
+use portunus_core::{Credentials, DRAIN_RETRY_SECONDS, Gateway, Purse, Requester, Share};
 
 use crate::bodies::{BodyError, RequestBody};
 use crate::{Counters, HttpConfig, WhipConfig, listen};
@@ -181,6 +181,12 @@ fn shown(token: Option<&str>) -> Credentials<'_> {
 fn busy(detail: &str) -> Problem {
     let (name, value) = retry_after(2);
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).with_header(name, value)
+}
+
+/// The server takes nobody new.
+fn full(why: &dyn std::fmt::Display) -> Problem {
+    let (name, value) = retry_after(DRAIN_RETRY_SECONDS);
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, why.to_string()).with_header(name, value)
 }
 
 /// Seconds after which a client may try again.

@@ -202,9 +202,57 @@ async fn the_base_path_can_be_moved() {
 }
 
 #[tokio::test]
+async fn a_server_that_is_drained_says_when_to_try_again() {
+    let server = start().await;
+    let create = json!({ "janus": "create", "transaction": "c" }).to_string();
+    let create = async || {
+        server
+            .request("POST", "/janus", &[], create.as_bytes())
+            .await
+    };
+    server.core.gateway.drain(None);
+    let refused = create().await;
+    assert_eq!((refused.status, refused.error()), (200, 472));
+    assert_eq!(refused.header("retry-after"), Some("5"));
+    server.core.gateway.undrain().unwrap();
+    let created = create().await;
+    assert_eq!(created.json()["janus"], "success");
+    assert_eq!(created.header("retry-after"), None);
+}
+
+#[tokio::test]
+async fn a_server_that_takes_nobody_new_is_alive_but_not_ready() {
+    let core = CoreConfig {
+        max_sessions: 1,
+        ..CoreConfig::default()
+    };
+    let server = start_with(core, config()).await;
+    let gateway = &server.core.gateway;
+    gateway.drain(None);
+    gateway.accept_new_sessions(false);
+    let ready = server.get("/readyz").await;
+    assert_eq!(ready.status, 503);
+    let lines: Vec<_> = ready.body.lines().collect();
+    assert!(lines[0].starts_with("draining: "), "{lines:?}");
+    assert!(lines[1].starts_with("closed: "), "{lines:?}");
+    for path in ["/livez", "/healthz"] {
+        assert_eq!(server.get(path).await.status, 200, "{path}");
+    }
+    gateway.undrain().unwrap();
+    gateway.accept_new_sessions(true);
+    assert_eq!(server.get("/readyz").await.status, 200);
+    server.session().await;
+    let full = server.get("/readyz").await;
+    assert_eq!(full.status, 503);
+    assert!(full.body.contains("server.max_sessions"), "{}", full.body);
+}
+
+#[tokio::test]
 async fn pages_health_and_counters_are_there() {
     let server = start().await;
-    assert_eq!(server.get("/healthz").await.body, "ok\n");
+    for path in ["/healthz", "/livez", "/readyz"] {
+        assert_eq!(server.get(path).await.body, "ok\n", "{path}");
+    }
     let page = server.get("/").await;
     assert_eq!(page.status, 200);
     assert!(
@@ -270,6 +318,8 @@ async fn counters_can_have_an_address_of_their_own() {
     for (path, status) in [
         ("/metrics", 200),
         ("/healthz", 200),
+        ("/livez", 200),
+        ("/readyz", 200),
         ("/janus/info", 404),
         ("/", 404),
     ] {

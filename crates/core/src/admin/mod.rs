@@ -6,6 +6,7 @@ mod access;
 mod capture;
 mod config;
 mod diagnosis;
+mod drain;
 mod handle_info;
 mod handles;
 mod log;
@@ -45,13 +46,13 @@ impl Gateway {
     /// Answers one request of the Admin API. What is pushed to `client` on its behalf may overtake the reply: see
     /// [`Gateway::submit_admin`]. To a wrong secret the reply takes a while.
     pub async fn admin(&self, client: &Client, message: &[u8]) -> Value {
-        let request = Request::parse(message, self.context().config.string_ids);
+        let request = Request::parse(message, self.context().config().string_ids);
         self.answer_admin(client, request).await
     }
 
     /// As [`Gateway::admin`], for a message that is JSON already.
     pub async fn admin_value(&self, client: &Client, message: Value) -> Value {
-        let request = Request::from_value(message, self.context().config.string_ids);
+        let request = Request::from_value(message, self.context().config().string_ids);
         self.answer_admin(client, request).await
     }
 
@@ -149,7 +150,7 @@ impl Gateway {
             }
         };
         let session = request.session();
-        let session = session.map(|id| id.to_json(self.context().config.string_ids));
+        let session = session.map(|id| id.to_json(self.context().config().string_ids));
         let reply = Object::new()
             .with("janus", "success")
             .with_some("session_id", session)
@@ -174,6 +175,9 @@ impl Gateway {
             "set_no_media_timer" => server::set_no_media_timer(self, fields),
             "set_slowlink_threshold" => server::set_slowlink_threshold(self, fields),
             "accept_new_sessions" => server::accept_new_sessions(self, fields),
+            "drain" => drain::drain(self, fields),
+            "undrain" => drain::undrain(self),
+            "reload" => server::reload(self).await,
             "message_plugin" => modules::message_plugin(self, fields).await,
             "query_transport" => modules::query_transport(self, fields),
             "query_eventhandler" => modules::query_event_handler(self, fields),

@@ -141,7 +141,7 @@ impl Row {
 
     async fn told(&self, context: &Context, deadline: Instant) -> Value {
         let facts = &self.facts;
-        let string_ids = context.config.string_ids;
+        let string_ids = context.config().string_ids;
         let mut handles = Vec::new();
         for handle in &facts.handles {
             let told = Object::new()

@@ -13,7 +13,7 @@ const MAX_NO_MEDIA: u64 = 86_400;
 
 pub(super) fn status(gateway: &Gateway) -> Object {
     let context = gateway.context();
-    let (config, settings, log) = (&context.config, &context.settings, &context.facts.log);
+    let (config, settings, log) = (context.config(), &context.settings, &context.facts.log);
     let media = context.media.settings();
     let status = json!({
         "token_auth": config.token_auth,
@@ -30,7 +30,11 @@ pub(super) fn status(gateway: &Gateway) -> Object {
         "no_media_timer": settings.no_media_ms().div_ceil(1_000),
         "slowlink_threshold": media.slow_link_threshold,
     });
-    Object::new().with("status", status)
+    let drained = super::drain::state(gateway);
+    Object::new().with(
+        "status",
+        Object::new().with_all(status).with("drain", drained),
+    )
 }
 
 pub(super) fn set_session_timeout(
@@ -111,6 +115,15 @@ pub(super) fn accept_new_sessions(
     let accept = fields.required_boolean("accept")?;
     gateway.accept_new_sessions(accept);
     Ok(Object::new().with("accept", accept))
+}
+
+/// Reads the configuration again.
+pub(super) async fn reload(gateway: &Gateway) -> Result<Object, ApiError> {
+    let reloaded = gateway.reload().await?;
+    Ok(Object::new()
+        .with("changed", reloaded.changed)
+        .with("restart", reloaded.restart)
+        .with("warnings", reloaded.warnings))
 }
 
 pub(super) fn custom_event(gateway: &Gateway, fields: Fields<'_>) -> Result<Object, ApiError> {

@@ -6,7 +6,7 @@ use crate::session::{Session, SessionTimeout};
 use crate::{ApiError, Fields, Gateway, Object};
 
 pub(super) fn list(gateway: &Gateway) -> Object {
-    let string_ids = gateway.context().config.string_ids;
+    let string_ids = gateway.context().config().string_ids;
     let mut ids: Vec<_> = gateway.all_sessions().iter().map(|s| s.id).collect();
     ids.sort_unstable();
     let ids = ids.into_iter().map(|id| id.to_json(string_ids));
@@ -34,7 +34,7 @@ pub(super) fn set_timeout(session: &Session, fields: Fields<'_>) -> Result<Objec
 }
 
 pub(super) fn list_handles(gateway: &Gateway, session: &Session) -> Object {
-    let string_ids = gateway.context().config.string_ids;
+    let string_ids = gateway.context().config().string_ids;
     let ids = session.handle_ids().into_iter();
     let ids = ids.map(|id| id.to_json(string_ids));
     Object::new().with("handles", ids.collect::<Value>())

@@ -30,7 +30,7 @@ impl Settings {
         self.session_timeout.load(Ordering::Relaxed)
     }
 
-    pub(super) fn set_session_timeout(&self, seconds: u32) {
+    pub(crate) fn set_session_timeout(&self, seconds: u32) {
         self.session_timeout.store(seconds, Ordering::Relaxed);
     }
 
@@ -39,7 +39,7 @@ impl Settings {
         self.no_media_ms.load(Ordering::Relaxed)
     }
 
-    pub(super) fn set_no_media_ms(&self, ms: u32) {
+    pub(crate) fn set_no_media_ms(&self, ms: u32) {
         self.no_media_ms.store(ms, Ordering::Relaxed);
     }
 }

@@ -146,6 +146,11 @@ impl EventHandlerConfig {
         Ok(keys)
     }
 
+    /// The keys of its section that can change while it runs: none.
+    pub const fn live(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Looks for faults of its section that reading cannot find.
     pub fn probe(&self, probe: &mut Probe) {
         self.own.probe(probe);

@@ -35,7 +35,7 @@ impl Gateway {
         };
         match (may_be_exempt && is_exempt()) || context.rate.take(requester.address()) {
             true => Ok(()),
-            false => Err(ApiError::TooManyRequests(context.config.request_rate)),
+            false => Err(ApiError::TooManyRequests(context.config().request_rate)),
         }
     }
 
@@ -49,7 +49,7 @@ impl Gateway {
         if self.may_administer(client, shown) {
             return Ok(());
         }
-        let max = context.config.max_text;
+        let max = context.config().max_text;
         let described = request
             .members
             .iter()

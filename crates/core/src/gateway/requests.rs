@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::{Credentials, Gateway};
 use crate::counters::add;
@@ -12,6 +13,7 @@ use crate::events::lifecycle::SessionEnd;
 use crate::handle::{self, Attachment, Command, Inbox, Responder};
 use crate::request::{Address, Refusal, Request};
 use crate::session::Session;
+use crate::times::RequestKind;
 use crate::tokens::ShownToken;
 use crate::{ApiError, Client, Fields, HandleId, Object, SessionId, Share, id, prices};
 
@@ -20,6 +22,8 @@ use crate::{ApiError, Client, Fields, HandleId, Object, SessionId, Share, id, pr
 pub(crate) struct Unanswered {
     session: Option<SessionId>,
     transaction: String,
+    kind: RequestKind,
+    begun: Instant,
 }
 
 /// What becomes of a request.
@@ -78,14 +82,22 @@ impl Gateway {
         let unanswered = Unanswered {
             session: request.session(),
             transaction: request.transaction.clone(),
+            kind: RequestKind::of(client.transport(), &request.verb),
+            begun: Instant::now(),
         };
         if let Err(error) = self.measure(client, &request) {
             return Answer::Now(self.refuse_unanswered(&error, &unanswered));
         }
         match self.dispatch(client, queue, request, paid).await {
-            Ok(Dispatched::Done(reply)) => Answer::Now(reply),
+            Ok(Dispatched::Done(reply)) => {
+                self.time(&unanswered);
+                Answer::Now(reply)
+            }
             Ok(Dispatched::Handed(reply)) => Answer::Later(unanswered, reply),
-            Err(error) => Answer::Now(self.refuse_unanswered(&error, &unanswered)),
+            Err(error) => {
+                self.time(&unanswered);
+                Answer::Now(self.refuse_unanswered(&error, &unanswered))
+            }
         }
     }
 
@@ -95,10 +107,17 @@ impl Gateway {
         reply: Result<Option<Value>, oneshot::error::RecvError>,
         request: &Unanswered,
     ) -> Option<Value> {
+        self.time(request);
         reply.unwrap_or_else(|_| {
             let error = ApiError::PluginMessage("No plugin to handle this message".to_owned());
             Some(self.refuse_unanswered(&error, request))
         })
+    }
+
+    /// Counts how long a request took.
+    fn time(&self, request: &Unanswered) {
+        let times = &self.inner.context.counters.times;
+        times.request(request.kind, request.begun.elapsed());
     }
 
     fn refuse_unanswered(&self, error: &ApiError, request: &Unanswered) -> Value {
@@ -124,11 +143,14 @@ impl Gateway {
         session.touch();
         let handle = match handle {
             None => None,
-            Some(handle) => Some(
-                session
-                    .handle(handle)
-                    .ok_or(ApiError::HandleNotFound(handle, id))?,
-            ),
+            Some(handle) => {
+                let inbox = session.handle(handle);
+                let inbox = inbox.ok_or(ApiError::HandleNotFound(handle, id))?;
+                if request.verb == "message" {
+                    self.check_drain_for(&session, handle, &request)?;
+                }
+                Some(inbox)
+            }
         };
         match (request.verb.as_str(), handle) {
             ("keepalive", _) => Ok(Dispatched::Done(self.reply("ack", &session, &request))),
@@ -174,8 +196,9 @@ impl Gateway {
         if !inner.accepting.load(Ordering::Relaxed) {
             return Err(ApiError::NotAcceptingSessions);
         }
+        self.check_drain()?;
         self.authorize_client(client, request)?;
-        let config = &inner.context.config;
+        let config = inner.context.config();
         let purse = self.purse(client, request);
         let mut sessions = inner.sessions();
         if reached(config.max_sessions, sessions.len())
@@ -184,7 +207,7 @@ impl Gateway {
         {
             return Err(ApiError::NotAcceptingSessions);
         }
-        let id = match id::read(request.members.get("id"), inner.context.config.string_ids) {
+        let id = match id::read(request.members.get("id"), inner.context.config().string_ids) {
             0 => SessionId::random(|id| sessions.contains_key(&id)),
             wanted if sessions.contains_key(&SessionId(wanted)) => {
                 return Err(ApiError::SessionConflict);
@@ -202,7 +225,7 @@ impl Gateway {
         Ok(json!({
             "janus": "success",
             "transaction": request.transaction,
-            "data": { "id": id.to_json(inner.context.config.string_ids) },
+            "data": { "id": id.to_json(inner.context.config().string_ids) },
         }))
     }
 
@@ -215,6 +238,7 @@ impl Gateway {
         let context = &self.inner.context;
         let package = Fields(&request.members).required_string("plugin")?;
         let opaque_id = Fields(&request.members).string("opaque_id")?;
+        self.check_drain_of(session)?;
         let plugin = self
             .inner
             .plugins
@@ -227,7 +251,7 @@ impl Gateway {
             return Err(ApiError::UnauthorizedPlugin(package.to_owned()));
         }
         if reached(
-            context.config.max_handles_per_session,
+            context.config().max_handles_per_session,
             session.handle_count(),
         ) {
             return Err(ApiError::PluginAttach("too many handles"));
@@ -248,7 +272,7 @@ impl Gateway {
         };
         handle::start(id, session.clone(), &**plugin, attachment, context.clone())
             .map_err(|()| ApiError::SessionNotFound(session.id))?;
-        let data = json!({ "id": id.to_json(context.config.string_ids) });
+        let data = json!({ "id": id.to_json(context.config().string_ids) });
         let reply = Object::new().with_all(self.reply("success", session, request));
         Ok(reply.with("data", data).into())
     }
@@ -308,7 +332,7 @@ impl Gateway {
     fn reply(&self, janus: &str, session: &Session, request: &Request) -> Value {
         json!({
             "janus": janus,
-            "session_id": session.id.to_json(self.inner.context.config.string_ids),
+            "session_id": session.id.to_json(self.inner.context.config().string_ids),
             "transaction": request.transaction,
         })
     }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use portunus_media::{CloseReason, Event, PeerEvent, PeerStats};
+use portunus_media::{CloseReason, Event, IceState, PeerEvent, PeerStats};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
@@ -15,11 +15,11 @@ use super::outgoing::Outgoing;
 use super::{Command, Handle, Inbox, PendingOffer, Responder, Shared, trickle};
 use crate::context::Context;
 use crate::counters::{add, subtract};
-use crate::plugin::{HandleEvent, JsepKind, Message, Plugin, PluginHandle, Reply};
+use crate::plugin::{HandleEvent, Message, Plugin, PluginHandle, Reply};
 use crate::session::{Attached, Session};
 use crate::tokens::ShownToken;
 use crate::{
-    ApiError, Client, Credentials, Fields, HandleId, Object, Rights, Share, TokenScope,
+    ApiError, Client, Credentials, Fields, HandleId, JsepKind, Object, Rights, Share, TokenScope,
     client_event,
 };
 
@@ -46,7 +46,7 @@ pub(crate) fn start(
     } = attachment;
     session.begin_handle()?;
     let (inbox, commands) = Inbox::new(context.counters.clone());
-    let full_trickle = context.config.full_trickle && !session.is_internal();
+    let full_trickle = context.config().full_trickle && !session.is_internal();
     let shared = Shared {
         id,
         session: session.clone(),
@@ -56,7 +56,7 @@ pub(crate) fn start(
         created: Instant::now(),
         inbox: inbox.clone(),
         stopped: AtomicBool::new(false),
-        outgoing: Mutex::new(Outgoing::new(context.config.ack_pause())),
+        outgoing: Mutex::new(Outgoing::new(context.config().ack_pause())),
         connections: Mutex::new(Connections::new(context.clone(), full_trickle)),
         context: context.clone(),
     };
@@ -165,7 +165,7 @@ impl Actor {
         let session = self
             .handle
             .session_id()
-            .to_json(shared.context.config.string_ids);
+            .to_json(shared.context.config().string_ids);
         let reply = match reply {
             Ok(reply) => {
                 let reply = Object::new()
@@ -289,6 +289,15 @@ impl Actor {
         // What clients hear of a medium, those who watch do too.
         if told.is_some() || !matches!(event, Event::Media { .. }) {
             self.handle.tell_peer_event(&event);
+        }
+        match &event {
+            Event::Ice(IceState::Connected | IceState::Ready) => {
+                self.handle.connections().ice_connected();
+            }
+            Event::Media {
+                receiving: true, ..
+            } => self.handle.connections().media_came(),
+            _ => {}
         }
         let event = match event {
             Event::Connected { srtp_profile } => {

@@ -7,8 +7,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use portunus_media::{IceState, PeerId, PeerOptions};
 use portunus_rtp::Mid;
 use portunus_sdp::{
-    Description, IceCredentials, LocalTransport, Negotiated, RemoteDescription, SdpError, SdpType,
-    Session, Signaling,
+    Description, IceCredentials, Jsep, LocalCandidates, LocalJsep, LocalTransport, Negotiated,
+    RemoteDescription, SdpError, SdpType as JsepKind, Session, Signaling,
 };
 use rand::Rng;
 use tokio::time::Instant;
@@ -17,13 +17,12 @@ use super::Handle;
 use super::closed::{Closed, Untold};
 use super::facts::{ConnectionFacts, PeerFacts};
 use super::jsep::RawJsep;
-use super::local::{JsepError, LocalIce, LocalJsep, new_credentials};
+use super::local::{JsepError, LocalIce, new_credentials};
 use super::trickle::{Candidate, EarlyCandidates};
 use crate::context::Context;
 use crate::counters::{BadRequest, add, subtract};
 use crate::events::EventKind;
-use crate::plugin::{Jsep, JsepKind};
-use crate::{ApiError, OverBudget, RidOrder, Share, client_event, prices};
+use crate::{ApiError, OverBudget, RidOrder, Share, prices};
 
 /// A handle's PeerConnection, if there is one, and the candidates that came before it.
 pub(super) struct Connections {
@@ -51,6 +50,10 @@ struct Connection {
     /// Credentials of ours that count once the exchange that has them is complete.
     restart: Option<IceCredentials>,
     up: bool,
+    /// When ICE was connected first.
+    ice_up: Option<Instant>,
+    /// When media could flow first. Taken when the first medium came.
+    flows: Option<Instant>,
     e2ee: bool,
     /// The media, and their encodings, that have come at some time.
     came: Vec<(Mid, Option<u8>)>,
@@ -141,10 +144,7 @@ impl Connections {
 
     /// Takes an offer or answer of the client.
     pub(super) fn remote(&mut self, handle: &Handle, raw: &RawJsep<'_>) -> Result<Jsep, ApiError> {
-        let kind = match raw.kind {
-            JsepKind::Offer => SdpType::Offer,
-            JsepKind::Answer => SdpType::Answer,
-        };
+        let kind = raw.kind;
         let parsed = match &self.current {
             Some(connection) => connection.session.parse(raw.sdp, kind),
             None => RemoteDescription::parse(raw.sdp, kind, &[]),
@@ -158,7 +158,7 @@ impl Connections {
         if raw.kind == JsepKind::Offer && self.current.as_ref().is_some_and(stale) {
             self.drop_connection();
         }
-        let rid_order = raw.rid_order.unwrap_or(self.context.config.rid_order);
+        let rid_order = raw.rid_order.unwrap_or(self.context.config().rid_order);
         remote.rid_order = rid_order.into();
 
         let update = self.negotiated().is_some();
@@ -191,7 +191,7 @@ impl Connections {
             connection.all_trickled |= raw.sdp.contains("a=end-of-candidates");
             connection.remote = Some(raw.sdp.into());
         }
-        let (kind, svc) = (raw.kind, raw.svc(&mids));
+        let svc = raw.svc(&mids);
         Ok(Jsep {
             kind,
             description,
@@ -381,7 +381,31 @@ impl Connections {
     pub(super) fn up(&mut self) {
         if let Some(connection) = self.current.as_mut().filter(|connection| !connection.up) {
             connection.up = true;
+            let now = Instant::now();
+            if let Some(ice_up) = connection.ice_up {
+                self.context.counters.times.dtls.add(now - ice_up);
+            }
+            connection.flows = Some(now);
             add(&self.context.counters.peer_connections);
+        }
+    }
+
+    /// ICE is connected.
+    pub(super) fn ice_connected(&mut self) {
+        let Some(connection) = self.current.as_mut() else {
+            return;
+        };
+        if let (Some(started), None) = (connection.started, connection.ice_up) {
+            self.context.counters.times.ice.add(started.elapsed());
+            connection.ice_up = Some(Instant::now());
+        }
+    }
+
+    /// A packet of a medium came.
+    pub(super) fn media_came(&mut self) {
+        let flows = self.current.as_mut().and_then(|it| it.flows.take());
+        if let Some(flows) = flows {
+            self.context.counters.times.first_media.add(flows.elapsed());
         }
     }
 
@@ -463,11 +487,11 @@ impl Connections {
             controlling,
             worker: None,
         };
-        let peer = media.create_peer(options);
+        let (peer, fingerprint) = media.create_peer_with_fingerprint(options);
         peers.insert(peer, handle.shared.inbox.clone(), handle.downgrade());
         let local = LocalTransport {
             ice,
-            fingerprint: media.fingerprint().clone(),
+            fingerprint,
             candidates: media.candidates(peer).to_vec(),
             full_trickle: self.full_trickle,
             ice_lite: facts.ice_lite,
@@ -482,12 +506,14 @@ impl Connections {
             negotiated: None,
             restart: None,
             up: false,
+            ice_up: None,
+            flows: None,
             e2ee: false,
             came: Vec::new(),
             created: Instant::now(),
             started: None,
             all_trickled: false,
-            rid_order: self.context.config.rid_order,
+            rid_order: self.context.config().rid_order,
             local: None,
             remote: None,
         })
@@ -506,7 +532,7 @@ impl Connections {
             .negotiate(connection.peer, negotiated.clone());
         connection.negotiated = Some(negotiated);
         connection.started.get_or_insert_with(Instant::now);
-        let early = self.early.take(self.context.config.candidates_timeout());
+        let early = self.early.take(self.context.config().candidates_timeout());
         self.add_candidates(handle, early);
     }
 
@@ -554,18 +580,12 @@ impl Connections {
         if let Some(connection) = &mut self.current {
             connection.local = Some(sdp.as_str().into());
         }
-        let mid = first.as_ref().map_or("0", Mid::as_str);
-        let trickled = match &self.current {
-            Some(connection) if fresh && self.full_trickle => {
-                let candidates = self.context.media.candidates(connection.peer);
-                let candidates = candidates.iter().map(|candidate| Some(candidate.as_str()));
-                candidates
-                    .chain([None])
-                    .map(|candidate| client_event::trickle(mid, candidate))
-                    .collect()
-            }
-            _ => Vec::new(),
-        };
+        let trickles = fresh && self.full_trickle;
+        let current = self.current.as_ref().filter(|_| trickles);
+        let trickled = current.map(|connection| LocalCandidates {
+            mid: first,
+            candidates: self.context.media.candidates(connection.peer).to_vec(),
+        });
         let e2ee = self
             .current
             .as_ref()

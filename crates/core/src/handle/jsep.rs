@@ -3,8 +3,7 @@
 use portunus_rtp::Mid;
 use serde_json::{Map, Value};
 
-use crate::plugin::{JsepKind, Svc};
-use crate::{ApiError, FieldError, Fields, RidOrder};
+use crate::{ApiError, FieldError, Fields, JsepKind, RidOrder, Svc};
 
 /// A `jsep` whose members have the right types.
 #[derive(Debug, Clone, PartialEq)]

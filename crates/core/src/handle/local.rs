@@ -1,44 +1,32 @@
 //! What is this side's of a negotiation: offers, answers, a restart of ICE, and why there are none.
 
 use portunus_rtp::Mid;
-use portunus_sdp::{IceCredentials, SdpError};
+use portunus_sdp::{IceCredentials, LocalJsep, SdpError};
 use rand::Rng;
 use rand::distr::Alphanumeric;
 use serde_json::Value;
 
-use crate::plugin::JsepKind;
-use crate::{Object, OverBudget};
+use crate::{Object, OverBudget, client_event};
 
-/// Our offer or answer, to be pushed to the client.
-#[derive(Debug, Clone, PartialEq)]
-pub struct LocalJsep {
-    pub(super) kind: JsepKind,
-    pub(super) sdp: String,
-    pub(super) e2ee: bool,
-    /// Our candidates as events, if they are not in the description.
-    pub(super) trickled: Vec<Value>,
+/// The `jsep` of a message to the client.
+pub(super) fn to_json(local: &LocalJsep) -> Value {
+    Object::new()
+        .with("type", local.kind.as_str())
+        .with("sdp", local.sdp.as_str())
+        .with_some("e2ee", local.e2ee.then_some(true))
+        .into()
 }
 
-impl LocalJsep {
-    /// Tells the client that the media is encrypted end to end.
-    #[must_use]
-    pub fn with_e2ee(mut self, e2ee: bool) -> Self {
-        self.e2ee |= e2ee;
-        self
-    }
-
-    /// The description's text.
-    pub fn sdp(&self) -> &str {
-        &self.sdp
-    }
-
-    pub(super) fn to_json(&self) -> Value {
-        Object::new()
-            .with("type", self.kind.as_str())
-            .with("sdp", self.sdp.as_str())
-            .with_some("e2ee", self.e2ee.then_some(true))
-            .into()
-    }
+/// The events that tell the client of our candidates, if they are not in the description.
+pub(super) fn trickled(local: LocalJsep) -> impl Iterator<Item = Value> {
+    local.trickled.into_iter().flat_map(|trickled| {
+        let event = move |candidate: Option<String>| {
+            let mid = trickled.mid.as_ref().map_or("0", Mid::as_str);
+            client_event::trickle(mid, candidate.as_deref())
+        };
+        let candidates = trickled.candidates.into_iter().map(Some);
+        candidates.chain([None]).map(event)
+    })
 }
 
 /// Our side of ICE after a restart, see [`crate::Gateway::restart_ice`].

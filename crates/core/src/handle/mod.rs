@@ -22,7 +22,7 @@ use portunus_media::{
 };
 use portunus_record::Recorder;
 use portunus_rtp::Mid;
-use portunus_sdp::{Description, Negotiated};
+use portunus_sdp::{Description, LocalJsep, Negotiated};
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep_until};
 
@@ -36,7 +36,7 @@ use crate::{ClientMessage, HandleId, Notice, Object, PluginInfo, SessionId, clie
 pub(crate) use actor::{Attachment, start};
 pub(crate) use facts::{ConnectionFacts, HandleFacts, PeerFacts};
 pub(crate) use inbox::{Command, Inbox, Responder};
-pub use local::{JsepError, LocalIce, LocalJsep};
+pub use local::{JsepError, LocalIce};
 pub use pending_offer::PendingOffer;
 
 use closed::Untold;
@@ -117,9 +117,9 @@ impl Handle {
                 "plugindata",
                 json!({ "plugin": package, "data": data.into() }),
             )
-            .with_some("jsep", jsep.as_ref().map(LocalJsep::to_json));
+            .with_some("jsep", jsep.as_ref().map(local::to_json));
         self.emit(event.into());
-        for event in jsep.into_iter().flat_map(|jsep| jsep.trickled) {
+        for event in jsep.into_iter().flat_map(local::trickled) {
             self.emit(event);
         }
     }
@@ -127,7 +127,7 @@ impl Handle {
     /// Sends an event to the client that many are sent: as [`Handle::push`] does without a transaction, but what it says is
     /// written once for all of them.
     pub fn tell_notice(&self, notice: &Notice) {
-        let config = &self.shared.context.config;
+        let config = self.shared.context.config();
         let opaque_id = config.opaqueid_in_api.then_some(&self.shared.opaque_id);
         self.send(Addressed {
             session: self.session_id(),
@@ -330,7 +330,8 @@ impl Handle {
         WeakHandle(Arc::downgrade(&self.shared))
     }
 
-    pub(crate) fn peer(&self) -> Option<PeerId> {
+    /// Its PeerConnection in the media plane, or `None` if there is none.
+    pub fn peer(&self) -> Option<PeerId> {
         self.connections().peer()
     }
 
@@ -403,7 +404,7 @@ impl Handle {
     /// `message` with the members that say whom it comes from, in the usual order: the session, and the handle
     /// if it is its `sender`.
     fn addressed(&self, message: Value, sender: bool) -> Value {
-        let config = &self.shared.context.config;
+        let config = self.shared.context.config();
         let Value::Object(mut rest) = message else {
             return message;
         };

@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use super::Handle;
 use super::jsep::RawJsep;
+use crate::JsepKind;
 use crate::events::{EventBus, EventKind, lifecycle, media, statistics, webrtc};
-use crate::plugin::JsepKind;
 
 impl Handle {
     pub(super) fn tell_attached(&self) {

@@ -11,6 +11,7 @@ mod stored;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use arc_swap::ArcSwap;
 use portunus_config::Secret;
 
 use crate::context::Context;
@@ -41,7 +42,7 @@ pub(crate) struct Tokens {
     trust_loopback: bool,
     stored: StoredTokens,
     signed_secret: Option<Secret>,
-    jwt: JwtVerifier,
+    jwt: ArcSwap<JwtVerifier>,
     faults: Faults,
 }
 
@@ -81,7 +82,7 @@ impl Tokens {
             trust_loopback: config.trust_loopback,
             stored: StoredTokens::new(&config.tokens),
             signed_secret: config.token_auth_secret.clone(),
-            jwt,
+            jwt: ArcSwap::from_pointee(jwt),
             faults: Faults::default(),
         };
         if tokens.are_signed() && tokens.lets_all_in() {
@@ -91,6 +92,12 @@ impl Tokens {
             );
         }
         tokens
+    }
+
+    /// Verifies JSON Web Tokens by `verifier` from now on.
+    pub(crate) fn set_jwt(&self, verifier: JwtVerifier) {
+        verifier.continue_counts(&self.jwt.load());
+        self.jwt.store(Arc::new(verifier));
     }
 
     /// Whether a client that shows these is let in.
@@ -109,7 +116,7 @@ impl Tokens {
     /// Whether it is known what these are worth, or can be found out without much work.
     pub(crate) fn knows(&self, shown: Credentials<'_>) -> bool {
         let is_new = |token: &str| {
-            token.len() <= MAX_TOKEN && JwtVerifier::is_like(token) && !self.jwt.knows(token)
+            token.len() <= MAX_TOKEN && JwtVerifier::is_like(token) && !self.jwt.load().knows(token)
         };
         !shown.token.is_some_and(is_new)
     }
@@ -185,7 +192,7 @@ impl Tokens {
 
     /// What is counted of them.
     pub(crate) fn totals(&self) -> TokenTotals {
-        let (key_reads, key_failures) = self.jwt.refreshes();
+        let (key_reads, key_failures) = self.jwt.load().refreshes();
         TokenTotals {
             refused: self.faults.snapshot(),
             key_reads,
@@ -203,7 +210,7 @@ impl Tokens {
     }
 
     fn are_signed(&self) -> bool {
-        self.signed_secret.is_some() || self.jwt.is_used()
+        self.signed_secret.is_some() || self.jwt.load().is_used()
     }
 
     fn is_api_secret(&self, shown: Option<&str>) -> bool {
@@ -232,8 +239,8 @@ impl Tokens {
         if token.len() > MAX_TOKEN {
             return Err(TokenFault::TooLong);
         }
-        if self.jwt.is_used() && JwtVerifier::is_like(token) {
-            return self.jwt.verify(token, now()).map(Token::Jwt);
+        if self.jwt.load().is_used() && JwtVerifier::is_like(token) {
+            return self.jwt.load().verify(token, now()).map(Token::Jwt);
         }
         let secret = self.signed_secret.as_deref();
         let secret = secret.filter(|_| SignedToken::is_like(token));
@@ -274,11 +281,14 @@ pub(crate) async fn watch_keys(context: Weak<Context>) {
     let mut ticks = tokio::time::interval(REFRESH_PERIOD);
     loop {
         ticks.tick().await;
-        let Some(jwt) = context.upgrade().map(|context| context.tokens.jwt.clone()) else {
+        let Some(jwt) = context
+            .upgrade()
+            .map(|context| context.tokens.jwt.load_full())
+        else {
             return;
         };
         if !jwt.has_file() {
-            return;
+            continue;
         }
         // It reads a file; a fault of it is logged there.
         let _ = tokio::task::spawn_blocking(move || jwt.refresh()).await;

@@ -355,3 +355,44 @@ async fn without_a_secret_strangers_are_refused() {
     let ping = json!({ "janus": "ping", "transaction": "t" });
     assert_eq!(code(&stage.raw_from(stranger(), &ping).await), 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_is_started_changed_and_undone() {
+    let stage = Stage::new();
+    let status = async || stage.ask("get_status", json!({})).await["status"]["drain"].clone();
+    assert_eq!(status().await, json!({ "draining": false }));
+    let started = stage.ask("drain", json!({})).await;
+    let expected = json!({
+        "janus": "success", "transaction": "t", "already": false, "draining": true,
+        "since": 0.0, "ending": false, "sessions": 0, "calls": 0,
+    });
+    assert_eq!(started, expected);
+    let again = stage.ask("drain", json!({ "deadline": 600 })).await;
+    assert_eq!(
+        (&again["already"], &again["deadline"]),
+        (&json!(true), &json!(600.0))
+    );
+    assert_eq!(status().await["deadline"], 600.0);
+    for (wrong, expected) in [
+        (json!("soon"), 467),
+        (json!(-1), 467),
+        (json!(604_801), 467),
+    ] {
+        let refused = stage.ask("drain", json!({ "deadline": wrong })).await;
+        assert_eq!(code(&refused), expected, "{refused}");
+    }
+    assert_eq!(status().await["deadline"], 600.0);
+    let expected = json!({
+        "janus": "success", "transaction": "t", "already": false, "draining": false,
+    });
+    assert_eq!(stage.ask("undrain", json!({})).await, expected);
+    assert_eq!(stage.ask("undrain", json!({})).await["already"], true);
+    // What a signal has started cannot be undone.
+    stage
+        .world
+        .gateway
+        .drain_before_end(std::time::Duration::ZERO)
+        .await;
+    assert_eq!(code(&stage.ask("undrain", json!({})).await), 490);
+    assert_eq!(stage.ask("drain", json!({})).await["ending"], true);
+}

@@ -7,6 +7,7 @@
 )]
 
 mod auth;
+mod drain;
 mod errors;
 mod events;
 mod handles;

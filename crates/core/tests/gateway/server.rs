@@ -116,6 +116,8 @@ async fn a_shutdown_ends_handles_and_tells_their_clients() {
     let detached = client.next().await;
     assert_eq!(detached["janus"], "detached");
     assert_eq!(detached["sender"], handle);
+    let timeout = json!({ "janus": "timeout", "session_id": session });
+    assert_eq!(client.next().await, timeout);
     assert_eq!(world.plugin.log(), ["detach"]);
     let counters = world.gateway.counters().snapshot();
     assert_eq!((counters.sessions, counters.handles), (0, 0));

@@ -93,6 +93,10 @@ impl Plugin for Probe {
         }
     }
 
+    fn begins(&self, request: &str) -> bool {
+        request == "begin"
+    }
+
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
         Box::new(ProbeHandle {
             handle,

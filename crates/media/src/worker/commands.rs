@@ -11,7 +11,10 @@ use super::ends::guarded;
 use crate::command::{Command, NewIngest};
 use crate::graph::{Sink, SourceFormat, SourceKey};
 use crate::plane::PeerId;
-use crate::{CloseReason, DataMessage, DataPayload, IngestId, MediaSettings, SourceRef, TrackRef};
+use crate::{
+    CloseReason, DataMessage, DataPayload, IngestId, MediaIdentity, MediaSettings, SourceRef,
+    TrackRef,
+};
 
 impl Worker {
     /// Carries out what is asked for.
@@ -120,6 +123,7 @@ impl Worker {
                 let _ = reply.send(self.peers.line_figures(peers, &self.graph, now));
             }
             Command::Configure(settings) => self.configure(settings),
+            Command::SetIdentity(MediaIdentity(identity)) => self.peers.set_identity(identity),
             Command::Capture {
                 peer,
                 capture,

@@ -1,7 +1,7 @@
 //! How busy a worker is: how late its turns begin, what of its core it uses, and how much passes through it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
@@ -25,6 +25,8 @@ pub(crate) struct SharedLoad {
     /// In µs.
     lag_median: AtomicU64,
     lag_max: AtomicU64,
+    /// See [`WorkerStats::thread`].
+    thread: AtomicU32,
     /// In thousandths.
     core_share: AtomicU64,
     /// In the order of [`Passed`], a second.
@@ -54,6 +56,7 @@ impl SharedLoad {
             last_turn: zero(),
             lag_median: zero(),
             lag_max: zero(),
+            thread: AtomicU32::new(0),
             core_share: zero(),
             passed: [zero(), zero(), zero(), zero()],
         }
@@ -71,6 +74,7 @@ impl SharedLoad {
             lag_median: micros(&self.lag_median),
             lag_max: micros(&self.lag_max),
             silent: age.saturating_sub(micros(&self.last_turn)),
+            thread: self.thread.load(Relaxed),
             core_share: self.core_share.load(Relaxed) as f64 / 1_000.0,
             received_packets: received,
             received_bits: received_bytes * 8,
@@ -118,6 +122,8 @@ impl Load {
         if elapsed < SECOND {
             return;
         }
+        let thread = rustix::thread::gettid().as_raw_nonzero().get();
+        shared.thread.store(thread.unsigned_abs(), Relaxed);
         shared.lag_median.store(micros(self.median()), Relaxed);
         let most = self.most.iter().max().copied().unwrap_or_default();
         shared.lag_max.store(micros(most), Relaxed);

@@ -69,6 +69,11 @@ impl Peers {
         }
     }
 
+    /// Peers that come from now on present this certificate.
+    pub(super) fn set_identity(&mut self, identity: Arc<Identity>) {
+        self.setup.identity = identity;
+    }
+
     /// A peer comes.
     pub(super) fn create(
         &mut self,

@@ -37,6 +37,8 @@ impl Default for LogConfig {
 }
 
 impl Configuration for LogConfig {
+    const LIVE: &'static [&'static str] = &["filter", "format", "rate"];
+
     fn read(section: &mut Section<'_>) -> Self {
         let log: Self = section.keys();
         section.check(&["filter"], filter(&log.filter).map(drop));

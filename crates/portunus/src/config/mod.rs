@@ -16,7 +16,7 @@ use portunus_api::{
 };
 use portunus_core::audio::AudioConfig;
 use portunus_core::configuration::{
-    self, Configuration, Mistake, PrintError, Printed, Section, keys_of,
+    self, Configuration, Mistake, PrintError, Section, Sections, keys_of,
 };
 use portunus_core::events::{EventHandlerConfig, EventHandlerRegistration, EventsConfig};
 use portunus_core::record::RecorderConfig;
@@ -176,32 +176,37 @@ impl Config {
 
     /// The configuration as a file.
     pub(crate) fn to_toml(&self) -> Result<String, PrintError> {
-        let mut printed = Printed::default();
-        printed.section("server", keys_of(&self.core)?);
-        printed.section("jwt", keys_of(&self.jwt)?);
-        let mut media = keys_of(&BTreeMap::from([("announced", &self.announced)]))?;
-        media.extend(keys_of(&self.media)?);
-        printed.section("media", media);
-        printed.section("audio", keys_of(&self.audio)?);
-        printed.section("http", keys_of(&self.api.http)?);
-        printed.section("whip", keys_of(&self.api.whip)?);
-        printed.section("websocket", keys_of(&self.api.websocket)?);
-        printed.section("unix", keys_of(&self.api.unix)?);
-        printed.section("mqtt", keys_of(&self.api.mqtt)?);
-        printed.section("rabbitmq", keys_of(&self.api.rabbitmq)?);
-        printed.section("nats", keys_of(&self.api.nats)?);
-        let mut admin = keys_of(&self.admin)?;
-        admin.extend(keys_of(&self.api.admin)?);
-        printed.section("admin", admin);
-        printed.section("tls", keys_of(&self.api.tls)?);
-        printed.section("log", keys_of(&self.log)?);
-        printed.section("recording", keys_of(&self.recording)?);
-        printed.section("events", keys_of(&self.events)?);
+        self.sections()?.into_text()
+    }
+
+    /// All sections with their values, and which of their keys can change while the server runs.
+    pub(crate) fn sections(&self) -> Result<Sections, PrintError> {
+        let mut sections = Sections::default();
+        sections.add_part("server", &self.core)?;
+        sections.add_part("jwt", &self.jwt)?;
+        let announced = keys_of(&BTreeMap::from([("announced", &self.announced)]))?;
+        sections.add("media", announced, &[]);
+        sections.add_part("media", &self.media)?;
+        sections.add_part("audio", &self.audio)?;
+        sections.add_part("http", &self.api.http)?;
+        sections.add_part("whip", &self.api.whip)?;
+        sections.add_part("websocket", &self.api.websocket)?;
+        sections.add_part("unix", &self.api.unix)?;
+        sections.add_part("mqtt", &self.api.mqtt)?;
+        sections.add_part("rabbitmq", &self.api.rabbitmq)?;
+        sections.add_part("nats", &self.api.nats)?;
+        sections.add_part("admin", &self.admin)?;
+        sections.add_part("admin", &self.api.admin)?;
+        sections.add_part("tls", &self.api.tls)?;
+        sections.add_part("log", &self.log)?;
+        sections.add_part("recording", &self.recording)?;
+        sections.add_part("events", &self.events)?;
         for handler in &self.event_handlers {
-            printed.section(&format!("events.{}", handler.name()), handler.keys()?);
+            let name = format!("events.{}", handler.name());
+            sections.add(&name, handler.keys()?, handler.live());
         }
-        PluginSettings::print_all(&self.plugins, &mut printed)?;
-        printed.into_text()
+        PluginSettings::add_all(&self.plugins, &mut sections)?;
+        Ok(sections)
     }
 
     /// Puts the announced addresses into the media plane's configuration; names are looked up.

@@ -1,7 +1,7 @@
 //! `[plugins]`, and the sections of the plugins themselves.
 
 use portunus_core::PluginConfig;
-use portunus_core::configuration::{PrintError, Printed, Section, keys_of};
+use portunus_core::configuration::{PrintError, Section, Sections, keys_of};
 use serde::{Deserialize, Serialize};
 
 use crate::plugins::PLUGINS;
@@ -56,14 +56,14 @@ impl PluginSettings {
         PLUGINS.iter().zip(switches).map(settings).collect()
     }
 
-    /// Writes those of all plugins.
-    pub(crate) fn print_all(settings: &[Self], printed: &mut Printed) -> Result<(), PrintError> {
+    /// Adds those of all plugins.
+    pub(crate) fn add_all(settings: &[Self], sections: &mut Sections) -> Result<(), PrintError> {
         for plugin in settings {
             let section = format!("plugins.{}", plugin.name);
-            printed.section(&section, keys_of(&plugin.switch)?);
+            sections.add(&section, keys_of(&plugin.switch)?, &[]);
         }
         for plugin in settings {
-            printed.section(plugin.name, plugin.own.keys()?);
+            sections.add(plugin.name, plugin.own.keys()?, plugin.own.live());
         }
         Ok(())
     }

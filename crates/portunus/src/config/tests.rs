@@ -570,3 +570,41 @@ fn sections_of_lists_are_printed() {
     }
     assert_eq!(printed(&once), once);
 }
+
+#[test]
+fn the_documentation_names_the_keys_that_can_change_while_the_server_runs() {
+    let text = include_str!("../../../../docs/configuration.md");
+    let (_, text) = text.split_once("\n## Reload\n").unwrap();
+    let (text, _) = text.split_once("\n## ").unwrap();
+    let rows = text.lines().filter_map(|line| line.strip_prefix("| `"));
+    let documented: Vec<String> = rows
+        .flat_map(|row| {
+            let (section, keys) = row.split_once("` | ").unwrap();
+            let keys = keys.trim_end_matches(" |").split(", ");
+            keys.map(move |key| format!("{section}.{}", key.trim_matches('`')))
+        })
+        .collect();
+    let config = Config::default();
+    let sections = config.sections().unwrap();
+    let live = sections.live().into_iter();
+    let mut live: Vec<String> = live
+        .flat_map(|(section, keys)| keys.iter().map(move |key| format!("{section}.{key}")))
+        .collect();
+    let mut documented = documented;
+    live.sort_unstable();
+    documented.sort_unstable();
+    assert_eq!(documented, live);
+    // One that does not exist would be ignored silently.
+    let written = config.to_toml().unwrap();
+    for key in live {
+        let (section, key) = key.rsplit_once('.').unwrap();
+        let lists = ["room", "mountpoint"];
+        let header = format!("[{section}]\n");
+        let body = written.split_once(&header).unwrap().1;
+        let body = body.split("\n[").next().unwrap();
+        let is_there = body
+            .lines()
+            .any(|line| line.starts_with(&format!("{key} = ")));
+        assert!(is_there || lists.contains(&key), "{section}.{key}");
+    }
+}

@@ -25,8 +25,8 @@ const NAMED: usize = 3;
 #[derive(Debug)]
 pub(super) struct Gate {
     started: Instant,
-    /// Time from one ordinary line of a place to the next, or `None` if there is no limit.
-    interval: Option<Duration>,
+    /// Nanoseconds from one ordinary line of a place to the next, or 0 if there is no limit.
+    interval: AtomicU64,
     places: Box<[Place]>,
     left_out: AtomicU64,
 }
@@ -43,15 +43,26 @@ struct Place {
     left_out: AtomicU32,
 }
 
+/// Nanoseconds from one line to the next at `rate` lines a second.
+fn interval(rate: u32) -> u64 {
+    let interval = Duration::from_secs(1).checked_div(rate);
+    interval.map_or(0, |interval| interval.as_nanos() as u64)
+}
+
 impl Gate {
     /// Lets a place log `rate` ordinary lines a second, or all if that is 0.
     pub(super) fn new(rate: u32) -> Self {
         Self {
             started: Instant::now(),
-            interval: Duration::from_secs(1).checked_div(rate),
+            interval: AtomicU64::new(interval(rate)),
             places: (0..PLACES).map(|_| Place::default()).collect(),
             left_out: AtomicU64::new(0),
         }
+    }
+
+    /// Changes the rate.
+    pub(super) fn set_rate(&self, rate: u32) {
+        self.interval.store(interval(rate), Relaxed);
     }
 
     /// Lines that were left out since the start.
@@ -80,12 +91,13 @@ impl Gate {
         level: Level,
         now: Duration,
     ) -> bool {
-        let Some(interval) = self.interval.filter(|_| level <= Level::INFO) else {
+        let interval = self.interval.load(Relaxed);
+        if interval == 0 || level > Level::INFO {
             return true;
-        };
+        }
         let interval = match level == Level::INFO {
-            true => interval.as_nanos() as u64,
-            false => (interval.as_nanos() as u64).saturating_mul(SERIOUS),
+            true => interval,
+            false => interval.saturating_mul(SERIOUS),
         };
         let Some(place) = self.place(key, name) else {
             return true;
@@ -128,7 +140,7 @@ impl<S: Subscriber> Layer<S> for Limit {
     fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
         let Limit(gate) = self;
         let level = *event.metadata().level();
-        if level > Level::INFO || gate.interval.is_none() {
+        if level > Level::INFO || gate.interval.load(Relaxed) == 0 {
             return true;
         }
         // Lines of the crate `log` share a few callsites and name their origin in fields.

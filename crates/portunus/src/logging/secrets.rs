@@ -93,7 +93,9 @@ fn secret_at(line: &str, at: usize) -> Option<Range<usize>> {
         if DIFFERENCES.iter().any(|it| before.ends_with(it)) {
             return place(Some(0..rest.find(['\r', '\n']).unwrap_or(rest.len())));
         }
-        if let Some(rest) = rest.strip_prefix("//") {
+        // A secret may begin like that, too.
+        let is_scheme = !name(before).is_some_and(|name| is_secret(&name));
+        if let Some(rest) = rest.strip_prefix("//").filter(|_| is_scheme) {
             let in_url = password(rest, &['/', '?', '#']);
             return place(in_url.map(|it| it.start + 2..it.end + 2));
         }

@@ -1,4 +1,5 @@
 //! The program as a server that records, and requests to it.
+#![allow(dead_code, reason = "each test uses some of it")]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -31,6 +32,12 @@ impl Drop for Process {
 
 /// A running server that records below `folder`, with this in its configuration too; where its API is.
 pub fn start(folder: &Path, more: &str) -> (Process, String) {
+    let program = Command::new(env!("CARGO_BIN_EXE_portunus"));
+    start_by(program, folder, more)
+}
+
+/// The same, started by another program, which takes its arguments.
+pub fn start_by(program: Command, folder: &Path, more: &str) -> (Process, String) {
     let config = format!(
         "[http]\nbind = [\"127.0.0.1\"]\nport = 0\n[websocket]\nenabled = false\n\
          [media]\nbind = [\"127.0.0.1\"]\nport = 0\nworkers = 1\n[admin]\nport = 0\n\
@@ -39,12 +46,16 @@ pub fn start(folder: &Path, more: &str) -> (Process, String) {
     );
     let path = folder.join("portunus.toml");
     std::fs::write(&path, config).unwrap();
-    run(&path)
+    run_by(program, &path)
 }
 
 /// A running server with this configuration; where its API is.
 pub fn run(config: &Path) -> (Process, String) {
-    let server = Command::new(env!("CARGO_BIN_EXE_portunus"))
+    run_by(Command::new(env!("CARGO_BIN_EXE_portunus")), config)
+}
+
+fn run_by(mut program: Command, config: &Path) -> (Process, String) {
+    let server = program
         .arg("--config")
         .arg(config)
         .stdout(Stdio::piped())
@@ -54,7 +65,12 @@ pub fn run(config: &Path) -> (Process, String) {
     let api = loop {
         let line = lines.next().expect("the banner").unwrap();
         if let Some(url) = line.trim_start().strip_prefix("HTTP") {
-            break url.trim().to_owned();
+            // The address of HTTPS stands behind it.
+            break url
+                .split([' ', ','])
+                .find(|it| !it.is_empty())
+                .unwrap()
+                .to_owned();
         }
     };
     // The rest is read so that the server can go on writing.
@@ -100,6 +116,18 @@ fn http(method: &str, url: &str, body: &str) -> String {
 
 pub fn post(url: &str, request: &Value) -> Value {
     serde_json::from_str(&http("POST", url, &request.to_string())).unwrap()
+}
+
+/// What the server answers to a GET.
+pub fn get(url: &str) -> String {
+    http("GET", url, "")
+}
+
+/// Sends a signal to a server.
+pub fn signal(server: &Process, name: &str) {
+    let id = server.0.id().to_string();
+    let kill = Command::new("kill").args([name, &id]).status();
+    assert!(kill.unwrap().success());
 }
 
 /// A number at `/metrics`.

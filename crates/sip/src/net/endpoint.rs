@@ -14,11 +14,12 @@ use crate::flow::Target;
 use crate::locate::{Destination, LocateError, Reach};
 use crate::message::Host;
 
-use super::config::{Config, Listen};
+use super::config::{Config, Listen, TlsFiles};
 use super::error::StartError;
 use super::locals::locals;
 use super::resolver::Resolver;
 use super::sockets::{Sockets, Told};
+use super::tls::Tls;
 
 /// Events that wait for the owner. Beyond, sockets are not read.
 const EVENTS: usize = 4096;
@@ -45,6 +46,7 @@ pub struct Status {
 pub struct Endpoint {
     commands: mpsc::UnboundedSender<Command>,
     shared: Arc<Shared>,
+    tls: Tls,
 }
 
 #[derive(Debug, Default)]
@@ -68,6 +70,7 @@ impl Endpoint {
     /// A socket cannot be bound, or certificates cannot be used.
     pub fn start(config: Config) -> Result<(Self, mpsc::Receiver<AgentEvent>), StartError> {
         let sockets = Sockets::new(&config)?;
+        let tls = sockets.tls();
         let (commands, asked) = mpsc::unbounded_channel();
         let (events, told) = mpsc::channel(EVENTS);
         let shared = Arc::new(Shared::default());
@@ -87,7 +90,21 @@ impl Endpoint {
             task.open()?;
         }
         tokio::spawn(task.run(asked));
-        Ok((Self { commands, shared }, told))
+        let endpoint = Self {
+            commands,
+            shared,
+            tls,
+        };
+        Ok((endpoint, told))
+    }
+
+    /// Reads certificates, keys and authorities for TLS again, for connections that come from now on. Returns whether it shows
+    /// another certificate. It blocks.
+    ///
+    /// # Errors
+    /// The files cannot be used. Then everything is as it was.
+    pub fn reload_tls(&self, files: &TlsFiles) -> Result<bool, StartError> {
+        self.tls.reload(files)
     }
 
     /// Has a command followed. All results are events.

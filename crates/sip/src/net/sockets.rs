@@ -10,7 +10,6 @@ use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Duration, Instant, sleep};
-use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use crate::agent::Allow;
 use crate::flow::{ConnectionId, Flow, Route, Target, Transport};
@@ -20,7 +19,8 @@ use crate::message::Host;
 use super::config::{Config, Limits, Listen};
 use super::connection::{Connection, Origin};
 use super::error::StartError;
-use super::{tls, udp};
+use super::tls::Tls;
+use super::udp;
 
 /// What came and waits for the endpoint. Beyond, sockets are not read.
 const ARRIVALS: usize = 1024;
@@ -77,8 +77,7 @@ pub(super) struct Sockets {
     datagrams: Vec<(SocketAddr, Arc<UdpSocket>)>,
     limits: Limits,
     allow: Allow,
-    connector: TlsConnector,
-    acceptor: Option<TlsAcceptor>,
+    tls: Tls,
     path: String,
     entries: HashMap<ConnectionId, Entry>,
     by_key: HashMap<Key, ConnectionId>,
@@ -94,6 +93,11 @@ pub(super) struct Sockets {
 }
 
 impl Sockets {
+    /// The certificates of connections by TLS.
+    pub fn tls(&self) -> Tls {
+        self.tls.clone()
+    }
+
     /// All sockets, of which none is open yet.
     pub fn new(config: &Config) -> Result<Self, StartError> {
         let (up, arrivals) = mpsc::channel(ARRIVALS);
@@ -107,12 +111,7 @@ impl Sockets {
             datagrams: Vec::new(),
             limits: config.limits,
             allow: config.agent.allow.clone(),
-            connector: tls::connector(&config.tls)?,
-            acceptor: if secure {
-                Some(tls::acceptor(&config.tls)?)
-            } else {
-                None
-            },
+            tls: Tls::new(&config.tls, secure)?,
             path: config.websocket_path.clone(),
             entries: HashMap::new(),
             by_key: HashMap::new(),
@@ -323,7 +322,7 @@ impl Sockets {
             self.refused = self.refused.saturating_add(1);
             return;
         }
-        let tls = self.acceptor.clone().filter(|_| transport.is_secure());
+        let tls = self.tls.acceptor().filter(|_| transport.is_secure());
         // Nothing shows whose the far end of a secure one is: requests of ours do not go there.
         let key = (!transport.is_secure()).then_some((transport, remote, None));
         self.start(transport, remote, key, true, Origin::In { stream, tls });
@@ -346,7 +345,7 @@ impl Sockets {
         let (transport, remote, _) = key;
         let origin = Origin::Out {
             host,
-            tls: self.connector.clone(),
+            tls: self.tls.connector(),
             path: self.path.clone(),
         };
         self.start(transport, remote, Some(key), false, origin)

@@ -1,7 +1,8 @@
 //! TLS on both sides: rustls with AWS-LC (RFC 5922).
 
+use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -27,8 +28,66 @@ impl TlsFiles {
     }
 }
 
+/// Both sides of TLS. They can change while connections are open, which go on as they are. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Tls(Arc<Mutex<Sides>>);
+
+struct Sides {
+    connector: TlsConnector,
+    acceptor: Option<TlsAcceptor>,
+    /// The certificate that is shown.
+    chain: Vec<CertificateDer<'static>>,
+}
+
+impl Tls {
+    /// `is_listening`: connections by TLS are accepted, too.
+    pub(super) fn new(files: &TlsFiles, is_listening: bool) -> Result<Self, StartError> {
+        let sides = Sides::read(files, is_listening)?;
+        Ok(Tls(Arc::new(Mutex::new(sides))))
+    }
+
+    pub(super) fn connector(&self) -> TlsConnector {
+        self.sides().connector.clone()
+    }
+
+    pub(super) fn acceptor(&self) -> Option<TlsAcceptor> {
+        self.sides().acceptor.clone()
+    }
+
+    /// Reads the files again, for connections that come from now on. Returns whether the certificate is another one. An error
+    /// changes nothing.
+    pub(super) fn reload(&self, files: &TlsFiles) -> Result<bool, StartError> {
+        let is_listening = self.sides().acceptor.is_some();
+        let new = Sides::read(files, is_listening)?;
+        let mut sides = self.sides();
+        let is_new = sides.chain != new.chain;
+        *sides = new;
+        Ok(is_new)
+    }
+
+    fn sides(&self) -> MutexGuard<'_, Sides> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tls")
+    }
+}
+
+impl Sides {
+    fn read(files: &TlsFiles, is_listening: bool) -> Result<Self, StartError> {
+        Ok(Sides {
+            connector: connector(files)?,
+            acceptor: is_listening.then(|| acceptor(files)).transpose()?,
+            chain: identity(files)?.map(|(chain, _)| chain).unwrap_or_default(),
+        })
+    }
+}
+
 /// Our side of connections that we make.
-pub(super) fn connector(files: &TlsFiles) -> Result<TlsConnector, StartError> {
+fn connector(files: &TlsFiles) -> Result<TlsConnector, StartError> {
     let mut roots = RootCertStore::empty();
     // A system without authorities is no reason not to speak UDP.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -49,7 +108,7 @@ pub(super) fn connector(files: &TlsFiles) -> Result<TlsConnector, StartError> {
 }
 
 /// Our side of connections that we accept.
-pub(super) fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, StartError> {
+fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, StartError> {
     let (chain, key) = identity(files)?.ok_or(StartError::NoCertificate)?;
     let provider = Arc::new(crypto::aws_lc_rs::default_provider());
     let builder =

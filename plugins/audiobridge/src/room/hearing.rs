@@ -47,6 +47,14 @@ impl RoomState {
         person.is_some_and(|person| matches!(person.link, Link::Rtp(_)))
     }
 
+    /// How many participants have media without a PeerConnection: by plain RTP, or by a telephone.
+    pub(crate) fn without_peer(&self) -> usize {
+        let links = self.roster.iter().map(|person| &person.link);
+        links
+            .filter(|link| matches!(link, Link::Rtp(_) | Link::Phone(_)))
+            .count()
+    }
+
     /// Whether somebody by plain RTP is still to say where to send to.
     pub(crate) fn awaits_remote(&self, id: &Id) -> bool {
         let person = self.roster.get(id);

@@ -104,6 +104,25 @@ impl Resource for Room {
 
     const MEMBER: &'static str = "room";
 
+    const EDITABLE: &'static [&'static str] = &[
+        "description",
+        "is_private",
+        "secret",
+        "pin",
+        "record_dir",
+        "mjrs_dir",
+    ];
+
+    fn apply(&self, written: &ConfiguredRoom) {
+        let mut options = written.options.options.clone();
+        if options.description.is_empty() {
+            options.description = format!("Room {}", self.id);
+        }
+        let mut state = self.lock();
+        state.options = options;
+        state.notify(None, || state.notice("edited").into());
+    }
+
     fn id(&self) -> &Id {
         &self.id
     }

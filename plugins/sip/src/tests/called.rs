@@ -302,3 +302,20 @@ async fn a_caller_is_answered_with_an_address_of_its_own_family() {
         "{sdp}"
     );
 }
+
+#[tokio::test]
+async fn a_server_that_is_drained_refuses_callers_until_the_drain_is_undone() {
+    let mut world = World::new();
+    let (mut page, account) = world.page("alice", json!({})).await;
+    world.server.gateway.drain(None);
+    world.ring(account, 7, PHONE).await;
+    let Command::Reject { code, headers, .. } = world.command().await else {
+        panic!()
+    };
+    let later = ("Retry-After".to_owned(), "5".to_owned());
+    assert_eq!((code, headers), (503, vec![later]));
+    page.expect_silence().await;
+    world.server.gateway.undrain().unwrap();
+    world.ring(account, 8, PHONE).await;
+    assert_eq!(page.event().await["result"]["event"], "incomingcall");
+}

@@ -32,6 +32,7 @@ pub(crate) use config::check;
 
 use crate::calling::{host_address, sdp_body};
 use crate::config::SipConfig;
+use crate::headers;
 use crate::phones::Commands;
 use crate::plugin::Shared;
 use crate::seen::Seen;
@@ -57,6 +58,8 @@ pub(crate) struct Trunks {
     trunks: Vec<Trunk>,
     calls: HashMap<CallId, mpsc::Sender<AgentEvent>>,
     /// The number of the next call.
+    /// The server takes no new calls.
+    pub(crate) draining: bool,
     next: u64,
 }
 
@@ -178,6 +181,7 @@ impl Trunks {
             office: Arc::new(office),
             trunks,
             calls: HashMap::new(),
+            draining: false,
             next: FIRST,
         })
     }
@@ -240,6 +244,10 @@ impl Trunks {
         (from, registered): (IpAddr, &[AccountId]),
         invite: &Arc<Request>,
     ) {
+        if self.draining {
+            let later = vec![headers::retry_after_drain()];
+            return self.office.reject_with(call, 503, later);
+        }
         let called = invite.uri.subscriber().unwrap_or_default();
         // Trunks may have their calls from the same address: they are told apart by their numbers.
         let calls =

@@ -317,6 +317,16 @@ async fn a_room_whose_pin_was_wrong_too_often_takes_no_calls_for_a_while() {
     assert!((1..=61).contains(&seconds.parse::<u32>().unwrap()));
 }
 
+#[tokio::test]
+async fn a_server_that_is_drained_takes_no_calls_of_trunks() {
+    let mut world = World::new(TrunkConfig::default());
+    world.trunks.draining = true;
+    assert!(world.call("192.0.2.1", &invite("1")).is_none());
+    let (code, headers) = world.refused().await;
+    let later = ("Retry-After".to_owned(), "5".to_owned());
+    assert_eq!((code, headers), (503, vec![later]));
+}
+
 fn dialled(to: &str, trunk: Option<&str>) -> (Dialled, mpsc::Receiver<DialNews>) {
     let (tell, news) = mpsc::channel(8);
     let dialled = Dialled {

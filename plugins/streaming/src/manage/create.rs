@@ -134,6 +134,22 @@ pub(crate) async fn create_all(
     }
 }
 
+/// Makes a mountpoint of the configuration while the server runs. An RTSP server that does not answer is tried on.
+pub(crate) async fn create_configured(
+    shared: &Arc<Shared>,
+    spec: MountpointSpec,
+) -> Result<(), Refusal> {
+    let reservation = shared
+        .mountpoints
+        .reserve(spec.id.clone(), Maker::Operator)?;
+    if let (Some(saved), None) = (shared.mountpoints.saved(), &spec.id) {
+        saved.learn(&spec.key(), reservation.id());
+    }
+    make(shared, spec, reservation, Bounds::Anywhere)
+        .await
+        .map(drop)
+}
+
 async fn make(
     shared: &Arc<Shared>,
     spec: MountpointSpec,

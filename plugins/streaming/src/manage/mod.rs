@@ -14,7 +14,7 @@ use crate::mountpoint::Mountpoint;
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
 
-pub(crate) use create::create_all;
+pub(crate) use create::{create_all, create_configured};
 
 const REQUESTS: [&str; 9] = [
     "list",

@@ -82,12 +82,31 @@ impl Resource for Mountpoint {
 
     const MEMBER: &'static str = "id";
 
+    const EDITABLE: &'static [&'static str] =
+        &["description", "metadata", "is_private", "secret", "pin"];
+
+    fn key(&self) -> Id {
+        Id::Text(self.name.clone())
+    }
+
+    fn apply(&self, written: &MountpointSpec) {
+        let mut details = self.details();
+        let description = written.description.clone();
+        details.description = description.unwrap_or_else(|| self.name.clone());
+        details.metadata.clone_from(&written.metadata);
+        details.access = written.access.clone();
+    }
+
     fn id(&self) -> &Id {
         &self.id
     }
 
     fn is_private(&self) -> bool {
         self.details().access.is_private
+    }
+
+    fn has_clients(&self) -> bool {
+        self.viewer_count() > 0 || self.is_published()
     }
 
     fn is_used(&self) -> bool {

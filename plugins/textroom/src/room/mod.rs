@@ -87,6 +87,16 @@ impl Resource for Room {
 
     const MEMBER: &'static str = "room";
 
+    const EDITABLE: &'static [&'static str] = &["description", "is_private", "secret", "pin"];
+
+    fn apply(&self, written: &ConfiguredRoom) {
+        let mut options = written.options.clone();
+        if options.description.is_empty() {
+            options.description = format!("Room {}", self.id);
+        }
+        self.lock().options = options;
+    }
+
     fn id(&self) -> &Id {
         &self.id
     }

@@ -10,10 +10,10 @@ use crate::refusal::Refusal;
 impl Shared {
     pub(super) fn allowed(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
         self.managed(fields, |room| {
-            let known = room.allowed.change(fields)?;
+            let known = room.door.allowed.change(fields)?;
             let known = known.map(|known| json!(known));
             let reply = success()
-                .with("room", room.id.to_json())
+                .with("room", room.room.id.to_json())
                 .with_some("allowed", known);
             Ok(reply.into())
         })
@@ -25,7 +25,7 @@ impl Shared {
             let record = record.ok_or_else(|| FieldError::Missing("record".to_owned()))?;
             room.record_all(record, fields.record_format()?)?;
             let reply = success().with("record", record);
-            let Some(recorded) = self.recorded(&room.id, &room.options) else {
+            let Some(recorded) = self.recorded(&room.room.id, room.settings()) else {
                 return Ok(Reply::Success(reply.into()));
             };
             Ok(Reply::Later(Later::new(async move {

@@ -4,18 +4,19 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use portunus_core::media::ingest::IngestSrtp;
-use portunus_core::media::{Encodings, ForwardRtcp, Framing};
+use portunus_core::media::{Encodings, Framing};
 use portunus_core::sdp::Kind;
-use portunus_core::{FieldError, Fields, Handle, Later, Mid, Networks, Object, Pt, Reply, Ssrc};
-use portunus_resources::Id;
+use portunus_core::{Fields, Later, Mid, Networks, Object, Pt, Reply, Ssrc};
+use portunus_room::{ForwardRequest, Forwarder, Participant, PersonId, Stream};
 use serde_json::Value;
 
+use super::target::{Host, PATIENCE, address, port, required_port, rtcp, srtp};
 use crate::Shared;
-use crate::publication::{
-    ForwardRequest, Forwarder, Host, PATIENCE, Stream, address, medium, port, required_port, srtp,
-};
+use crate::client::Client;
+use crate::read::person_in;
 use crate::refusal::Refusal;
-use crate::room::{Room, RoomState};
+use crate::room::{Locked, Room};
+use crate::show::labelled;
 
 /// What is to be forwarded to where.
 #[derive(Debug)]
@@ -63,7 +64,7 @@ impl Which {
 
 /// The request `rtp_forward`.
 struct Request {
-    publisher: Id,
+    publisher: PersonId,
     hosts: Vec<Host>,
     srtp: Option<IngestSrtp>,
     entries: Vec<Entry>,
@@ -72,7 +73,7 @@ struct Request {
 }
 
 impl Request {
-    fn read(fields: Fields<'_>, publisher: Id) -> Result<Self, Refusal> {
+    fn read(fields: Fields<'_>, publisher: PersonId) -> Result<Self, Refusal> {
         let mut request = Request {
             publisher,
             hosts: vec![Host::required(fields)?],
@@ -113,7 +114,7 @@ impl Request {
     /// The first stream of each kind.
     fn read_old(&mut self, fields: Fields<'_>) -> Result<(), Refusal> {
         for kind in [Kind::Audio, Kind::Video, Kind::Data] {
-            let prefix = format!("{}_", medium(kind));
+            let prefix = format!("{}_", kind.name());
             let which = Which::First(kind);
             if let Some(port) = port(fields, &format!("{prefix}port"))? {
                 self.read_outputs(fields, &which, &prefix, port, 0)?;
@@ -190,7 +191,7 @@ impl Request {
     fn start(
         self,
         room: &Room,
-        client: Option<&Handle>,
+        client: Option<&Client>,
         addresses: &[IpAddr],
     ) -> Result<Value, Refusal> {
         let mut state = room.lock();
@@ -210,19 +211,14 @@ impl Request {
             let Some((mid, encodings)) = known else {
                 continue;
             };
-            let rtcp = entry.rtcp_port.map(|port| {
-                let to = address(addresses, entry.host, port)?;
-                ForwardRtcp::bind(to).map_err(|error| Refusal::Socket(error.to_string()))
-            });
             let forwarder = ForwardRequest {
                 to: address(addresses, entry.host, entry.port)?,
-                rtcp: rtcp.transpose()?,
+                rtcp: rtcp(addresses, entry.host, entry.rtcp_port)?,
                 pt: entry.pt,
                 ssrc: entry.ssrc,
                 encodings,
                 srtp: self.srtp.clone(),
                 messages: Framing::Bare,
-                remote_id: None,
             };
             wanted.push((entry, mid, forwarder));
         }
@@ -230,11 +226,15 @@ impl Request {
         let host = addresses.first().map(IpAddr::to_string);
         let mut old = Object::new().with_some("host", host);
         for (entry, mid, wanted) in wanted {
-            let forwarder = state.forward(&self.publisher, mid, wanted)?;
-            old = started(old, entry, forwarder);
-            shown.push(forwarder.to_json());
-            let forwarder = forwarder.id;
-            state.notify_forwarder(client, &self.publisher, mid, forwarder);
+            let started = state.forward(&self.publisher, mid, wanted)?;
+            old = with_started(old, entry, started);
+            shown.push(forwarder(started));
+            let id = started.id;
+            if let Some(media) = state.publication(&self.publisher)
+                && let Some(stream) = media.stream(mid)
+            {
+                state.notify(client, |show| show.forwarding(&self.publisher, stream, id));
+            }
         }
         tracing::info!(room = %room.id, publisher = %self.publisher, "{} forwarders", shown.len());
         let reply = told("rtp_forward", &state, &self.publisher);
@@ -247,18 +247,18 @@ impl Request {
 }
 
 /// What the reply to the old form says of a forwarder.
-fn started(reply: Object, entry: &Entry, forwarder: &Forwarder) -> Object {
+fn with_started(reply: Object, entry: &Entry, forwarder: &Forwarder) -> Object {
     let Which::First(kind) = entry.which else {
         return reply;
     };
-    let medium = medium(kind);
+    let medium = kind.name();
     let suffix = match entry.encodings {
         Encodings::Best | Encodings::Only(0) => String::new(),
         Encodings::Only(n) => format!("_{}", n + 1),
     };
     reply
         .with(&format!("{medium}_stream_id{suffix}"), forwarder.id)
-        .with(&format!("{medium}{suffix}"), forwarder.port())
+        .with(&format!("{medium}{suffix}"), forwarder.to.port())
         .with_some(&format!("{medium}_rtcp"), entry.rtcp_port)
 }
 
@@ -266,35 +266,33 @@ impl Shared {
     pub(super) fn rtp_forward(
         &self,
         fields: Fields<'_>,
-        client: Option<&Handle>,
+        client: Option<&Arc<Client>>,
     ) -> Result<Reply, Refusal> {
         let room = self.managed_room(fields)?;
         self.check_forwarding(fields)?;
-        let publisher = self.rooms.ids().required(fields, "publisher_id")?;
+        let publisher = person_in(fields, self.rooms.ids(), "publisher_id")?;
         let request = Request::read(fields, publisher)?;
         room.lock().forwardable(&request.publisher)?;
         let hosts = request.hosts.clone();
         let client = client.cloned();
         self.resolved(hosts, move |addresses| {
-            request.start(&room, client.as_ref(), addresses)
+            request.start(&room, client.as_deref(), addresses)
         })
     }
 
     pub(super) fn stop_rtp_forward(
         &self,
         fields: Fields<'_>,
-        client: Option<&Handle>,
+        client: Option<&Client>,
     ) -> Result<Value, Refusal> {
         self.managed(fields, |room| {
             self.check_forwarding(fields)?;
-            let publisher = self.rooms.ids().required(fields, "publisher_id")?;
-            let number = fields.positive("stream_id")?;
-            let number = number.ok_or_else(|| FieldError::Missing("stream_id".to_owned()))?;
+            let publisher = person_in(fields, self.rooms.ids(), "publisher_id")?;
+            let number = fields.required_positive("stream_id")?;
             room.end_forwarder(&publisher, number)?;
-            room.notify(client, || {
-                let stopped = room.notice("stop_rtp_forward");
-                stopped
-                    .with("publisher_id", publisher.to_json())
+            room.notify(client, |show| {
+                show.event_of("stop_rtp_forward")
+                    .with("publisher_id", show.id(&publisher))
                     .with("stream_id", number)
                     .into()
             });
@@ -305,11 +303,19 @@ impl Shared {
 
     pub(super) fn list_forwarders(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
         self.managed(fields, |room| {
-            let reply = Object::new()
-                .with("videoroom", "forwarders")
-                .with("room", room.id.to_json())
-                .with("publishers", room.forwarders());
-            Ok(reply.into())
+            let show = room.show();
+            let forwarded = |person: &Participant| {
+                let forwarders = room.publication(person.id())?.forwarders();
+                let forwarders: Vec<_> = forwarders.map(forwarder).collect();
+                let named = Object::new().with("publisher_id", show.id(person.id()));
+                let named = labelled(named, &person.profile);
+                (!forwarders.is_empty()).then(|| named.with("forwarders", forwarders).into())
+            };
+            let publishers: Vec<Value> = room.people().filter_map(forwarded).collect();
+            Ok(show
+                .told("forwarders")
+                .with("publishers", publishers)
+                .into())
         })
     }
 
@@ -371,11 +377,26 @@ fn check(addresses: &[IpAddr], networks: &Networks) -> Result<(), Refusal> {
     }
 }
 
-fn told(what: &str, room: &RoomState, publisher: &Id) -> Object {
+/// A forwarder, as clients are told of it.
+pub(crate) fn forwarder(forwarder: &Forwarder) -> Value {
+    let rtcp = forwarder.rtcp.unzip();
     Object::new()
-        .with("videoroom", what)
-        .with("room", room.id.to_json())
-        .with("publisher_id", publisher.to_json())
+        .with("stream_id", forwarder.id)
+        .with("type", forwarder.kind.name())
+        .with("host", forwarder.to.ip().to_string())
+        .with("port", forwarder.to.port())
+        .with_some("local_rtcp_port", rtcp.0)
+        .with_some("remote_rtcp_port", rtcp.1)
+        .with_some("pt", forwarder.pt.map(|pt| pt.0))
+        .with_some("ssrc", forwarder.ssrc.map(|ssrc| ssrc.0))
+        .with_some("substream", forwarder.substream)
+        .with_some("srtp", forwarder.is_srtp.then_some(true))
+        .into()
+}
+
+fn told(what: &str, room: &Locked<'_>, publisher: &PersonId) -> Object {
+    let show = room.show();
+    show.told(what).with("publisher_id", show.id(publisher))
 }
 
 /// A payload type; 0 keeps the publisher's.

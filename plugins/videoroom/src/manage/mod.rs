@@ -6,61 +6,69 @@ mod people;
 mod remote;
 mod remotize;
 mod rooms;
+mod target;
+
+use std::sync::Arc;
 
 use portunus_core::record::Recorder;
-use portunus_core::{Fields, Handle, Later, Object, Reply, Rights, TokenScope, recording_fault};
+use portunus_core::{Fields, Later, Object, Reply, Rights, TokenScope, recording_fault};
 use portunus_resources::{Maker, Writing};
 use serde_json::Value;
 
 use crate::Shared;
+use crate::client::Client;
 use crate::refusal::Refusal;
-use crate::room::RoomState;
+use crate::requests::Request;
+use crate::room::Locked;
+
+pub(crate) use forward::forwarder;
 
 impl Shared {
     /// Answers a request of a client, or of an administrator, that may be made with these rights. `maker` is who makes
     /// what it makes.
     pub(crate) fn manage(
         &self,
-        name: &str,
+        request: Request,
         fields: Fields<'_>,
-        client: Option<(&Handle, &TokenScope)>,
+        client: Option<(&Arc<Client>, &TokenScope)>,
         (rights, maker): (Rights, Maker),
     ) -> Result<Reply, Refusal> {
         let scoped = client;
-        let client = scoped.map(|(client, _)| client);
-        match name {
-            "create" => self.create(fields, client, (rights, maker)),
-            "edit" => self.edit(fields, scoped),
-            "destroy" => self.destroy(fields, client),
-            "exists" => self.exists(fields).map(Reply::Success),
-            "list" => {
-                let by_administrator = client.is_none();
-                self.list(fields, rights, by_administrator)
-                    .map(Reply::Success)
+        let asker = scoped.map(|(client, _)| client);
+        let client = asker.map(|client| &**client);
+        let reply = match request {
+            Request::Create => return self.create(fields, client, (rights, maker)),
+            Request::Edit => {
+                let scoped = scoped.map(|(client, scope)| (&**client, scope));
+                return self.edit(fields, scoped);
             }
-            "allowed" => self.allowed(fields).map(Reply::Success),
-            "kick" => self.kick(fields, client).map(Reply::Success),
-            "moderate" => self.moderate(fields, client).map(Reply::Success),
-            "enable_recording" => self.enable_recording(fields),
-            "listparticipants" => self.list_participants(fields).map(Reply::Success),
-            "rtp_forward" => self.rtp_forward(fields, client),
-            "stop_rtp_forward" => self.stop_rtp_forward(fields, client).map(Reply::Success),
-            "listforwarders" => self.list_forwarders(fields).map(Reply::Success),
-            "publish_remotely" => self.publish_remotely(fields),
-            "unpublish_remotely" => self.unpublish_remotely(fields).map(Reply::Success),
-            "listremotes" | "list_remotes" => self.list_remotes(fields).map(Reply::Success),
-            "add_remote_publisher" => self.add_remote_publisher(fields).map(Reply::Success),
-            "update_remote_publisher" => self.update_remote_publisher(fields).map(Reply::Success),
-            "remove_remote_publisher" => self.remove_remote_publisher(fields).map(Reply::Success),
-            _ => Err(Refusal::UnknownRequest(name.to_owned())),
-        }
+            Request::Destroy => return self.destroy(fields, client),
+            Request::Exists => self.exists(fields),
+            Request::List => self.list(fields, rights, client.is_none()),
+            Request::Allowed => self.allowed(fields),
+            Request::Kick => self.kick(fields, client),
+            Request::Moderate => self.moderate(fields, client),
+            Request::EnableRecording => return self.enable_recording(fields),
+            Request::ListParticipants => self.list_participants(fields),
+            Request::RtpForward => return self.rtp_forward(fields, asker),
+            Request::StopRtpForward => self.stop_rtp_forward(fields, client),
+            Request::ListForwarders => self.list_forwarders(fields),
+            Request::PublishRemotely => return self.publish_remotely(fields),
+            Request::UnpublishRemotely => self.unpublish_remotely(fields),
+            Request::ListRemotes => self.list_remotes(fields),
+            Request::AddRemotePublisher => self.add_remote_publisher(fields),
+            Request::UpdateRemotePublisher => self.update_remote_publisher(fields),
+            Request::RemoveRemotePublisher => self.remove_remote_publisher(fields),
+            _ => Err(Refusal::Invalid("Not a request about rooms")),
+        };
+        reply.map(Reply::Success)
     }
 
     /// Does something with the room that a request names and may manage.
     fn managed<T>(
         &self,
         fields: Fields<'_>,
-        act: impl FnOnce(&mut RoomState) -> Result<T, Refusal>,
+        act: impl FnOnce(&mut Locked<'_>) -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
         let room = self.rooms.named(fields)?;
         let mut room = room.lock();

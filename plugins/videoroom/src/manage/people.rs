@@ -1,33 +1,36 @@
 //! Participants, as moderators see and treat them.
 
-use portunus_core::{FieldError, Fields, Handle, Object};
+use portunus_core::{Fields, Object};
+use portunus_room::Connection;
 use serde_json::Value;
 
 use super::success;
 use crate::Shared;
+use crate::client::Client;
+use crate::read::person_in;
 use crate::refusal::Refusal;
-use crate::room::moderation;
+use crate::show::moderation;
 
 impl Shared {
     pub(super) fn list_participants(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
         let room = self.rooms.named(fields)?;
         let room = room.lock();
-        let reply = Object::new()
-            .with("videoroom", "participants")
-            .with("room", room.id.to_json())
-            .with("participants", room.listed());
+        let show = room.show();
+        let reply = show
+            .told("participants")
+            .with("participants", show.participants());
         Ok(reply.into())
     }
 
     pub(super) fn kick(
         &self,
         fields: Fields<'_>,
-        client: Option<&Handle>,
+        client: Option<&Client>,
     ) -> Result<Value, Refusal> {
         self.managed(fields, |room| {
-            let id = self.rooms.ids().required(fields, "id")?;
-            room.kick(&id, client)?;
-            tracing::info!(room = %room.id, %id, "participant kicked");
+            let id = person_in(fields, self.rooms.ids(), "id")?;
+            room.kick(&id, client.map(|client| client as &dyn Connection))?;
+            tracing::info!(room = room.name(), %id, "participant kicked");
             Ok(success().into())
         })
     }
@@ -35,20 +38,16 @@ impl Shared {
     pub(super) fn moderate(
         &self,
         fields: Fields<'_>,
-        client: Option<&Handle>,
+        client: Option<&Client>,
     ) -> Result<Value, Refusal> {
         self.managed(fields, |room| {
-            let id = self.rooms.ids().required(fields, "id")?;
+            let id = person_in(fields, self.rooms.ids(), "id")?;
             let mid = fields.required_string("mid")?;
-            let mute = fields.boolean("mute")?;
-            let mute = mute.ok_or_else(|| FieldError::Missing("mute".to_owned()))?;
+            let mute = fields.required_boolean("mute")?;
             room.moderate(&id, mid, mute)?;
-            room.notify(client, || {
-                let moderated = Object::new()
-                    .with("videoroom", "moderated")
-                    .with("room", room.id.to_json())
-                    .with("id", id.to_json())
-                    .with("mid", mid);
+            room.notify(client, |show| {
+                let moderated: Object = show.told("moderated");
+                let moderated = moderated.with("id", show.id(&id)).with("mid", mid);
                 moderated.with("moderation", moderation(mute)).into()
             });
             Ok(success().into())

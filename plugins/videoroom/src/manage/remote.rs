@@ -5,23 +5,22 @@ use std::sync::Arc;
 
 use portunus_core::sdp::{CodecName, Kind, OfferedFlags};
 use portunus_core::{FieldError, Fields, Mid};
+use portunus_room::{
+    ExtensionIds, MAX_STREAMS, NewRemote, Place, Remote, RoomSettings, Stream, StreamUpdate, hear,
+};
 use serde_json::Value;
 
 use super::success;
+use super::target::{port, srtp};
 use crate::Shared;
-use crate::options::RoomOptions;
-use crate::publication::{
-    ExtensionIds, MAX_STREAMS, Place, Remote, Stream, StreamUpdate, port, srtp,
-};
+use crate::read::{person_in, profile, wanted_id};
 use crate::refusal::Refusal;
-use crate::room::{NewRemote, hear};
-use crate::roster::{Participant, Profile};
 
 impl Shared {
     pub(super) fn add_remote_publisher(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
         let room = self.managed_room(fields)?;
-        let wanted = Participant::wanted_id(self.rooms.ids(), fields)?;
-        let profile = Profile::read(fields)?;
+        let wanted = wanted_id(fields, self.rooms.ids())?;
+        let profile = profile(fields)?;
         let e2ee = fields.boolean("e2ee")?.unwrap_or(false);
         let (place, srtp) = (place(fields)?, srtp(fields)?);
         let entries = fields.some_objects("streams")?;
@@ -30,14 +29,13 @@ impl Shared {
             return Err(Refusal::value("streams", "too many"));
         }
         let mut state = room.lock();
-        if state.destroyed {
-            return Err(Refusal::NoSuchRoom(room.id.clone()));
-        }
+        state.check_there()?;
         state.check_e2ee(e2ee)?;
         let entries = entries.into_iter().enumerate();
-        let streams = entries.map(|(index, entry)| read(entry, &state.options, index));
+        let streams = entries.map(|(index, entry)| read(entry, state.settings(), index));
         let streams: Vec<Stream> = streams.collect::<Result<_, _>>()?;
-        let id = state.admit_remote(wanted, self.rooms.ids())?;
+        let id = wanted.unwrap_or_else(|| state.free_id());
+        state.check_remote(&id)?;
         let (mut remote, hears) = Remote::open(self.media.clone(), &place, srtp)?;
         for stream in &streams {
             remote.take_in(stream, e2ee);
@@ -51,13 +49,13 @@ impl Shared {
         };
         state.add_remote(&id, new);
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(hear(Arc::downgrade(&room), id.clone(), hears));
+            runtime.spawn(hear(Arc::downgrade(&room.conference), id.clone(), hears));
         }
         tracing::info!(room = %room.id, %id, %local, "remote publisher");
         let named = place.interface.is_some() || place.multicast.is_some();
         let reply = success()
             .with("room", room.id.to_json())
-            .with("id", id.to_json())
+            .with("id", state.show().id(&id))
             .with_some("ip", named.then(|| local.ip().to_string()))
             .with("port", local.port())
             .with("rtcp_port", rtcp_port);
@@ -66,9 +64,9 @@ impl Shared {
 
     pub(super) fn update_remote_publisher(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
         let room = self.managed_room(fields)?;
-        let id = self.rooms.ids().required(fields, "id")?;
+        let id = person_in(fields, self.rooms.ids(), "id")?;
         room.lock().remote_streams(&id)?;
-        let profile = Profile::read(fields)?;
+        let profile = profile(fields)?;
         let e2ee = fields.boolean("e2ee")?;
         let entries = fields.objects("streams")?;
         let entries = entries.ok_or_else(|| FieldError::Missing("streams".to_owned()))?;
@@ -81,7 +79,7 @@ impl Shared {
         let mut count = streams.len();
         for entry in entries {
             let index = place_of(streams, entry, count)?;
-            let stream = read(entry, &state.options, index)?;
+            let stream = read(entry, state.settings(), index)?;
             count = count.max(index.saturating_add(1));
             let described = entry.has("description");
             updates.push(StreamUpdate { stream, described });
@@ -92,10 +90,10 @@ impl Shared {
 
     pub(super) fn remove_remote_publisher(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
         self.managed(fields, |room| {
-            let id = self.rooms.ids().required(fields, "id")?;
+            let id = person_in(fields, self.rooms.ids(), "id")?;
             room.remote_streams(&id)?;
             room.remove_remote(&id);
-            tracing::info!(room = %room.id, %id, "remote publisher removed");
+            tracing::info!(room = room.name(), %id, "remote publisher removed");
             Ok(success().into())
         })
     }
@@ -132,7 +130,7 @@ fn place(fields: Fields<'_>) -> Result<Place, Refusal> {
 }
 
 /// Reads what another server says of the stream that has place `index` here.
-fn read(fields: Fields<'_>, options: &RoomOptions, index: usize) -> Result<Stream, Refusal> {
+fn read(fields: Fields<'_>, options: &RoomSettings, index: usize) -> Result<Stream, Refusal> {
     let kind = match fields.required_string("type")? {
         "audio" => Kind::Audio,
         "video" => Kind::Video,
@@ -197,19 +195,19 @@ mod tests {
 
     #[test]
     fn streams_are_read_as_publishers_are_told_of_theirs() {
-        let options = RoomOptions::default();
+        let options = RoomSettings::default();
         let told = json!({ "type": "video", "mid": "v", "mindex": 4, "codec": "vp8", "simulcast": true,
                            "description": "d", "videoorient_ext_id": 3 });
         let members = told.as_object().unwrap().clone();
         let stream = read(Fields(&members), &options, 1).unwrap();
         let own = json!({ "type": "video", "mid": "1", "mindex": 1, "codec": "vp8", "simulcast": true,
                           "description": "d", "videoorient_ext_id": 3 });
-        assert_eq!(stream.own(), own);
+        assert_eq!(crate::show::stream::own(&stream), own);
     }
 
     #[test]
     fn what_cannot_be_is_refused_or_disabled() {
-        let options = RoomOptions::default();
+        let options = RoomSettings::default();
         for (change, expected) in [
             (json!({}), Ok(false)),
             (json!({ "codec": "h264" }), Ok(true)),

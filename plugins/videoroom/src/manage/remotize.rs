@@ -1,21 +1,20 @@
 //! The requests about publishers of ours on other servers.
 
-use portunus_core::media::ForwardRtcp;
 use portunus_core::{Fields, Object, Reply};
-use portunus_resources::Id;
+use portunus_room::{PersonId, RemotePublication};
 use serde_json::Value;
 
-use super::success;
+use super::target::{Host, address, port, required_port, rtcp, srtp};
 use crate::Shared;
-use crate::publication::{Host, RemotePublication, address, port, required_port, srtp};
+use crate::read::person_in;
 use crate::refusal::Refusal;
-use crate::room::RoomState;
+use crate::room::Locked;
 
 impl Shared {
     pub(super) fn publish_remotely(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
         let room = self.managed_room(fields)?;
         self.check_forwarding(fields)?;
-        let publisher = self.rooms.ids().required(fields, "publisher_id")?;
+        let publisher = person_in(fields, self.rooms.ids(), "publisher_id")?;
         let remote_id = fields.required_string("remote_id")?.to_owned();
         let host = Host::required(fields)?;
         let to = required_port(fields, "port")?;
@@ -23,14 +22,10 @@ impl Shared {
         let srtp = srtp(fields)?;
         room.lock().check_remote_id(&publisher, &remote_id)?;
         self.resolved(vec![host], move |addresses| {
-            let rtcp = rtcp_port.map(|port| {
-                let to = address(addresses, 0, port)?;
-                ForwardRtcp::bind(to).map_err(|error| Refusal::Socket(error.to_string()))
-            });
             let remote = RemotePublication {
                 id: remote_id,
                 to: address(addresses, 0, to)?,
-                rtcp: rtcp.transpose()?,
+                rtcp: rtcp(addresses, 0, rtcp_port)?,
                 srtp,
             };
             let mut state = room.lock();
@@ -43,7 +38,7 @@ impl Shared {
 
     pub(super) fn unpublish_remotely(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
         self.managed(fields, |room| {
-            let publisher = self.rooms.ids().required(fields, "publisher_id")?;
+            let publisher = person_in(fields, self.rooms.ids(), "publisher_id")?;
             let remote_id = fields.required_string("remote_id")?;
             room.unpublish_remotely(&publisher, remote_id)?;
             Ok(reply(room, &publisher).into())
@@ -52,29 +47,26 @@ impl Shared {
 
     pub(super) fn list_remotes(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
         self.managed(fields, |room| {
-            let publisher = self.rooms.ids().required(fields, "publisher_id")?;
+            let publisher = person_in(fields, self.rooms.ids(), "publisher_id")?;
             let remotes = room.remotes(&publisher)?.iter();
-            let list: Vec<Value> = remotes.map(RemotePublication::to_json).collect();
+            let list: Vec<Value> = remotes.map(to_json).collect();
             Ok(reply(room, &publisher).with("list", list).into())
         })
     }
 }
 
-impl RemotePublication {
-    /// As clients are told of it.
-    fn to_json(&self) -> Value {
-        let rtcp = self.rtcp.as_ref();
-        Object::new()
-            .with("remote_id", self.id.as_str())
-            .with("host", self.to.ip().to_string())
-            .with("port", self.to.port())
-            .with_some("rtcp_port", rtcp.map(|rtcp| rtcp.remote().port()))
-            .into()
-    }
+/// As clients are told of it.
+fn to_json(remote: &RemotePublication) -> Value {
+    let rtcp = remote.rtcp.as_ref();
+    Object::new()
+        .with("remote_id", remote.id.as_str())
+        .with("host", remote.to.ip().to_string())
+        .with("port", remote.to.port())
+        .with_some("rtcp_port", rtcp.map(|rtcp| rtcp.remote().port()))
+        .into()
 }
 
-fn reply(room: &RoomState, publisher: &Id) -> Object {
-    success()
-        .with("room", room.id.to_json())
-        .with("id", publisher.to_json())
+fn reply(room: &Locked<'_>, publisher: &PersonId) -> Object {
+    let show = room.show();
+    show.told("success").with("id", show.id(publisher))
 }

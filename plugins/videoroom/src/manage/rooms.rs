@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use portunus_core::{Fields, Handle, Object, Reply, Right, Rights, TokenScope};
+use portunus_core::{Fields, Object, Reply, Right, Rights, TokenScope};
 use portunus_resources::{AllowedTokens, Id, Maker};
+use portunus_room::RoomSettings;
 use serde_json::Value;
 
 use super::{RecordedRoom, saving, success};
 use crate::Shared;
+use crate::client::Client;
 use crate::config::ConfiguredRoom;
 use crate::options::RoomOptions;
 use crate::refusal::Refusal;
@@ -17,7 +19,7 @@ impl Shared {
     pub(super) fn create(
         &self,
         fields: Fields<'_>,
-        client: Option<&Handle>,
+        client: Option<&Client>,
         (rights, maker): (Rights, Maker),
     ) -> Result<Reply, Refusal> {
         self.rooms.check_admin_key(fields)?;
@@ -25,7 +27,8 @@ impl Shared {
         let mut options = RoomOptions::read(fields)?;
         if !rights.may(Right::Record) {
             // Somebody else may have the room recorded later.
-            (options.rec_dir, options.record_format) = (None, None);
+            let settings = &mut options.settings;
+            (settings.rec_dir, settings.record_format) = (None, None);
         }
         let allowed = AllowedTokens::read(fields)?;
         let wanted = self.rooms.ids().wanted(fields, "room")?;
@@ -33,11 +36,11 @@ impl Shared {
         let room = self.make(wanted, options, allowed, maker)?;
         tracing::info!(room = %room.id, "room created");
         let state = room.lock();
-        state.notify(client, || state.notice("created").into());
+        state.notify(client, |show| show.event_of("created").into());
         // Whoever has destroyed it since then has the last word.
-        let saved = saved.filter(|_| !state.destroyed);
-        let writing = saved.map(|saved| saved.keep_soon(written(&room, state.options.clone())));
-        let recorded = self.recorded(&room.id, &state.options);
+        let saved = saved.filter(|_| !state.is_destroyed());
+        let writing = saved.map(|saved| saved.keep_soon(written(&room, state.options())));
+        let recorded = self.recorded(&room.id, state.settings());
         Ok(saving(writing, recorded, told("created", &room.id)))
     }
 
@@ -51,19 +54,11 @@ impl Shared {
     ) -> Result<Arc<Room>, Refusal> {
         let reservation = self.rooms.reserve(wanted, maker)?;
         let id = reservation.id().clone();
-        if options.description.is_empty() {
-            options.description = format!("Room {id}");
+        let description = &mut options.settings.description;
+        if description.is_empty() {
+            *description = format!("Room {id}");
         }
-        let media = (self.media.clone(), self.recorder.clone());
-        let room = Room::new(
-            id,
-            self.rooms.ids(),
-            options,
-            allowed,
-            media,
-            self.events.clone(),
-        );
-        let room = Arc::new(room);
+        let room = Arc::new(Room::new(id, options, allowed, self));
         reservation.keep(room.clone());
         Ok(room)
     }
@@ -71,29 +66,27 @@ impl Shared {
     pub(super) fn edit(
         &self,
         fields: Fields<'_>,
-        client: Option<(&Handle, &TokenScope)>,
+        client: Option<(&Client, &TokenScope)>,
     ) -> Result<Reply, Refusal> {
         let room = self.rooms.named(fields)?;
         let mut state = room.lock();
         state.check_secret(fields)?;
         let saved = self.rooms.permanent(fields)?;
-        if state.destroyed {
-            return Err(Refusal::NoSuchRoom(room.id.clone()));
-        }
-        let options = state.options.edited(fields)?;
-        let (before, after) = (&state.options.access.secret, &options.access.secret);
+        state.check_there()?;
+        let options = state.options().edited(fields)?;
+        let (before, after) = (
+            &state.door.options.access.secret,
+            &options.door.access.secret,
+        );
         // A secret opens what signed tokens do: a client that gives the room its first one has to be let in by them.
         if let (None, Some(_), Some(client)) = (before, after, client) {
-            options.check_signed_token(&room.id, client, fields)?;
+            let client = (&client.0.handle, client.1);
+            options.door.check_signed_token(&room.id, client, fields)?;
         }
-        let asks = options.fir_freq != state.options.fir_freq;
-        state.options = options.clone();
-        if asks {
-            state.keyframes_changed();
-        }
+        state.set_options(options.clone());
         let client = client.map(|(client, _)| client);
-        state.notify(client, || state.notice("edited").into());
-        let recorded = self.recorded(&room.id, &options);
+        state.notify(client, |show| show.event_of("edited").into());
+        let recorded = self.recorded(&room.id, &options.settings);
         let recorded = recorded.filter(|_| fields.has("new_rec_dir"));
         let writing = saved.map(|saved| saved.keep_soon(written(&room, options)));
         if writing.is_some() {
@@ -103,32 +96,30 @@ impl Shared {
     }
 
     /// The room, if it is to be recorded.
-    pub(super) fn recorded(&self, room: &Id, options: &RoomOptions) -> Option<RecordedRoom> {
-        options.record.then(|| RecordedRoom {
+    pub(super) fn recorded(&self, room: &Id, settings: &RoomSettings) -> Option<RecordedRoom> {
+        settings.record.then(|| RecordedRoom {
             recorder: self.recorder.clone(),
             room: room.to_string(),
-            dirs: vec![options.rec_dir.clone()],
+            dirs: vec![settings.rec_dir.clone()],
         })
     }
 
     pub(super) fn destroy(
         &self,
         fields: Fields<'_>,
-        client: Option<&Handle>,
+        client: Option<&Client>,
     ) -> Result<Reply, Refusal> {
         let room = self.rooms.named(fields)?;
         let mut state = room.lock();
         state.check_secret(fields)?;
         let saved = self.rooms.permanent(fields)?;
-        if state.destroyed {
-            return Err(Refusal::NoSuchRoom(room.id.clone()));
-        }
+        state.check_there()?;
         // Before somebody may make another of its id.
         let id = || room.id.clone();
         let writing = saved.map(|saved| saved.remove_soon(id(), id()));
         self.rooms.remove(&room)?;
         state.destroy();
-        state.notify(client, || state.notice("destroyed").into());
+        state.notify(client, |show| show.event_of("destroyed").into());
         tracing::info!(room = %room.id, "room destroyed");
         Ok(saving(writing, None, told("destroyed", &room.id)))
     }
@@ -148,8 +139,8 @@ impl Shared {
         by_administrator: bool,
     ) -> Result<Value, Refusal> {
         // Where the disk is written to is not for everybody.
-        let rec_dir = |options: &RoomOptions| {
-            let rec_dir = options.rec_dir.clone();
+        let rec_dir = |settings: &RoomSettings| {
+            let rec_dir = settings.rec_dir.clone();
             rec_dir.filter(|_| rights.may(Right::Record))
         };
         let rooms = self.rooms.listed(fields, by_administrator)?;
@@ -157,8 +148,8 @@ impl Shared {
             let state = room.lock();
             let entry = Object::new()
                 .with("room", room.id.to_json())
-                .with_all(state.options.listed(state.count()))
-                .with_some("rec_dir", rec_dir(&state.options));
+                .with_all(state.options().listed(state.people().count()))
+                .with_some("rec_dir", rec_dir(state.settings()));
             Value::from(entry)
         });
         Ok(success().with("list", list.collect::<Vec<_>>()).into())

@@ -26,7 +26,7 @@ pub type Table = Vec<(&'static str, Needs)>;
 /// The requests of each plugin; whether the plugin has an admin key.
 pub const PLUGINS: [(&str, fn() -> Table, bool); 10] = [
     ("streaming", || listed(portunus_streaming::REQUESTS), true),
-    ("videoroom", || listed(portunus_videoroom::REQUESTS), true),
+    ("videoroom", table::<portunus_videoroom::Request>, true),
     (
         "audiobridge",
         || listed(portunus_audiobridge::REQUESTS),

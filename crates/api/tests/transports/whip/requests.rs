@@ -243,7 +243,18 @@ async fn a_plugin_that_cannot_is_503_or_500() {
     broken.problem(500);
     server.core.gateway.accept_new_sessions(false);
     let drained = server.offer("/whip/stage/7", &offer, &[]).await;
-    assert!(drained.problem(503).contains("no new sessions"));
+    assert!(drained.problem(503).contains("not accepting new sessions"));
+    server.core.gateway.accept_new_sessions(true);
+    let there = server.published().await;
+    server.core.gateway.drain(None);
+    for path in ["/whip/stage/7", "/whep/stage/7"] {
+        let drained = server.offer(path, &offer, &[]).await;
+        assert_eq!(drained.header("retry-after"), Some("5"));
+        assert!(drained.problem(503).contains("drained"), "{path}");
+    }
+    // Those who are there go on.
+    let gone = server.request("DELETE", there.location(), &[], b"").await;
+    assert_eq!(gone.status, 200);
     server.until_idle().await;
 }
 

@@ -34,7 +34,7 @@ pub(super) async fn handle_info(
     let facts = handle.facts();
     let connection = facts.connection.as_ref().filter(|_| !plugin_only);
     let (plugin, stats) = tokio::join!(plugin_state(inbox), stats_of(context, connection));
-    let id = handle.id().to_json(context.config.string_ids);
+    let id = handle.id().to_json(context.config().string_ids);
     let told = SessionState::of(context, session).told();
     let info = Object::new()
         .with_all(told)
@@ -66,7 +66,7 @@ impl SessionState {
     fn of(context: &Context, session: &Session) -> Self {
         let facts = session.facts();
         SessionState {
-            id: session.id.to_json(context.config.string_ids),
+            id: session.id.to_json(context.config().string_ids),
             last_activity: micros(context, facts.last_activity),
             timeout: facts.timeout.seconds(&context.settings),
             transport: facts.transport,

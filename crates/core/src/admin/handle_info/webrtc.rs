@@ -129,7 +129,7 @@ fn dtls(context: &Context, connection: &ConnectionFacts, stats: &PeerStats) -> V
         "out": { "packets": dtls.sent.packets, "bytes": dtls.sent.bytes },
     });
     Object::new()
-        .with("fingerprint", digest(context.media.fingerprint()))
+        .with("fingerprint", digest(&context.media.fingerprint()))
         .with_some("remote-fingerprint", remote.map(digest))
         .with_some("remote-fingerprint-hash", remote.map(hash))
         .with("dtls-role", role)

@@ -54,6 +54,17 @@ impl Default for JwtConfig {
 }
 
 impl Configuration for JwtConfig {
+    const LIVE: &'static [&'static str] = &[
+        "secret",
+        "secret_file",
+        "key_file",
+        "jwks_file",
+        "issuer",
+        "audience",
+        "require_expiry",
+        "leeway",
+    ];
+
     fn read(section: &mut Section<'_>) -> Self {
         let jwt: Self = section.keys();
         let short = jwt.secret.as_ref().is_some_and(|it| it.len() < MIN_SECRET);

@@ -179,6 +179,15 @@ impl JwtVerifier {
         }
     }
 
+    /// Goes on counting where another verifier has ended.
+    pub(crate) fn continue_counts(&self, former: &JwtVerifier) {
+        let (reads, failures) = former.refreshes();
+        if let Some(inner) = &self.inner {
+            inner.reads.fetch_add(reads, Ordering::Relaxed);
+            inner.failures.fetch_add(failures, Ordering::Relaxed);
+        }
+    }
+
     /// How often the file was read again, and how often that gave no keys.
     pub(crate) fn refreshes(&self) -> (u64, u64) {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);

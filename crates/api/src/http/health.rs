@@ -1,0 +1,45 @@
+//! Signs of life: `/livez` for supervisors, `/readyz` for load balancers.
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::CACHE_CONTROL;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use portunus_core::Gateway;
+
+const OK: &str = "ok\n";
+
+/// All signs of life. `/healthz` is the former name of `/livez`.
+pub(super) fn router<S: Clone + Send + Sync + 'static>(gateway: Gateway) -> Router<S> {
+    Router::new()
+        .route("/livez", get(live))
+        .route("/healthz", get(live))
+        .route("/readyz", get(ready))
+        .with_state(gateway)
+}
+
+/// Whether this process works: each part that is stuck is a line. It is not about load: a restart would help nobody.
+async fn live(State(gateway): State<Gateway>) -> Response {
+    judge(gateway.stuck())
+}
+
+/// Whether new clients are taken: each reason against it is a line.
+async fn ready(State(gateway): State<Gateway>) -> Response {
+    let reasons = gateway.not_ready().into_iter();
+    let mut all: Vec<_> = reasons.map(|reason| reason.to_string()).collect();
+    all.extend(gateway.stuck());
+    judge(all)
+}
+
+fn judge(reasons: Vec<String>) -> Response {
+    if reasons.is_empty() {
+        return answer(StatusCode::OK, OK.to_owned());
+    }
+    let text = reasons.join("\n") + "\n";
+    answer(StatusCode::SERVICE_UNAVAILABLE, text)
+}
+
+fn answer(status: StatusCode, text: String) -> Response {
+    (status, [(CACHE_CONTROL, "no-store")], text).into_response()
+}

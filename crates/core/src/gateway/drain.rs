@@ -1,0 +1,240 @@
+//! Drains, and the end of all sessions.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+use super::{Gateway, Inner};
+use crate::drain::Draining;
+use crate::events::lifecycle::SessionEnd;
+use crate::handle::Command;
+use crate::request::Request;
+use crate::session::{Attached, Session};
+use crate::{ApiError, Fields, HandleId};
+
+/// How long the end of all sessions waits for handles that do not end.
+const HANDLES_LIMIT: Duration = Duration::from_secs(5);
+/// How long it waits for clients of HTTP to fetch what they are told.
+const FETCH_LIMIT: Duration = Duration::from_secs(1);
+/// How often a drain looks whether a call is left.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// What clients read as the reason of a hangup.
+const SHUTDOWN: &str = "Server shutdown";
+const DRAINED: &str = "Server drained";
+
+/// A drain that is under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DrainStatus {
+    /// How long it has lasted.
+    pub lasted: Duration,
+    /// The time until those who are left are ended; `None` means that they never are.
+    pub left: Option<Duration>,
+    /// Sessions that there are.
+    pub sessions: usize,
+    /// Calls that there are, see [`Gateway::calls`].
+    pub calls: usize,
+    /// The server ends after it.
+    pub is_final: bool,
+}
+
+impl Gateway {
+    /// Takes nobody new from now on. Calls that are there go on, until `limit` has passed if there is one. If a drain is
+    /// under way, this only gives it another limit. Returns whether one was.
+    pub fn drain(&self, limit: Option<Duration>) -> bool {
+        let was_on = self.context().drain.start(limit);
+        self.tell_plugins_of_drain(true);
+        if !was_on {
+            tracing::info!(
+                calls = self.calls(),
+                ?limit,
+                "draining: nobody new is taken"
+            );
+        }
+        was_on
+    }
+
+    /// Takes new sessions again. Returns whether there was a drain, or an error if the server is ending.
+    pub fn undrain(&self) -> Result<bool, ApiError> {
+        let stopped = self.context().drain.stop();
+        let was_on = stopped.map_err(|_| {
+            ApiError::Unknown("The server is ending: this drain cannot be undone".to_owned())
+        })?;
+        if was_on {
+            self.tell_plugins_of_drain(false);
+            tracing::info!("the drain is undone: new sessions are taken");
+        }
+        Ok(was_on)
+    }
+
+    /// Drains the server before its end. Returns once no call is left, or at the deadline: then some calls are left, and
+    /// [`Gateway::shutdown`] ends them.
+    pub async fn drain_before_end(&self, limit: Duration) {
+        let drain = &self.context().drain;
+        drain.start_final(limit);
+        self.tell_plugins_of_drain(true);
+        let mut changes = drain.watch();
+        while self.calls() > 0 {
+            let deadline = changes.borrow_and_update().and_then(|it| it.deadline());
+            let Some(deadline) = deadline.filter(|it| *it > Instant::now()) else {
+                return;
+            };
+            let next = deadline.min(Instant::now() + LOOK);
+            tokio::select! {
+                () = sleep_until(next) => {}
+                // The gateway has the sender.
+                _ = changes.changed() => {}
+            }
+        }
+    }
+
+    /// The drain that is under way.
+    pub fn draining(&self) -> Option<DrainStatus> {
+        let draining = self.context().drain.current()?;
+        Some(DrainStatus {
+            lasted: draining.lasted(),
+            left: draining.left(),
+            sessions: self.inner.sessions().len(),
+            calls: self.calls(),
+            is_final: draining.is_final(),
+        })
+    }
+
+    /// How many calls there are: PeerConnections, connected or on their way, and what plugins have beside these.
+    pub fn calls(&self) -> usize {
+        let plugins = self.inner.plugins.iter();
+        let others: usize = plugins.map(|plugin| plugin.calls_without_peers()).sum();
+        self.context().peers.count().saturating_add(others)
+    }
+
+    /// An error if the server is being drained, so that a newcomer has to go elsewhere.
+    pub fn check_drain(&self) -> Result<(), ApiError> {
+        match self.context().drain.is_on() {
+            true => Err(ApiError::Draining),
+            false => Ok(()),
+        }
+    }
+
+    /// As [`Gateway::check_drain`], for a client who has a session. One in a call is no newcomer.
+    pub(super) fn check_drain_of(&self, session: &Session) -> Result<(), ApiError> {
+        self.check_drain()
+            .or_else(|error| match session.is_in_call() {
+                true => Ok(()),
+                false => Err(error),
+            })
+    }
+
+    /// As [`Gateway::check_drain`], for a message to a plugin. Only one that begins something new is refused.
+    pub(super) fn check_drain_for(
+        &self,
+        session: &Session,
+        handle: HandleId,
+        request: &Request,
+    ) -> Result<(), ApiError> {
+        if !self.context().drain.is_on() {
+            return Ok(());
+        }
+        let handle = session.handle_itself(handle);
+        let plugin = handle.and_then(|handle| self.plugin(handle.package()));
+        let body = request.members.get("body").and_then(Value::as_object);
+        let name = body.and_then(|body| Fields(body).string("request").ok().flatten());
+        let name = name.unwrap_or_default().to_ascii_lowercase();
+        let begins = request.members.contains_key("jsep")
+            || plugin.is_some_and(|plugin| plugin.begins(&name));
+        match begins {
+            true => self.check_drain_of(session),
+            false => Ok(()),
+        }
+    }
+
+    fn tell_plugins_of_drain(&self, is_on: bool) {
+        for plugin in &self.inner.plugins {
+            plugin.set_draining(is_on);
+        }
+    }
+
+    /// Ends all sessions and takes no new ones. Clients get `hangup` and `detached` of each handle, then `timeout`. Waits until
+    /// all handles are done, for 5 s at most.
+    pub async fn shutdown(&self) {
+        self.context().drain.start_final(Duration::ZERO);
+        self.inner.end_all(SHUTDOWN).await;
+    }
+}
+
+impl Inner {
+    /// Ends all sessions that there are.
+    async fn end_all(&self, reason: &'static str) {
+        // They can be found until their clients have fetched the last events.
+        let sessions: Vec<Arc<Session>> = self.sessions().values().cloned().collect();
+        let tasks: Vec<_> = sessions
+            .iter()
+            .flat_map(|session| session.take_handles())
+            .map(|Attached { inbox, task, .. }| {
+                let reason = reason.to_owned();
+                inbox.deliver(Command::Hangup {
+                    reason,
+                    responder: None,
+                });
+                inbox.deliver(Command::Detach { responder: None });
+                task
+            })
+            .collect();
+        let all = async {
+            for task in tasks {
+                // A task that panicked has ended too.
+                let _ = task.await;
+            }
+        };
+        if timeout(HANDLES_LIMIT, all).await.is_err() {
+            tracing::warn!("some handles did not end within {HANDLES_LIMIT:?}");
+        }
+        for session in sessions.iter().filter(|session| !session.is_internal()) {
+            let id = session.id.to_json(self.context.config().string_ids);
+            session.emit(json!({ "janus": "timeout", "session_id": id }));
+        }
+        let fetched = async {
+            for session in &sessions {
+                session.fetched().await;
+            }
+        };
+        if timeout(FETCH_LIMIT, fetched).await.is_err() {
+            tracing::debug!("some clients did not fetch their last events");
+        }
+        for session in sessions {
+            self.remove(&session, SessionEnd::Destroyed);
+        }
+    }
+}
+
+/// Ends all sessions at the deadline of a drain that an administrator has started.
+pub(super) async fn enforce(gateway: Weak<Inner>, mut changes: watch::Receiver<Option<Draining>>) {
+    loop {
+        let draining = *changes.borrow_and_update();
+        let deadline = draining.filter(|it| !it.is_final());
+        let due = async {
+            match deadline.and_then(|it| it.deadline()) {
+                Some(deadline) => sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = due => {
+                let Some(gateway) = gateway.upgrade() else { return };
+                let sessions = gateway.sessions().len();
+                if sessions > 0 {
+                    tracing::info!(sessions, "the deadline of the drain has passed: all sessions end");
+                    gateway.end_all(DRAINED).await;
+                }
+                drop(gateway);
+                // A request that was under way may have made another session.
+                sleep(Duration::from_secs(1)).await;
+            }
+            changed = changes.changed() => if changed.is_err() {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Whether the server takes new clients now, and if not, why.
+
+use std::fmt;
+use std::sync::atomic::Ordering;
+
+use portunus_media::WorkerStats;
+
+use super::Gateway;
+
+/// Why new clients should go elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotReady {
+    /// The server is being drained.
+    Draining,
+    /// An administrator, or the configuration, has turned new sessions off.
+    NotAccepting,
+    /// There are as many sessions as there may be (`server.max_sessions`).
+    Sessions,
+    /// Clients hold nearly all the memory that they may (`server.client_memory_mb`).
+    Memory,
+}
+
+impl fmt::Display for NotReady {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            NotReady::Draining => "draining: nobody new is taken",
+            NotReady::NotAccepting => "closed: new sessions are not accepted",
+            NotReady::Sessions => "overloaded: there are server.max_sessions sessions",
+            NotReady::Memory => "overloaded: clients hold the memory of server.client_memory_mb",
+        })
+    }
+}
+
+impl Gateway {
+    /// Returns what keeps this process from working: media workers that are stuck. Empty means that all is well.
+    pub fn stuck(&self) -> Vec<String> {
+        let workers = self.context().media.worker_stats().into_iter();
+        let stuck = workers.filter(WorkerStats::is_stuck);
+        let name = |worker: WorkerStats| {
+            let seconds = worker.silent.as_secs();
+            format!(
+                "media worker {} has been stuck for {seconds} s",
+                worker.index
+            )
+        };
+        stuck.map(name).collect()
+    }
+
+    /// Returns all reasons why a new client would be refused. Empty means that the server is ready.
+    pub fn not_ready(&self) -> Vec<NotReady> {
+        let context = self.context();
+        let most = context.config().max_sessions;
+        let is_full = most > 0 && self.inner.sessions().len() >= most;
+        let all = [
+            (context.drain.is_on(), NotReady::Draining),
+            (
+                !self.inner.accepting.load(Ordering::Relaxed),
+                NotReady::NotAccepting,
+            ),
+            (is_full, NotReady::Sessions),
+            (context.memory.is_nearly_used_up(), NotReady::Memory),
+        ];
+        let reasons = all.into_iter().filter(|(holds, _)| *holds);
+        reasons.map(|(_, reason)| reason).collect()
+    }
+}

@@ -1,0 +1,324 @@
+//! Which of the m-lines that a publisher offers are taken, and with which codecs.
+
+use portunus_rtp::ExtensionKind;
+use portunus_sdp::{
+    AnswerOptions, Bandwidth, CodecName, Description, Direction, Jsep, Kind, Media, OfferedFlags,
+};
+
+use super::{ExtensionIds, Stream};
+use crate::{Permissions, RoomSettings};
+
+/// The codecs that a publisher insists on, which the room has to have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Forced {
+    /// That of audio.
+    pub audio: Option<CodecName>,
+    /// That of video.
+    pub video: Option<CodecName>,
+}
+
+/// Answers a publisher's offer; the streams are new but for those of `before`, whose codecs are kept where possible.
+///
+/// `bitrate` is the cap that the answer says, in bit/s; 0: none.
+pub(crate) fn answer(
+    options: &RoomSettings,
+    name: String,
+    (forced, permissions): (Forced, Permissions),
+    jsep: &Jsep,
+    before: &[Stream],
+    bitrate: u64,
+) -> (Description, Vec<Stream>) {
+    let offer = &jsep.description;
+    let firefox = offer.origin.username.starts_with("mozilla");
+    let mut media = Vec::with_capacity(offer.media.len());
+    let mut streams = Vec::with_capacity(offer.media.len());
+    let mut data_taken = false;
+    for (index, offered) in offer.media.iter().enumerate() {
+        let known = before.get(index).and_then(|stream| stream.codec);
+        let mut line = match offered.kind {
+            kind if !permissions.publishes(kind) => offered.refused(),
+            Kind::Data if data_taken => offered.refused(),
+            Kind::Data => single(offered, AnswerOptions::default()),
+            Kind::Audio | Kind::Video => answer_media(options, forced, offered, known),
+        };
+        data_taken |= offered.kind == Kind::Data && !line.rejected;
+        if offered.kind == Kind::Video && !line.rejected && options.bitrate_cap && bitrate > 0 {
+            line.bandwidth = Some(bandwidth(bitrate, firefox));
+        }
+        streams.push(stream(jsep, index, offered, &line));
+        media.push(line);
+    }
+    let description = Description {
+        origin: offer.origin.clone(),
+        name,
+        attributes: Vec::new(),
+        media,
+    };
+    (description, streams)
+}
+
+/// The first of the wanted codecs that is offered, with what the room says of it.
+fn answer_media(
+    options: &RoomSettings,
+    forced: Forced,
+    offered: &Media,
+    known: Option<CodecName>,
+) -> Media {
+    let (list, forced) = match offered.kind {
+        Kind::Audio => (&options.audiocodec, forced.audio),
+        Kind::Video | Kind::Data => (&options.videocodec, forced.video),
+    };
+    let known = known.filter(|codec| list.contains(codec));
+    let wanted: Vec<CodecName> = match forced {
+        Some(codec) => vec![codec],
+        None => known.into_iter().chain(list.iter().copied()).collect(),
+    };
+    let is_offered = |codec: &CodecName| offered.codecs.iter().any(|o| codec.matches(o));
+    let Some(codec) = wanted.into_iter().find(is_offered) else {
+        return offered.refused();
+    };
+    let mut answer = AnswerOptions {
+        extensions: extensions(options, offered.kind),
+        ..AnswerOptions::default()
+    };
+    for media in [&mut answer.audio, &mut answer.video] {
+        media.only(codec);
+        media.direction = Direction::RecvOnly;
+        media.profile = match codec {
+            CodecName::Vp9 => options.vp9_profile.clone(),
+            CodecName::H264 => options.h264_profile.clone(),
+            _ => None,
+        };
+        media.fmtp = match codec {
+            CodecName::Opus => flags(options, offered).fmtp(),
+            _ => None,
+        };
+    }
+    single(offered, answer)
+}
+
+/// Answers one m-line on its own.
+fn single(offered: &Media, options: AnswerOptions) -> Media {
+    let offer = Description {
+        media: vec![offered.clone()],
+        ..Description::default()
+    };
+    let mut answer = Description::answer(&offer, &options);
+    answer.media.pop().unwrap_or_else(|| offered.refused())
+}
+
+/// What the publisher asks for of Opus and the room allows.
+fn flags(options: &RoomSettings, offered: &Media) -> OfferedFlags {
+    let opus = |codec: &&_| CodecName::Opus.matches(codec);
+    let codec = offered.codecs.iter().find(opus);
+    let asked = |name| codec.is_some_and(|codec| codec.parameter(name) == Some("1"));
+    OfferedFlags {
+        fec: options.opus_fec && asked("useinbandfec"),
+        dtx: options.opus_dtx && asked("usedtx"),
+        stereo: asked("stereo"),
+    }
+}
+
+fn extensions(options: &RoomSettings, kind: Kind) -> Vec<ExtensionKind> {
+    let (audio, video) = (kind == Kind::Audio, kind == Kind::Video);
+    let accepted = [
+        (true, ExtensionKind::Mid),
+        (true, ExtensionKind::Rid),
+        (true, ExtensionKind::RepairedRid),
+        (options.transport_wide_cc_ext, ExtensionKind::TransportCc),
+        (audio && options.audiolevel_ext, ExtensionKind::AudioLevel),
+        (
+            video && options.videoorient_ext,
+            ExtensionKind::VideoOrientation,
+        ),
+        (
+            video && options.playoutdelay_ext,
+            ExtensionKind::PlayoutDelay,
+        ),
+        (video, ExtensionKind::DependencyDescriptor),
+    ];
+    let accepted = accepted.into_iter().filter(|(wanted, _)| *wanted);
+    accepted.map(|(_, kind)| kind).collect()
+}
+
+fn stream(jsep: &Jsep, index: usize, offered: &Media, answered: &Media) -> Stream {
+    let mut stream = Stream::new(offered.kind, offered.mid, index);
+    let received = offered.kind == Kind::Data || answered.direction.receives();
+    stream.disabled = answered.rejected || !received;
+    let Some(codec) = answered.codecs.first() else {
+        return stream;
+    };
+    stream.codec = codec.codec_name();
+    stream.channels = codec.unusual_channels();
+    let parameter = |name| codec.parameter(name).map(str::to_owned);
+    match stream.codec {
+        Some(CodecName::Opus) => {
+            let set = |name| codec.parameter(name) == Some("1");
+            stream.opus = OfferedFlags {
+                fec: set("useinbandfec"),
+                dtx: set("usedtx"),
+                stereo: set("stereo"),
+            };
+        }
+        Some(CodecName::MultiOpus) => stream.fmtp = codec.fmtp.clone(),
+        Some(CodecName::H264) => stream.h264_profile = parameter("profile-level-id"),
+        Some(CodecName::Vp9) => stream.vp9_profile = parameter("profile-id"),
+        _ => {}
+    }
+    let number = |kind| {
+        let mut extensions = answered.extensions.iter();
+        let found = extensions.find(|extmap| extmap.kind() == Some(kind));
+        found.map(|extmap| extmap.id)
+    };
+    stream.extensions = ExtensionIds {
+        audio_level: number(ExtensionKind::AudioLevel),
+        video_orientation: number(ExtensionKind::VideoOrientation),
+        playout_delay: number(ExtensionKind::PlayoutDelay),
+        dependency_descriptor: number(ExtensionKind::DependencyDescriptor),
+    };
+    let layered = jsep.simulcast.iter().find(|s| s.mid == offered.mid);
+    let by_rid = number(ExtensionKind::Rid).is_some();
+    stream.simulcast = layered.is_some_and(|simulcast| simulcast.rids.is_empty() || by_rid);
+    stream.svc = jsep.svc.iter().any(|svc| svc.mid == offered.mid);
+    stream
+}
+
+/// The cap in the form that the client reads.
+fn bandwidth(bitrate: u64, firefox: bool) -> Bandwidth {
+    let (modifier, value) = match firefox {
+        true => ("TIAS", bitrate),
+        false => ("AS", bitrate / 1_000),
+    };
+    Bandwidth {
+        modifier: modifier.to_owned(),
+        value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    use portunus_sdp::{MediaOffer, OfferOptions, SdpType};
+
+    use super::*;
+
+    const ALL: Permissions = Permissions::ALL;
+
+    /// An offer of m-lines with these codecs; without any it is one of data.
+    fn offer(lines: &[&[CodecName]]) -> Jsep {
+        let media = lines.iter().map(|codecs| {
+            let kind = codecs.first().map_or(Kind::Data, |codec| codec.kind());
+            let mut media = MediaOffer::new(kind, Direction::SendOnly);
+            for codec in *codecs {
+                media.add_codec(*codec, None, None);
+            }
+            media
+        });
+        let description = Description::offer(OfferOptions {
+            name: "publisher".to_owned(),
+            session_id: String::new(),
+            media: media.collect(),
+        });
+        Jsep {
+            kind: SdpType::Offer,
+            description,
+            simulcast: Vec::new(),
+            svc: Vec::new(),
+            e2ee: false,
+            update: false,
+            restart: false,
+        }
+    }
+
+    fn room(videocodec: &[CodecName]) -> RoomSettings {
+        RoomSettings {
+            videocodec: videocodec.to_vec(),
+            ..RoomSettings::default()
+        }
+    }
+
+    /// The codec of each stream, or none if it is disabled.
+    fn codecs(streams: &[Stream]) -> Vec<Option<CodecName>> {
+        let codec = |stream: &Stream| stream.codec.filter(|_| !stream.disabled);
+        streams.iter().map(codec).collect()
+    }
+
+    #[test]
+    fn the_first_codec_of_the_room_that_is_offered_is_taken() {
+        let both = [CodecName::Vp8, CodecName::H264];
+        let offered = offer(&[&both, &[CodecName::Vp9]]);
+        let answered = |options: &RoomSettings, forced| {
+            let (_, streams) = answer(options, String::new(), (forced, ALL), &offered, &[], 0);
+            codecs(&streams)
+        };
+        let options = room(&[CodecName::H264, CodecName::Vp8]);
+        let any = Forced::default();
+        assert_eq!(answered(&options, any), [Some(CodecName::H264), None]);
+        let forced = Forced {
+            audio: None,
+            video: Some(CodecName::Vp8),
+        };
+        assert_eq!(answered(&options, forced), [Some(CodecName::Vp8), None]);
+    }
+
+    #[test]
+    fn a_stream_keeps_its_codec_as_long_as_it_is_offered() {
+        let both = [CodecName::Vp8, CodecName::H264];
+        let options = room(&both);
+        let any = Forced::default();
+        let (h264, more) = (offer(&[&[CodecName::H264]]), offer(&[&both]));
+        let (_, before) = answer(&options, String::new(), (any, ALL), &h264, &[], 0);
+        let (_, after) = answer(&options, String::new(), (any, ALL), &more, &before, 0);
+        assert_eq!(codecs(&after), [Some(CodecName::H264)]);
+        let vp8 = offer(&[&[CodecName::Vp8]]);
+        let (_, after) = answer(&options, String::new(), (any, ALL), &vp8, &before, 0);
+        assert_eq!(codecs(&after), [Some(CodecName::Vp8)]);
+    }
+
+    #[test]
+    fn what_somebody_may_not_publish_is_rejected() {
+        let offered = offer(&[&[CodecName::Opus], &[CodecName::Vp8]]);
+        let (any, audio_only) = (
+            Forced::default(),
+            Permissions {
+                video: false,
+                ..ALL
+            },
+        );
+        let options = room(&[CodecName::Vp8]);
+        let (answer, streams) =
+            answer(&options, String::new(), (any, audio_only), &offered, &[], 0);
+        assert!(answer.media[1].rejected);
+        assert_eq!(codecs(&streams), [Some(CodecName::Opus), None]);
+    }
+
+    #[test]
+    fn one_m_line_of_data_is_enough() {
+        let offered = offer(&[&[], &[]]);
+        let any = Forced::default();
+        let (_, streams) = answer(&room(&[]), String::new(), (any, ALL), &offered, &[], 0);
+        let disabled: Vec<bool> = streams.iter().map(|stream| stream.disabled).collect();
+        assert_eq!(disabled, [false, true]);
+    }
+
+    #[test]
+    fn a_cap_is_said_in_the_unit_that_the_client_reads() {
+        let options = RoomSettings {
+            bitrate_cap: true,
+            ..room(&[CodecName::Vp8])
+        };
+        let said = |username: &str, bitrate| {
+            let mut offered = offer(&[&[CodecName::Opus], &[CodecName::Vp8]]);
+            offered.description.origin.username = username.to_owned();
+            let any = Forced::default();
+            let (answer, _) = answer(&options, String::new(), (any, ALL), &offered, &[], bitrate);
+            assert!(answer.media[0].bandwidth.is_none());
+            let bandwidth = answer.media[1].bandwidth.clone();
+            bandwidth.map(|bandwidth| (bandwidth.modifier, bandwidth.value))
+        };
+        assert_eq!(said("-", 500_000), Some(("AS".to_owned(), 500)));
+        let firefox = Some(("TIAS".to_owned(), 500_000));
+        assert_eq!(said("mozilla...THIS_IS_SDPARTA", 500_000), firefox);
+        assert_eq!(said("-", 0), None);
+    }
+}

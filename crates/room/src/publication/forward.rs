@@ -1,0 +1,194 @@
+//! RTP forwarders: streams of publishers, sent to UDP ports. They end with what they forward.
+
+use std::net::SocketAddr;
+
+use portunus_media::ingest::IngestSrtp;
+use portunus_media::{Encodings, ForwardOptions, ForwardRtcp, Framing, RouteId, RouteOptions};
+use portunus_rtp::{Mid, Pt, Ssrc};
+use portunus_sdp::Kind;
+
+use super::{Publication, Publications, Stream};
+use crate::{PersonId, Refusal};
+
+/// Forwarders that a stream has at most: each multiplies what its publisher sends, to an address of anybody's choice.
+pub(crate) const MAX_FORWARDERS: usize = 64;
+
+/// A forwarder of a stream.
+#[derive(Debug)]
+pub struct Forwarder {
+    /// Its id among all of the room; never 0.
+    pub id: u32,
+    /// The name under which the stream is published on another server, if it is for that.
+    pub(crate) remote_id: Option<String>,
+    route: RouteId,
+    /// What it forwards.
+    pub kind: Kind,
+    /// Where it sends to.
+    pub to: SocketAddr,
+    /// The payload type, if it is not the publisher's.
+    pub pt: Option<Pt>,
+    /// The SSRC, if it is not the publisher's.
+    pub ssrc: Option<Ssrc>,
+    /// The simulcast encoding, if it is one of the upper ones.
+    pub substream: Option<u8>,
+    /// It sends SRTP.
+    pub is_srtp: bool,
+    /// The local and the remote port of RTCP.
+    pub rtcp: Option<(u16, u16)>,
+}
+
+/// A forwarder that is asked for.
+#[derive(Debug)]
+pub struct ForwardRequest {
+    /// Where it sends to.
+    pub to: SocketAddr,
+    /// The socket for RTCP.
+    pub rtcp: Option<ForwardRtcp>,
+    /// The payload type; `None` keeps the publisher's.
+    pub pt: Option<Pt>,
+    /// The SSRC; `None` keeps the publisher's. The best encoding has the forwarder's id then.
+    pub ssrc: Option<Ssrc>,
+    /// Which encodings of a simulcast stream.
+    pub encodings: Encodings,
+    /// The key of SRTP; `None` means RTP.
+    pub srtp: Option<IngestSrtp>,
+    /// How messages of data channels are sent.
+    pub messages: Framing,
+}
+
+impl Publications {
+    /// Forwards a stream of a publisher; gives the forwarder.
+    pub(crate) fn forward(
+        &mut self,
+        id: &PersonId,
+        mid: Mid,
+        request: ForwardRequest,
+        remote_id: Option<String>,
+    ) -> Result<&Forwarder, Refusal> {
+        let stream_id = self.new_forwarder_id();
+        let gone = || Refusal::NoSuchFeed(id.to_string());
+        let publication = self.by_feed.get_mut(id).ok_or_else(gone)?;
+        let source = publication.origin.source(mid).ok_or_else(gone)?;
+        let stream = publication.stream_mut(mid).ok_or_else(gone)?;
+        stream.check_forwarders(1)?;
+        let is_data = stream.kind == Kind::Data;
+        let encodings = match stream.kind {
+            Kind::Video => request.encodings,
+            Kind::Audio | Kind::Data => Encodings::Only(0),
+        };
+        let (substream, own) = match encodings {
+            Encodings::Best => (None, Some(Ssrc(stream_id))),
+            Encodings::Only(n) => (Some(n).filter(|n| *n > 0), None),
+        };
+        let options = ForwardOptions {
+            encodings,
+            pt: request.pt.filter(|_| !is_data),
+            ssrc: request.ssrc.or(own).filter(|_| !is_data),
+            srtp: request.srtp.filter(|_| !is_data),
+            messages: request.messages,
+            rtcp: request.rtcp.filter(|_| !is_data),
+            ..ForwardOptions::new(request.to)
+        };
+        let rtcp = options.rtcp.as_ref();
+        let forwarder = Forwarder {
+            id: stream_id,
+            remote_id,
+            kind: stream.kind,
+            to: options.to,
+            pt: options.pt,
+            ssrc: options.ssrc,
+            substream,
+            is_srtp: options.srtp.is_some(),
+            rtcp: rtcp.map(|rtcp| (rtcp.local_port(), rtcp.remote().port())),
+            route: self.media.forward(source, gate(stream), options),
+        };
+        stream.forwarders.push(forwarder);
+        stream.forwarders.last().ok_or_else(gone)
+    }
+
+    /// Lets the forwarders of a stream forward or not, as it is open or not.
+    pub(crate) fn gate_forwarders(&self, id: &PersonId, index: usize) {
+        let publication = self.by_feed.get(id);
+        if let Some(stream) = publication.and_then(|known| known.streams.get(index)) {
+            for forwarder in &stream.forwarders {
+                self.media.set_route(forwarder.route, gate(stream));
+            }
+        }
+    }
+
+    /// Ends the forwarders of a publisher that `ends` says; gives how many.
+    pub(crate) fn end_forwarders(
+        &mut self,
+        id: &PersonId,
+        ends: impl Fn(&Forwarder) -> bool,
+    ) -> usize {
+        let publication = self.by_feed.get_mut(id);
+        let mut ended = 0;
+        for stream in publication.into_iter().flat_map(|known| &mut known.streams) {
+            stream.forwarders.retain(|forwarder| {
+                let ends = ends(forwarder);
+                if ends {
+                    self.media.remove_route(forwarder.route);
+                    ended += 1;
+                }
+                !ends
+            });
+        }
+        ended
+    }
+
+    /// Ends forwarders whose stream is gone already.
+    pub(super) fn drop_forwarders(&self, forwarders: &[Forwarder]) {
+        for forwarder in forwarders {
+            self.media.remove_route(forwarder.route);
+        }
+    }
+
+    /// What somebody publishes, to be forwarded.
+    pub(crate) fn forwardable(&self, id: &PersonId) -> Result<&Publication, Refusal> {
+        let publication = self.by_feed.get(id).filter(|known| !known.is_dummy());
+        publication.ok_or_else(|| Refusal::NoSuchFeed(id.to_string()))
+    }
+
+    /// An id that no forwarder has.
+    fn new_forwarder_id(&self) -> u32 {
+        let streams = || self.by_feed.values().flat_map(|known| &known.streams);
+        loop {
+            let id = rand::random();
+            let mut forwarders = streams().flat_map(|stream| &stream.forwarders);
+            if id != 0 && !forwarders.any(|forwarder| forwarder.id == id) {
+                return id;
+            }
+        }
+    }
+}
+
+impl Publication {
+    /// The forwarders that requests have made, of all streams.
+    pub fn forwarders(&self) -> impl Iterator<Item = &Forwarder> {
+        let forwarders = self.streams.iter().flat_map(|stream| &stream.forwarders);
+        forwarders.filter(|forwarder| forwarder.remote_id.is_none())
+    }
+}
+
+impl Stream {
+    /// The forwarder of it that has this id.
+    pub fn forwarder(&self, id: u32) -> Option<&Forwarder> {
+        self.forwarders.iter().find(|forwarder| forwarder.id == id)
+    }
+
+    /// Checks that there is room for so many more.
+    pub fn check_forwarders(&self, more: usize) -> Result<(), Refusal> {
+        match self.forwarders.len().saturating_add(more) > MAX_FORWARDERS {
+            true => Err(Refusal::TooManyForwarders),
+            false => Ok(()),
+        }
+    }
+}
+
+fn gate(stream: &Stream) -> RouteOptions {
+    RouteOptions {
+        enabled: stream.is_open(),
+        ..RouteOptions::default()
+    }
+}

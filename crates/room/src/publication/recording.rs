@@ -1,0 +1,261 @@
+//! What publishers send, into files.
+
+use portunus_media::MediaPlane;
+use portunus_record::{
+    Format, JointSpec, Participant, RecordError, RecordedMedia, Recorder, RecordingSpec,
+    SessionSpec, TrackSpec, WeakSession, file_safe, stamped,
+};
+use portunus_rtp::Mid;
+use portunus_sdp::{CodecName, Kind};
+
+use super::{Origin, Publication, Publications, Stream};
+use crate::roster::RecordSettings;
+use crate::{PersonId, RecordedClient, Refusal};
+
+/// What names of recorded files and their manifests begin with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FileNames {
+    /// Who records, as it stands in the manifest.
+    pub owner: &'static str,
+    /// What names of files begin with.
+    pub prefix: &'static str,
+}
+
+impl Publications {
+    /// Checks that recordings of this name could be made.
+    pub(crate) fn check_recording(
+        &self,
+        dir: Option<&str>,
+        name: Option<&str>,
+    ) -> Result<(), Refusal> {
+        let checked = self.recorder.check(dir, name.unwrap_or(self.names.prefix));
+        checked.map_err(|error| Refusal::Recording(error.to_string()))
+    }
+
+    /// Begins, ends and gates the recordings of a participant, so that they are as they should be. One that failed is
+    /// begun anew only if that is asked for.
+    pub(crate) fn record(&mut self, of: &Recorded<'_>, settings: &RecordSettings, anew: bool) {
+        let Some(publication) = self.by_feed.get_mut(of.id) else {
+            return;
+        };
+        if !settings.on {
+            publication.recording = None;
+            for stream in &mut publication.streams {
+                stream.recording = None;
+            }
+            return;
+        }
+        let means = Means {
+            media: &self.media,
+            recorder: &self.recorder,
+            recorded: &mut self.recorded,
+            names: self.names,
+        };
+        let format = settings.format.or(of.format);
+        let format = format.unwrap_or_else(|| self.recorder.format());
+        let is_each = publication.streams.iter().any(|it| it.recording.is_some());
+        let is_joint = publication.recording.is_some() || format != Format::Mjr && !is_each;
+        match is_joint {
+            true => publication.record_jointly(means, of, (settings, format), anew),
+            false => publication.record_each(means, of, settings, anew),
+        }
+    }
+}
+
+/// Who is recorded in which room, and how the room wants it.
+pub(crate) struct Recorded<'a> {
+    pub(crate) room: &'a str,
+    pub(crate) id: &'a PersonId,
+    pub(crate) display: Option<&'a str>,
+    /// What the room is called.
+    pub(crate) description: &'a str,
+    /// The folder.
+    pub(crate) dir: Option<&'a str>,
+    pub(crate) format: Option<Format>,
+}
+
+/// What is recorded with.
+struct Means<'a> {
+    media: &'a MediaPlane,
+    recorder: &'a Recorder,
+    recorded: &'a mut WeakSession,
+    names: FileNames,
+}
+
+impl Means<'_> {
+    /// As somebody of whom the room's manifest tells. It begins with whoever is recorded first, and ends with whoever is last.
+    fn participant(&mut self, of: &Recorded<'_>) -> Participant {
+        let session = self.recorded.upgrade().unwrap_or_else(|| {
+            let (room, prefix) = (of.room.to_owned(), self.names.prefix);
+            self.recorder.session(SessionSpec {
+                plugin: self.names.owner,
+                dir: of.dir.map(str::to_owned),
+                name: stamped(&format!("{prefix}-{}", file_safe(&room))),
+                room: Some(room),
+                description: Some(of.description.to_owned()).filter(|it| !it.is_empty()),
+            })
+        });
+        *self.recorded = session.downgrade();
+        Participant {
+            session,
+            id: of.id.to_string(),
+            display: of.display.map(str::to_owned),
+        }
+    }
+}
+
+impl Recorded<'_> {
+    /// What names of files begin with.
+    fn name(&self, names: FileNames, settings: &RecordSettings) -> String {
+        let name = || {
+            let (room, id) = (file_safe(self.room), file_safe(self.id.as_str()));
+            stamped(&format!("{}-{room}-user-{id}", names.prefix))
+        };
+        settings.name.clone().unwrap_or_else(name)
+    }
+
+    /// What the client that is recorded is told of a recording of `stream`, or of one of all.
+    fn client(&self, settings: &RecordSettings, stream: Option<(Mid, Kind)>) -> RecordedClient<'_> {
+        RecordedClient {
+            room: self.room,
+            stream,
+            told_why: settings.told_why,
+        }
+    }
+
+    /// Where nobody is there to be told of a failure but the log.
+    fn failed(&self, error: &RecordError) {
+        let (room, id) = (self.room, self.id);
+        tracing::warn!(%room, %id, "not recorded: {error}");
+    }
+}
+
+impl Publication {
+    /// A file for each stream.
+    fn record_each(
+        &mut self,
+        mut means: Means<'_>,
+        of: &Recorded<'_>,
+        settings: &RecordSettings,
+        anew: bool,
+    ) {
+        let name = of.name(means.names, settings);
+        for stream in &mut self.streams {
+            if stream.disabled {
+                stream.recording = None;
+                continue;
+            }
+            let open = stream.is_open();
+            if let Some(recording) = &mut stream.recording
+                && !(anew && recording.is_over())
+            {
+                recording.set_open(open);
+                continue;
+            }
+            let Some(content) = stream.content() else {
+                continue;
+            };
+            let spec = RecordingSpec {
+                dir: of.dir.map(str::to_owned),
+                name: format!("{name}-{}-{}", stream.kind.name(), stream.index),
+                media: content.with_encryption(self.e2ee),
+                format: Format::Mjr,
+                of: Some(means.participant(of)),
+            };
+            stream.recording = match &self.origin {
+                Origin::Client(connection) => {
+                    let client = of.client(settings, Some((stream.mid, stream.kind)));
+                    connection.record(stream.mid, open, spec, client)
+                }
+                origin => origin.source(stream.mid).and_then(|source| {
+                    let started = means.recorder.start(means.media, source, open, spec);
+                    started.inspect_err(|error| of.failed(error)).ok()
+                }),
+            };
+        }
+    }
+
+    /// One file for all streams, as far as it has room for them.
+    fn record_jointly(
+        &mut self,
+        mut means: Means<'_>,
+        of: &Recorded<'_>,
+        (settings, format): (&RecordSettings, Format),
+        anew: bool,
+    ) {
+        self.recording = self.recording.take().filter(|it| !(anew && it.is_over()));
+        let e2ee = self.e2ee;
+        let origin = &self.origin;
+        let track = |stream: &Stream| {
+            Some(TrackSpec {
+                key: stream.mid.as_str().to_owned(),
+                media: stream.content()?.with_encryption(e2ee),
+                from: origin.source(stream.mid)?,
+                open: stream.is_open(),
+            })
+        };
+        let wanted = self.streams.iter().filter(|stream| !stream.disabled);
+        if let Some(recording) = &mut self.recording {
+            for stream in &self.streams {
+                let key = stream.mid.as_str();
+                let is_in = recording.keys().any(|it| it == key);
+                match (stream.disabled, is_in) {
+                    (true, true) => recording.remove(key),
+                    (false, true) => recording.set_open(key, stream.is_open()),
+                    (false, false) => {
+                        if let Some(track) = track(stream) {
+                            recording.add(track);
+                        }
+                    }
+                    (true, false) => {}
+                }
+            }
+            return;
+        }
+        let tracks: Vec<TrackSpec> = wanted.filter_map(track).collect();
+        if tracks.is_empty() {
+            return;
+        }
+        let spec = JointSpec {
+            dir: of.dir.map(str::to_owned),
+            name: of.name(means.names, settings),
+            format,
+            of: Some(means.participant(of)),
+            tracks,
+        };
+        self.recording = match &self.origin {
+            Origin::Client(connection) => {
+                connection.record_jointly(spec, of.client(settings, None))
+            }
+            Origin::Remote(_) | Origin::Dummy => {
+                let started = means.recorder.joint(means.media, spec);
+                started.inspect_err(|error| of.failed(error)).ok()
+            }
+        };
+    }
+}
+
+impl Stream {
+    /// What is in a recording of it.
+    fn content(&self) -> Option<RecordedMedia> {
+        let description = self.description.clone();
+        let mid = Some(self.mid.as_str().to_owned());
+        if self.kind == Kind::Data {
+            let data = RecordedMedia::data(true).with_mid(mid);
+            return Some(data.with_description(description));
+        }
+        let codec = self.codec?;
+        let parameter = |name: &str, value: &Option<String>| {
+            let value = value.as_ref()?;
+            Some(format!("{name}={value}"))
+        };
+        let fmtp = match codec {
+            CodecName::H264 => parameter("profile-level-id", &self.h264_profile),
+            CodecName::Vp9 => parameter("profile-id", &self.vp9_profile),
+            CodecName::Opus => self.opus.fmtp(),
+            _ => self.fmtp.clone(),
+        };
+        let content = RecordedMedia::codec(codec).with_fmtp(fmtp).with_mid(mid);
+        Some(content.with_description(description))
+    }
+}

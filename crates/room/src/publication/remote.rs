@@ -1,0 +1,331 @@
+//! Publishers of other servers, and publishers of ours on other servers: how their media goes between the two.
+//!
+//! All of a publisher goes to one UDP port. A stream is told by its SSRC, and messages stand behind an RTP header.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use portunus_media::ingest::{DataIngest, Heard, IngestSrtp, Listening, RtpIngest};
+use portunus_media::{
+    Encodings, ForwardRtcp, Framing, Ingest, IngestBind, IngestError, IngestFeed, IngestId,
+    IngestMedia, IngestOptions, IngestSocket, MediaPlane, SharedSocket, TalkDetection,
+};
+use portunus_rtp::{ExtensionKind, ExtensionMap, Mid, Ssrc};
+use portunus_sdp::{Codec, Kind};
+use tokio::sync::mpsc;
+
+use super::{ForwardRequest, Forwarder, Publication, Publications, Stream};
+use crate::{PersonId, Refusal};
+
+/// The most streams of a publisher.
+pub const MAX_STREAMS: usize = 1_000;
+
+/// Simulcast encodings that a stream may have.
+const ENCODINGS: u8 = 3;
+
+/// What may wait to be taken of what was heard.
+const SOUNDS: usize = 64;
+
+/// The SSRC of a stream's lowest encoding.
+const fn first_ssrc(index: usize) -> Ssrc {
+    Ssrc((index as u32).wrapping_mul(10).wrapping_add(1_000))
+}
+
+/// What another server sends of a publisher.
+#[derive(Debug, Clone)]
+pub struct Remote {
+    media: MediaPlane,
+    rtp: SharedSocket,
+    rtcp: SharedSocket,
+    srtp: Option<IngestSrtp>,
+    streams: Vec<(Mid, IngestId)>,
+    heard: mpsc::Sender<Heard>,
+}
+
+/// Where another server's media is waited for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The port for RTP; 0 means any.
+    pub port: u16,
+    /// The port for RTCP; 0 means any.
+    pub rtcp_port: u16,
+    /// The name or an address of the network interface; `None` means all.
+    pub interface: Option<String>,
+    /// The multicast group, if the media is sent to one.
+    pub multicast: Option<Ipv4Addr>,
+}
+
+impl Remote {
+    /// Opens the ports. What is heard of the publisher comes by the receiver.
+    pub fn open(
+        media: MediaPlane,
+        place: &Place,
+        srtp: Option<IngestSrtp>,
+    ) -> Result<(Self, mpsc::Receiver<Heard>), Refusal> {
+        let bind = |port, multicast| -> Result<SharedSocket, IngestError> {
+            let bind = IngestBind {
+                interface: place.interface.clone(),
+                multicast,
+                ..IngestBind::new(port)
+            };
+            Ok(IngestSocket::bind(bind)?.into())
+        };
+        let refused = |error: IngestError| Refusal::Socket(error.to_string());
+        let (heard, hears) = mpsc::channel(SOUNDS);
+        let remote = Remote {
+            rtp: bind(place.port, place.multicast).map_err(refused)?,
+            // Reports come and go to one sender, by a port of our own.
+            rtcp: bind(place.rtcp_port, None).map_err(refused)?,
+            media,
+            srtp,
+            streams: Vec::new(),
+            heard,
+        };
+        Ok((remote, hears))
+    }
+
+    /// Where RTP is waited for.
+    pub fn local(&self) -> SocketAddr {
+        self.rtp.local()
+    }
+
+    /// The port for RTCP.
+    pub fn rtcp_port(&self) -> u16 {
+        self.rtcp.port()
+    }
+
+    /// The source of a stream.
+    pub(crate) fn source(&self, mid: Mid) -> Option<IngestId> {
+        let known = self.streams.iter().find(|(known, _)| *known == mid);
+        known.map(|(_, ingest)| *ingest)
+    }
+
+    /// Listens to a stream: when somebody talks, and how much is spoken.
+    pub(crate) fn listen(&self, mid: Mid, talking: Option<TalkDetection>, speech: bool) {
+        if let Some(ingest) = self.source(mid) {
+            let listening = (talking.is_some() || speech).then(|| Listening {
+                talking,
+                speech,
+                tell: self.heard.clone(),
+            });
+            self.media.listen(ingest, listening);
+        }
+    }
+
+    fn mid_of(&self, ingest: IngestId) -> Option<Mid> {
+        let known = self.streams.iter().find(|(_, known)| *known == ingest);
+        known.map(|(mid, _)| *mid)
+    }
+
+    /// Takes a stream in from now on, if it is not already; one that is encrypted end to end, if `e2ee`.
+    pub fn take_in(&mut self, stream: &Stream, e2ee: bool) {
+        if stream.disabled || self.source(stream.mid).is_some() {
+            return;
+        }
+        let media = match stream.codec {
+            Some(codec) => IngestMedia::Rtp(RtpIngest {
+                extensions: extensions(stream),
+                opaque: e2ee,
+                svc: stream.svc,
+                ..RtpIngest::new(codec.codec(), codec.clock_rate())
+            }),
+            None => IngestMedia::Data(DataIngest {
+                label: "",
+                text: false,
+                keep_last: false,
+                framed: true,
+            }),
+        };
+        let feed = IngestFeed::Shared {
+            rtp: self.rtp.clone(),
+            rtcp: Some(self.rtcp.clone()),
+            ssrc: first_ssrc(stream.index),
+            encodings: if stream.simulcast { ENCODINGS } else { 1 },
+        };
+        let Ingest { id, .. } = self.media.add_ingest(IngestOptions {
+            media,
+            srtp: self.srtp.clone(),
+            // They share sockets.
+            worker: self.streams.first().map(|(_, ingest)| ingest.worker()),
+            ..IngestOptions::rtp(Codec::Opus, 48_000, feed)
+        });
+        self.streams.push((stream.mid, id));
+    }
+
+    /// Takes nothing in any more, and closes the ports.
+    pub(crate) fn close(&self) {
+        for (_, ingest) in &self.streams {
+            self.media.remove_ingest(*ingest);
+        }
+    }
+}
+
+fn extensions(stream: &Stream) -> ExtensionMap {
+    let ids = stream.extensions;
+    let known = [
+        (ExtensionKind::AudioLevel, ids.audio_level),
+        (ExtensionKind::VideoOrientation, ids.video_orientation),
+        (ExtensionKind::PlayoutDelay, ids.playout_delay),
+        (
+            ExtensionKind::DependencyDescriptor,
+            ids.dependency_descriptor,
+        ),
+    ];
+    let mut extensions = ExtensionMap::default();
+    for (kind, id) in known {
+        if let Some(id) = id {
+            extensions.set(kind, id);
+        }
+    }
+    extensions
+}
+
+/// A publisher of ours on another server.
+#[derive(Debug, Clone)]
+pub struct RemotePublication {
+    /// Its name.
+    pub id: String,
+    /// Where the other server waits for the media.
+    pub to: SocketAddr,
+    /// The socket for RTCP.
+    pub rtcp: Option<ForwardRtcp>,
+    /// The key of SRTP; `None` means RTP.
+    pub srtp: Option<IngestSrtp>,
+}
+
+/// What another server says of a stream by now.
+#[derive(Debug)]
+pub struct StreamUpdate {
+    /// The stream.
+    pub stream: Stream,
+    /// It says how the stream is described.
+    pub described: bool,
+}
+
+impl Publications {
+    /// The m-line of a publisher of another server that an ingest is.
+    pub(crate) fn mid_of(&self, id: &PersonId, ingest: IngestId) -> Option<Mid> {
+        self.by_feed.get(id)?.origin.remote()?.mid_of(ingest)
+    }
+
+    /// Changes what another server sends of a publisher; says whether that is news.
+    pub(crate) fn update_remote(
+        &mut self,
+        id: &PersonId,
+        e2ee: Option<bool>,
+        updates: Vec<StreamUpdate>,
+    ) -> bool {
+        let Some(publication) = self.by_feed.get_mut(id) else {
+            return false;
+        };
+        publication.e2ee = e2ee.unwrap_or(publication.e2ee);
+        let mut news = false;
+        for update in updates {
+            news |= publication.update(update);
+        }
+        news
+    }
+
+    /// Publishes somebody of ours on another server, too.
+    pub(crate) fn publish_remotely(&mut self, room: &str, id: &PersonId, to: RemotePublication) {
+        if let Some(publication) = self.by_feed.get_mut(id) {
+            publication.remotes.push(to.clone());
+            self.forward_remotely(room, id, &to);
+        }
+    }
+
+    /// Ends that; false if it was not so.
+    pub(crate) fn unpublish_remotely(&mut self, id: &PersonId, remote_id: &str) -> bool {
+        let Some(publication) = self.by_feed.get_mut(id) else {
+            return false;
+        };
+        let before = publication.remotes.len();
+        let remotes = &mut publication.remotes;
+        remotes.retain(|known| known.id != remote_id);
+        let ends = remotes.len() < before;
+        if ends {
+            let is_of = |forwarder: &Forwarder| forwarder.remote_id.as_deref() == Some(remote_id);
+            self.end_forwarders(id, is_of);
+        }
+        ends
+    }
+
+    /// Sends streams that a publisher has by now to the servers that it is published on.
+    pub(crate) fn extend_remotes(&mut self, room: &str, id: &PersonId) {
+        let publication = self.by_feed.get(id);
+        let remotes = publication.map(|known| known.remotes.clone());
+        for to in remotes.unwrap_or_default() {
+            self.forward_remotely(room, id, &to);
+        }
+    }
+
+    /// Sends to another server what it is not sent yet.
+    fn forward_remotely(&mut self, room: &str, id: &PersonId, to: &RemotePublication) {
+        let is_of = |forwarder: &Forwarder| forwarder.remote_id.as_deref() == Some(&to.id);
+        let publication = self.by_feed.get(id);
+        let streams = publication.into_iter().flat_map(|known| &known.streams);
+        let missing = streams.filter(|s| !s.disabled && !s.forwarders.iter().any(is_of));
+        let missing: Vec<_> = missing
+            .map(|stream| (stream.mid, first_ssrc(stream.index), stream.simulcast))
+            .collect();
+        for (mid, first, simulcast) in missing {
+            let encodings = if simulcast { ENCODINGS } else { 1 };
+            for encoding in 0..encodings {
+                let ssrc = Ssrc(first.0.wrapping_add(u32::from(encoding)));
+                let request = ForwardRequest {
+                    to: to.to,
+                    rtcp: to.rtcp.clone(),
+                    pt: None,
+                    ssrc: Some(ssrc),
+                    encodings: Encodings::Only(encoding),
+                    srtp: to.srtp.clone(),
+                    messages: Framing::Rtp(ssrc),
+                };
+                let forwarder = self.forward(id, mid, request, Some(to.id.clone()));
+                if let Err(refusal) = forwarder {
+                    tracing::warn!(%room, %id, "not published remotely: {refusal}");
+                }
+            }
+        }
+    }
+}
+
+impl Publication {
+    /// Changes a stream, or appends it; says whether that is news.
+    fn update(&mut self, update: StreamUpdate) -> bool {
+        let StreamUpdate { stream, described } = update;
+        let index = stream.index;
+        let news = match self.streams.get_mut(index) {
+            Some(known) => known.update(stream, described),
+            None => {
+                self.streams.push(stream);
+                true
+            }
+        };
+        if let (Some(stream), Some(remote)) = (self.streams.get(index), self.origin.remote_mut()) {
+            remote.take_in(stream, self.e2ee);
+        }
+        news
+    }
+}
+
+impl Stream {
+    /// Takes what another server says of it by now; says whether that is news.
+    fn update(&mut self, said: Stream, described: bool) -> bool {
+        let before = (self.description.clone(), self.disabled);
+        if described {
+            self.description = said.description;
+        }
+        // One that was disabled from the start has no codec yet.
+        if self.codec.is_none() && self.kind == said.kind {
+            self.codec = said.codec;
+            self.opus = said.opus;
+            self.h264_profile = said.h264_profile;
+            self.vp9_profile = said.vp9_profile;
+            self.simulcast = said.simulcast;
+            self.svc = said.svc;
+            self.extensions = said.extensions;
+        }
+        self.disabled = said.disabled || self.kind != Kind::Data && self.codec.is_none();
+        before != (self.description.clone(), self.disabled)
+    }
+}

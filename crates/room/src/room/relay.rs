@@ -1,0 +1,150 @@
+//! What follows for subscriptions from what happens to others: who is on their seats, what is relayed, and by which layers.
+
+use portunus_media::{Layer, LayerReason, RouteId};
+
+use super::State;
+use crate::publication::Publication;
+use crate::subscription::{LayerChange, changed_layers};
+use crate::{ConnectionId, Notice, PersonId, Refusal};
+
+impl State {
+    /// Lets those who are followed take the seats, in all subscriptions that have some.
+    pub(super) fn reseat_all(&mut self) {
+        self.reseat_followers(false);
+    }
+
+    /// Another one has the floor: whoever follows the speakers is told.
+    pub(super) fn dominant_changed(&mut self) {
+        self.reseat_followers(true);
+    }
+
+    fn reseat_followers(&mut self, dominant: bool) {
+        let followers = self.subscriptions.followers();
+        if followers.is_empty() {
+            return;
+        }
+        let ranked = self.ranked(self.subscriptions.most_followed());
+        for key in followers {
+            self.reseat(key, &ranked, dominant);
+        }
+    }
+
+    /// Gives the seats of one subscription away anew; its client is told of the changes, and if the `dominant` speaker has.
+    fn reseat(&mut self, key: ConnectionId, ranked: &[PersonId], dominant: bool) {
+        let publications = &self.publications;
+        let changed = self.subscriptions.change(key, |subscriber| {
+            let changed = subscriber.reseat(ranked, publications);
+            if !changed.is_empty() {
+                subscriber.relay(publications);
+            }
+            changed
+        });
+        let (Ok(changed), Ok(subscriber)) = (changed, self.subscriptions.get(key)) else {
+            return;
+        };
+        if changed.is_empty() && !(dominant && subscriber.speakers().is_some()) {
+            return;
+        }
+        self.tell_subscriber(key, Notice::Seats(key, &changed));
+    }
+
+    /// Gives the seats of a new subscription away, of which its client is told with all the rest.
+    pub(super) fn seat(&mut self, key: ConnectionId) {
+        let speakers = self.subscriptions.get(key).ok();
+        let ranked = self.ranked(speakers.and_then(|known| known.speakers()));
+        let publications = &self.publications;
+        let seated = self
+            .subscriptions
+            .change(key, |subscriber| subscriber.reseat(&ranked, publications));
+        drop(seated);
+    }
+
+    /// Follows another number of speakers, of as many at most as there are seats for.
+    pub(super) fn follow_speakers(
+        &mut self,
+        key: ConnectionId,
+        last_n: usize,
+    ) -> Result<(), Refusal> {
+        self.subscriptions
+            .change(key, |subscriber| subscriber.set_speakers(last_n))??;
+        let ranked = self.ranked(Some(last_n));
+        self.reseat(key, &ranked, false);
+        Ok(())
+    }
+
+    /// The first publishers, for those who follow so many speakers: those who spoke, the most recent first, and then the
+    /// others in the order in which they came.
+    fn ranked(&self, followed: Option<usize>) -> Vec<PersonId> {
+        // One more than anybody follows, because nobody sees itself.
+        let most = followed.map_or(0, |most| most.saturating_add(1));
+        self.speakers.ranked(self.publications.publishers(), most)
+    }
+
+    /// Makes the routes of one stream what they should be.
+    pub(super) fn relay_stream(&mut self, feed: &PersonId, index: usize) {
+        let publications = &self.publications;
+        publications.gate_forwarders(feed, index);
+        let streams = publications.get(feed).map(|known| known.streams());
+        if let Some(stream) = streams.and_then(|streams| streams.get(index)) {
+            self.subscriptions.relay_stream(feed, stream, publications);
+        }
+    }
+
+    /// Makes the routes of all that somebody publishes what they should be, whatever mids it had before.
+    pub(super) fn relay_feed(&mut self, feed: &PersonId) {
+        for index in 0..self.streams(feed).len() {
+            self.publications.gate_forwarders(feed, index);
+        }
+        self.subscriptions.relay_feed(feed, &self.publications);
+    }
+
+    /// Takes what somebody published, which is gone, off all subscriptions.
+    pub(super) fn unsubscribe_all(&mut self, feed: &PersonId, media: &Publication) {
+        self.notify_ended(feed, media);
+        for key in self.subscriptions.remove_feed(feed) {
+            self.offer_removal(key);
+        }
+        self.reseat_all();
+    }
+
+    /// A route relays another layer: the client is told.
+    pub fn layer_changed(
+        &mut self,
+        key: ConnectionId,
+        route: RouteId,
+        layer: Layer,
+        reason: LayerReason,
+    ) {
+        let change = self.subscriptions.change(key, |subscriber| {
+            subscriber.layer_changed(route, layer, reason)
+        });
+        let Ok(Some(change)) = change else { return };
+        let LayerChange {
+            mid,
+            before,
+            feed,
+            feed_mid,
+        } = change;
+        let publication = self.publications.up(&feed);
+        let Some(stream) = publication.and_then(|known| known.stream(feed_mid)) else {
+            return;
+        };
+        let (simulcast, svc, index) = (stream.simulcast, stream.svc, stream.index);
+        // Not all publishers can say of themselves that they send it.
+        let found = !simulcast && !svc && layer.spatial.is_some();
+        if found {
+            self.publications.found_svc(&feed, feed_mid);
+            self.relay_stream(&feed, index);
+            self.tell_updated(&feed);
+        }
+        for (kind, layer) in changed_layers((simulcast, svc || found), before, layer) {
+            let notice = Notice::Layer {
+                mid,
+                kind,
+                layer,
+                reason,
+            };
+            self.tell_subscriber(key, notice);
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Publishers of other servers, publishers of ours on other servers, and forwarders.
+
+use std::sync::Weak;
+
+use portunus_media::ingest::{Heard, Sound};
+use portunus_rtp::Mid;
+use tokio::sync::mpsc;
+
+use super::{Room, State};
+use crate::publication::{
+    ForwardRequest, Forwarder, MAX_FORWARDERS, Origin, Publication, Remote, RemotePublication,
+    Stream, StreamUpdate, check_e2ee,
+};
+use crate::roster::{Participant, Party, Profile, RecordSettings};
+use crate::{Event, Notice, PersonId, Refusal};
+
+/// A publisher of another server.
+#[derive(Debug)]
+pub struct NewRemote {
+    /// Where its media comes in.
+    pub remote: Remote,
+    /// What it shows of itself.
+    pub profile: Profile,
+    /// What it sends is encrypted end to end.
+    pub e2ee: bool,
+    /// What it sends.
+    pub streams: Vec<Stream>,
+}
+
+impl State {
+    /// Checks that there may be one more publisher of another server, with this id.
+    pub fn check_remote(&self, id: &PersonId) -> Result<(), Refusal> {
+        self.roster.check_free(id)?;
+        self.publications.check_limit(self.settings.publishers)
+    }
+
+    /// Checks that somebody who is encrypted end to end, or is not, may publish here.
+    pub fn check_e2ee(&self, e2ee: bool) -> Result<(), Refusal> {
+        check_e2ee(self.settings.require_e2ee, e2ee)
+    }
+
+    /// Adds a publisher of another server under an id that is free.
+    pub fn add_remote(&mut self, id: &PersonId, new: NewRemote) {
+        let mut person = Participant::new(id.clone(), Party::Remote);
+        person.profile = new.profile;
+        person.settings.record = RecordSettings::of_room(self.settings.record);
+        self.roster.add(person);
+        let origin = Origin::Remote(new.remote);
+        self.publications.start(id, origin, new.e2ee, new.streams);
+        self.media_up(id);
+        self.tell_published(id);
+        self.notify_published(id, &Event::Published(id));
+        self.update_media(id);
+        self.record(id, false);
+    }
+
+    /// What another server's publisher sends by now.
+    pub fn update_remote(
+        &mut self,
+        id: &PersonId,
+        profile: Profile,
+        e2ee: Option<bool>,
+        updates: Vec<StreamUpdate>,
+    ) {
+        let renamed = self
+            .roster
+            .get_mut(id)
+            .and_then(|person| person.rename_remote(profile));
+        if let Some(profile) = &renamed {
+            self.tell_others(id, Notice::Renamed { id, profile });
+        }
+        let news = self.publications.update_remote(id, e2ee, updates);
+        self.relay_feed(id);
+        self.update_media(id);
+        self.record(id, false);
+        if news {
+            self.tell_updated(id);
+        }
+    }
+
+    /// Takes a publisher of another server out.
+    pub fn remove_remote(&mut self, id: &PersonId) {
+        let media = self.end_media(id);
+        let Some(person) = self.remove(id) else {
+            return;
+        };
+        self.tell_all(Notice::Left(&person));
+        self.notify(None, &Event::Left(&person));
+        if let Some(media) = media {
+            self.unsubscribe_all(id, &media);
+            media.close();
+        }
+    }
+
+    /// The streams of a publisher of another server.
+    pub fn remote_streams(&self, id: &PersonId) -> Result<&[Stream], Refusal> {
+        match self.roster.named(id)?.is_remote() {
+            true => Ok(self.streams(id)),
+            false => Err(Refusal::NotRemote),
+        }
+    }
+
+    /// Forwards a stream of a publisher. Returns the forwarder.
+    pub fn forward(
+        &mut self,
+        id: &PersonId,
+        mid: Mid,
+        request: ForwardRequest,
+    ) -> Result<&Forwarder, Refusal> {
+        self.publications.forward(id, mid, request, None)
+    }
+
+    /// What somebody publishes, to be forwarded.
+    pub fn forwardable(&self, id: &PersonId) -> Result<&Publication, Refusal> {
+        self.publications.forwardable(id)
+    }
+
+    /// Ends a forwarder that a request has made.
+    pub fn end_forwarder(&mut self, id: &PersonId, number: u64) -> Result<(), Refusal> {
+        self.roster.named(id)?;
+        let is_it = |forwarder: &Forwarder| {
+            forwarder.remote_id.is_none() && u64::from(forwarder.id) == number
+        };
+        match self.publications.end_forwarders(id, is_it) {
+            0 => Err(Refusal::NoSuchFeed(number.to_string())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that a publisher can be published elsewhere by this name.
+    pub fn check_remote_id(&self, id: &PersonId, remote_id: &str) -> Result<(), Refusal> {
+        if self.roster.named(id)?.connection().is_none() {
+            return Err(Refusal::NotOurs);
+        }
+        let known = self.publications.forwardable(id)?.remotes();
+        if known.len() >= MAX_FORWARDERS {
+            return Err(Refusal::TooManyRemotes);
+        }
+        match known.iter().any(|known| known.id == remote_id) {
+            true => Err(Refusal::IdExists(remote_id.to_owned())),
+            false => Ok(()),
+        }
+    }
+
+    /// Publishes somebody of ours on another server, too.
+    pub fn publish_remotely(
+        &mut self,
+        id: &PersonId,
+        to: RemotePublication,
+    ) -> Result<(), Refusal> {
+        self.check_remote_id(id, &to.id)?;
+        self.publications.publish_remotely(&self.name, id, to);
+        Ok(())
+    }
+
+    /// Ends that.
+    pub fn unpublish_remotely(&mut self, id: &PersonId, remote_id: &str) -> Result<(), Refusal> {
+        self.roster.named(id)?;
+        match self.publications.unpublish_remotely(id, remote_id) {
+            true => Ok(()),
+            false => Err(Refusal::NoSuchFeed(remote_id.to_owned())),
+        }
+    }
+
+    /// The other servers that somebody is published on.
+    pub fn remotes(&self, id: &PersonId) -> Result<&[RemotePublication], Refusal> {
+        self.roster.named(id)?;
+        let publication = self.publications.get(id);
+        Ok(publication.map_or(&[], Publication::remotes))
+    }
+}
+
+/// Takes what is heard of a publisher of another server until it is gone.
+pub async fn hear(room: Weak<Room>, id: PersonId, mut hears: mpsc::Receiver<Heard>) {
+    while let Some(Heard { ingest, sound }) = hears.recv().await {
+        let Some(room) = room.upgrade() else { return };
+        let mut state = room.lock();
+        let Some(mid) = state.publications.mid_of(&id, ingest) else {
+            continue;
+        };
+        match sound {
+            Sound::Talking { talking, average } => {
+                state.heard(&id, mid, talking, f64::from(average) / 100.0);
+            }
+            Sound::Speech(activity) => state.speech(&id, mid, activity),
+        }
+    }
+}

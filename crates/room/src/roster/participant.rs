@@ -1,0 +1,212 @@
+//! Someone who has joined a room, and what others see of them.
+
+use std::sync::Arc;
+
+use portunus_sdp::Kind;
+
+use super::MediaSettings;
+use crate::{Connection, ConnectionId, PersonId, Told};
+
+/// Someone who has joined a room, publishing or not.
+#[derive(Debug)]
+pub struct Participant {
+    id: PersonId,
+    pub(super) private_id: u32,
+    party: Party,
+    /// What it shows of itself.
+    pub profile: Profile,
+    /// What it may do.
+    pub permissions: Permissions,
+    /// How its media is treated.
+    pub settings: MediaSettings,
+}
+
+/// Who stands behind a participant.
+#[derive(Debug, Clone)]
+pub(crate) enum Party {
+    /// A client.
+    Client(Arc<dyn Connection>),
+    /// Another server, which sends what one of its participants does.
+    Remote,
+    /// Nobody: it holds the places of publishers who are still to come.
+    Dummy,
+}
+
+/// What a participant shows of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Profile {
+    /// Its name for people.
+    pub display: Option<String>,
+    /// Anything else, as a text that only doors understand.
+    pub metadata: Option<String>,
+}
+
+/// What a participant may publish.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Permissions {
+    /// Audio.
+    pub audio: bool,
+    /// Video.
+    pub video: bool,
+    /// Data.
+    pub data: bool,
+}
+
+impl Permissions {
+    /// Everything is permitted.
+    pub const ALL: Self = Permissions {
+        audio: true,
+        video: true,
+        data: true,
+    };
+
+    /// Whether media of `kind` may be published.
+    pub const fn publishes(self, kind: Kind) -> bool {
+        match kind {
+            Kind::Audio => self.audio,
+            Kind::Video => self.video,
+            Kind::Data => self.data,
+        }
+    }
+}
+
+impl Default for Permissions {
+    fn default() -> Self {
+        Permissions::ALL
+    }
+}
+
+impl Participant {
+    /// Somebody who shows nothing, has no private id and may do everything.
+    pub(crate) fn new(id: PersonId, party: Party) -> Self {
+        Participant {
+            id,
+            private_id: 0,
+            party,
+            profile: Profile::default(),
+            permissions: Permissions::ALL,
+            settings: MediaSettings::default(),
+        }
+    }
+
+    /// Its id.
+    pub const fn id(&self) -> &PersonId {
+        &self.id
+    }
+
+    /// What ties subscriptions to this participant; only its client is told of it.
+    pub const fn private_id(&self) -> u32 {
+        self.private_id
+    }
+
+    /// The client's connection, if there is a client.
+    pub fn connection(&self) -> Option<&Arc<dyn Connection>> {
+        match &self.party {
+            Party::Client(connection) => Some(connection),
+            Party::Remote | Party::Dummy => None,
+        }
+    }
+
+    /// Whether it is the client of this connection.
+    pub(crate) fn is(&self, connection: ConnectionId) -> bool {
+        self.connection().is_some_and(|own| own.id() == connection)
+    }
+
+    /// Whether another server sends what it publishes.
+    pub const fn is_remote(&self) -> bool {
+        matches!(self.party, Party::Remote)
+    }
+
+    /// Whether it only holds places.
+    pub const fn is_dummy(&self) -> bool {
+        matches!(self.party, Party::Dummy)
+    }
+
+    /// Tells the client something, if there is one.
+    pub(crate) fn tell(&self, told: &Told<'_>) {
+        if let Some(connection) = self.connection() {
+            connection.tell(told, None);
+        }
+    }
+
+    /// Ends the client's PeerConnection, if there is one.
+    pub(crate) fn close(&self) {
+        if let Some(connection) = self.connection() {
+            connection.close();
+        }
+    }
+
+    /// Changes what is shown of a client. Returns what the others are told, which is nothing where there was nothing to see
+    /// before.
+    pub(crate) fn rename(&mut self, profile: Profile) -> Vec<Profile> {
+        let mut news = Vec::new();
+        if profile.display.is_some() {
+            let before = std::mem::replace(&mut self.profile.display, profile.display);
+            if before.is_some() && before != self.profile.display {
+                news.push(self.profile.clone());
+            }
+        }
+        if profile.metadata.is_some() {
+            let before = std::mem::replace(&mut self.profile.metadata, profile.metadata);
+            if before.is_some() && before != self.profile.metadata {
+                news.push(self.only_metadata());
+            }
+        }
+        news
+    }
+
+    /// Changes what is shown of somebody on another server. Returns what the others are told of any change.
+    pub(crate) fn rename_remote(&mut self, profile: Profile) -> Option<Profile> {
+        let before = self.profile.clone();
+        self.profile.display = profile.display.or(self.profile.display.take());
+        self.profile.metadata = profile.metadata.or(self.profile.metadata.take());
+        if before.display != self.profile.display {
+            return Some(self.profile.clone());
+        }
+        (before != self.profile).then(|| self.only_metadata())
+    }
+
+    fn only_metadata(&self) -> Profile {
+        Profile {
+            display: None,
+            metadata: self.profile.metadata.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn person() -> Participant {
+        Participant::new("al".into(), Party::Remote)
+    }
+
+    fn profile(display: Option<&str>, metadata: Option<&str>) -> Profile {
+        Profile {
+            display: display.map(str::to_owned),
+            metadata: metadata.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn a_first_name_is_no_news_of_a_client() {
+        let mut al = person();
+        assert!(al.rename(profile(Some("Al"), None)).is_empty());
+        assert!(al.rename(profile(Some("Al"), None)).is_empty());
+        let news = al.rename(profile(Some("Bo"), Some("1")));
+        assert_eq!(news, [profile(Some("Bo"), None)]);
+        let news = al.rename(profile(None, Some("2")));
+        assert_eq!(news, [profile(None, Some("2"))]);
+    }
+
+    #[test]
+    fn any_change_is_news_of_somebody_on_another_server() {
+        let mut al = person();
+        assert!(al.rename_remote(profile(None, None)).is_none());
+        let news = al.rename_remote(profile(Some("Al"), None));
+        assert_eq!(news, Some(profile(Some("Al"), None)));
+        let news = al.rename_remote(profile(Some("Al"), Some("1")));
+        assert_eq!(news, Some(profile(None, Some("1"))));
+    }
+}

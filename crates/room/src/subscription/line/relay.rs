@@ -1,0 +1,118 @@
+//! The routes of an m-line.
+
+use std::collections::HashMap;
+
+use portunus_media::{Layer, MediaPlane, RouteOptions, SourceRef};
+
+use super::{Line, Relayed, Source};
+use crate::publication::{Publications, Stream};
+use crate::{Connection, PersonId};
+
+impl Line {
+    /// Makes its routes what they should be: open, if the subscription's `gate` is.
+    pub(in crate::subscription) fn relay(
+        &mut self,
+        connection: &dyn Connection,
+        gate: bool,
+        publications: &Publications,
+    ) {
+        let media = publications.media();
+        let mut wanted: HashMap<_, _> = self.wanted(publications, gate).into_iter().collect();
+        let before = self.routes.len();
+        self.routes.retain_mut(|known| {
+            let Some(options) = wanted.remove(&known.from) else {
+                media.remove_route(known.route);
+                return false;
+            };
+            if known.options != options {
+                media.set_route(known.route, options.clone());
+                known.options = options;
+            }
+            true
+        });
+        if self.routes.len() < before {
+            (self.current, self.reason) = (Layer::default(), None);
+        }
+        for (from, options) in wanted {
+            let route = connection.route(media, from, self.mid, options.clone());
+            self.routes.extend(route.map(|route| Relayed {
+                route,
+                from,
+                options,
+            }));
+        }
+    }
+
+    pub(super) fn end_routes(&mut self, media: &MediaPlane) {
+        for relayed in self.routes.drain(..) {
+            media.remove_route(relayed.route);
+        }
+        (self.current, self.reason) = (Layer::default(), None);
+    }
+
+    /// Ends the route of one of the publishers whose data it carries.
+    pub(super) fn end_route_of(&mut self, media: &MediaPlane, feed: &PersonId) {
+        self.routes.retain(|relayed| {
+            let ends = relayed.options.label.as_deref() == Some(feed.as_str());
+            if ends {
+                media.remove_route(relayed.route);
+            }
+            !ends
+        });
+    }
+
+    /// The routes that it should have: from where, and how.
+    fn wanted(&self, publications: &Publications, gate: bool) -> Vec<(SourceRef, RouteOptions)> {
+        if !self.ready {
+            return Vec::new();
+        }
+        if let Source::Data(feeds) = &self.source {
+            let wanted = feeds.iter().filter_map(|feed| {
+                let publication = publications.up(feed)?;
+                let stream = publication.data().next()?;
+                let from = publication.origin().source(stream.mid)?;
+                let options = RouteOptions {
+                    enabled: gate && self.send && stream.is_open(),
+                    label: Some(feed.as_str().into()),
+                    ..RouteOptions::default()
+                };
+                Some((from, options))
+            });
+            return wanted.collect();
+        }
+        let track = self
+            .track(publications)
+            .and_then(|(_, publication, stream)| {
+                let from = publication.origin().source(stream.mid)?;
+                Some((from, self.options(stream, gate)))
+            });
+        track.into_iter().collect()
+    }
+
+    fn options(&self, stream: &Stream, gate: bool) -> RouteOptions {
+        let delay = self.playout_delay(stream);
+        let plain = RouteOptions {
+            enabled: gate && self.send && stream.is_open(),
+            playout_delay: delay,
+            priority: self.requested.priority,
+            ..RouteOptions::default()
+        };
+        let requested = &self.requested;
+        if stream.simulcast {
+            return RouteOptions {
+                substream: requested.substream,
+                temporal: requested.temporal,
+                fallback: requested.fallback,
+                ..plain
+            };
+        }
+        if stream.svc {
+            return RouteOptions {
+                spatial: requested.spatial_layer,
+                temporal: requested.temporal_layer,
+                ..plain
+            };
+        }
+        plain
+    }
+}

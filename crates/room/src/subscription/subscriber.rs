@@ -1,0 +1,389 @@
+//! One subscription.
+
+use std::sync::Arc;
+
+use portunus_media::{Layer, LayerReason, MediaPlane, RouteId};
+use portunus_rtp::Mid;
+use portunus_sdp::{Description, Kind, LocalJsep, OfferOptions};
+
+use super::line::Line;
+use super::negotiation::{Negotiation, Offer};
+use super::seat::Seat;
+use super::seating::{Follow, Seating};
+use crate::publication::{Publication, Publications, Stream};
+use crate::{Connection, PersonId, Refusal, RoomSettings};
+
+/// Someone who receives, by one connection.
+#[derive(Debug)]
+pub struct Subscriber {
+    connection: Arc<dyn Connection>,
+    pub(super) media: MediaPlane,
+    /// The participant whose private id it gave.
+    owner: Option<PersonId>,
+    private_id: Option<u64>,
+    /// Streams are named by their publishers in `a=msid`.
+    use_msid: bool,
+    /// New offers are made without being asked for when a publisher goes.
+    autoupdate: bool,
+    /// What its first feed was like.
+    pub(super) e2ee: bool,
+    /// The m-lines in their order.
+    pub(super) lines: Vec<Line>,
+    pub(super) negotiation: Negotiation,
+    seating: Seating,
+    paused: bool,
+    /// Its owner was thrown out: nothing is relayed any more.
+    owner_kicked: bool,
+}
+
+/// Another layer of a stream is relayed.
+#[derive(Debug)]
+pub(crate) struct LayerChange {
+    /// The m-line.
+    pub(crate) mid: Mid,
+    pub(crate) before: Layer,
+    /// The stream.
+    pub(crate) feed: PersonId,
+    pub(crate) feed_mid: Mid,
+}
+
+impl Subscriber {
+    /// A subscription that receives nothing yet.
+    pub(crate) fn new(
+        (connection, media): (Arc<dyn Connection>, MediaPlane),
+        owner: Option<PersonId>,
+        private_id: Option<u64>,
+        e2ee: bool,
+    ) -> Self {
+        Subscriber {
+            connection,
+            media,
+            owner,
+            private_id,
+            use_msid: false,
+            autoupdate: true,
+            e2ee,
+            lines: Vec::new(),
+            negotiation: Negotiation::default(),
+            seating: Seating::default(),
+            paused: false,
+            owner_kicked: false,
+        }
+    }
+
+    /// The same with what its offers are like, and whether they come by themselves.
+    pub(crate) fn with_offers(mut self, use_msid: bool, autoupdate: bool) -> Self {
+        self.use_msid = use_msid;
+        self.autoupdate = autoupdate;
+        self
+    }
+
+    pub(crate) const fn connection(&self) -> &Arc<dyn Connection> {
+        &self.connection
+    }
+
+    /// The participant whose private id it gave.
+    pub(super) const fn owner(&self) -> Option<&PersonId> {
+        self.owner.as_ref()
+    }
+
+    /// The private id that it gave.
+    pub const fn private_id(&self) -> Option<u64> {
+        self.private_id
+    }
+
+    /// Its owner is gone.
+    pub(super) fn disown(&mut self) {
+        self.owner = None;
+    }
+
+    /// Its owner was thrown out.
+    pub(crate) fn block(&mut self, publications: &Publications) {
+        self.owner_kicked = true;
+        self.relay(publications);
+    }
+
+    /// Checks that its owner was not thrown out.
+    pub(crate) fn check_blocked(&self) -> Result<(), Refusal> {
+        match self.owner_kicked {
+            true => Err(Refusal::OwnerKicked),
+            false => Ok(()),
+        }
+    }
+
+    /// The publishers that it receives something of.
+    pub(super) fn feeds(&self) -> impl Iterator<Item = &PersonId> {
+        self.lines.iter().flat_map(Line::feeds)
+    }
+
+    /// Whom its seats follow.
+    pub(super) const fn follow(&self) -> &Follow {
+        self.seating.follow()
+    }
+
+    /// How many speakers it follows, if it does.
+    pub(crate) const fn speakers(&self) -> Option<usize> {
+        self.seating.speakers()
+    }
+
+    /// Follows another number of speakers, of as many at most as there are seats for.
+    pub(crate) fn set_speakers(&mut self, speakers: usize) -> Result<(), Refusal> {
+        match self.seating.set_speakers(speakers) {
+            true => Ok(()),
+            false => Err(Refusal::TooFewSeats),
+        }
+    }
+
+    /// Adds seats: for each slot an m-line of each kind.
+    pub(crate) fn add_seats(
+        &mut self,
+        follow: Follow,
+        slots: usize,
+        kinds: &[Kind],
+        options: &RoomSettings,
+    ) -> Result<(), Refusal> {
+        self.check_room(slots.saturating_mul(kinds.len()))?;
+        for slot in 0..slots {
+            for (place, kind) in kinds.iter().enumerate() {
+                let Some(mid) = Mid::new(&self.lines.len().to_string()) else {
+                    continue;
+                };
+                let earlier = kinds.iter().take(place);
+                let nth = earlier.filter(|other| *other == kind).count();
+                let payloads = self.negotiation.payloads();
+                let (seat, extensions) = Seat::new(*kind, (slot, nth), options, payloads);
+                let line = Line::with_seat(*kind, mid, seat, extensions);
+                self.lines.push(line);
+            }
+        }
+        self.seating = Seating::new(follow, slots);
+        Ok(())
+    }
+
+    /// Has the m-lines of the client's offer.
+    pub(super) fn take_lines(&mut self, lines: Vec<Line>, follow: Follow, slots: usize) {
+        self.lines = lines;
+        self.seating = Seating::new(follow, slots);
+    }
+
+    /// Whether any of its m-lines is a seat.
+    pub(crate) fn has_seats(&self) -> bool {
+        self.lines.iter().any(|line| line.seat().is_some())
+    }
+
+    /// Gives the seats to those who are followed, of all who are `ranked`; gives the m-lines that others have now, or
+    /// nobody.
+    pub(crate) fn reseat(
+        &mut self,
+        ranked: &[PersonId],
+        publications: &Publications,
+    ) -> Vec<usize> {
+        let eligible = |id: &PersonId| {
+            let same = publications.up(id).map(|known| known.e2ee() == self.e2ee);
+            same == Some(true) && self.owner.as_ref() != Some(id)
+        };
+        self.seating.assign(ranked, eligible);
+        let mut changed = Vec::new();
+        for (index, line) in self.lines.iter_mut().enumerate() {
+            let Some(seat) = line.seat() else { continue };
+            let occupant = self.seating.occupant(seat.slot());
+            let track = occupant.and_then(|feed| {
+                let streams = publications.up(feed)?.streams();
+                Some((feed, seat.stream_of(line.kind(), streams)?))
+            });
+            if line.occupy(track) {
+                changed.push(index);
+            }
+        }
+        changed
+    }
+
+    /// Makes an offer of all m-lines; there must be none that waits for its answer.
+    pub(crate) fn offer(
+        &mut self,
+        room: &str,
+        options: &RoomSettings,
+        publications: &Publications,
+    ) -> Result<LocalJsep, Refusal> {
+        for line in &mut self.lines {
+            line.update_format(publications, self.negotiation.payloads());
+        }
+        let transport_cc = options.transport_wide_cc_ext;
+        let lines = self.lines.iter();
+        let media = lines.map(|line| line.offer(publications, transport_cc, self.use_msid));
+        let description = Description::offer(OfferOptions {
+            name: format!("VideoRoom {room}"),
+            session_id: String::new(),
+            media: media.collect(),
+        });
+        let offer = self
+            .connection
+            .offer(description, self.negotiation.restarts())?;
+        self.negotiation.offered();
+        Ok(offer.with_e2ee(self.e2ee))
+    }
+
+    /// What to do about a change that the client asked for, which may have come to nothing.
+    pub(crate) fn offer_change(&mut self, changed: bool) -> Offer {
+        self.negotiation.change(changed)
+    }
+
+    /// What to do about a change that came by itself, or an offer that the client asks for.
+    pub(crate) fn renegotiate(&mut self, restart: bool) -> Offer {
+        self.negotiation.renegotiate(restart)
+    }
+
+    /// What to do about m-lines that have lost their publisher.
+    pub(crate) fn offer_removal(&mut self) -> Offer {
+        self.negotiation.removed(self.autoupdate)
+    }
+
+    /// What to do about what waited for an answer that has come.
+    pub(crate) fn offer_pending(&mut self) -> Offer {
+        self.negotiation.next()
+    }
+
+    /// The client's offer took the place of ours.
+    pub(crate) fn offer_replaced(&mut self) {
+        self.negotiation.replaced();
+    }
+
+    /// Answers the client's offer; media flows from then on.
+    pub(crate) fn answer(
+        &mut self,
+        answer: Description,
+        publications: &Publications,
+    ) -> Result<LocalJsep, Refusal> {
+        let local = self.connection.answer(answer)?;
+        self.negotiation.answered_client();
+        for line in &mut self.lines {
+            line.negotiated();
+        }
+        self.relay(publications);
+        Ok(local.with_e2ee(self.e2ee))
+    }
+
+    /// Takes the client's answer to our offer.
+    pub(crate) fn accept(&mut self, answer: &Description, publications: &Publications) {
+        self.negotiation.answered();
+        for (line, answered) in self.lines.iter_mut().zip(&answer.media) {
+            line.answered(answered);
+        }
+        self.relay(publications);
+    }
+
+    /// Stops or resumes all media.
+    pub(crate) fn pause(&mut self, paused: bool, publications: &Publications) {
+        self.paused = paused;
+        self.relay(publications);
+    }
+
+    /// The PeerConnection is gone: nothing is received any more until the client subscribes again.
+    pub(crate) fn end(&mut self) {
+        for line in &mut self.lines {
+            line.clear(&self.media);
+        }
+        self.lines.clear();
+        self.negotiation = Negotiation::default();
+        self.seating = Seating::default();
+    }
+
+    /// Makes all routes what they should be.
+    pub(crate) fn relay(&mut self, publications: &Publications) {
+        let gate = self.is_open();
+        for line in &mut self.lines {
+            line.relay(&*self.connection, gate, publications);
+        }
+    }
+
+    /// Makes the routes of one stream what they should be.
+    pub(super) fn relay_stream(
+        &mut self,
+        feed: &PersonId,
+        stream: &Stream,
+        publications: &Publications,
+    ) {
+        let gate = self.is_open();
+        let lines = self.lines.iter_mut();
+        for line in lines.filter(|line| line.receives(feed, stream)) {
+            line.relay(&*self.connection, gate, publications);
+        }
+    }
+
+    /// Whether anything is relayed.
+    const fn is_open(&self) -> bool {
+        !self.paused && !self.owner_kicked
+    }
+
+    /// The streams that it receives: publishers, and their mids.
+    pub(crate) fn received(&self, publications: &Publications) -> Vec<(PersonId, Mid)> {
+        let mut received = Vec::new();
+        for feed in self.feeds() {
+            let streams = publications.get(feed).map_or(&[][..], Publication::streams);
+            for stream in streams.iter().filter(|it| self.lines_of(feed, it) > 0) {
+                let track = (feed.clone(), stream.mid);
+                if !received.contains(&track) {
+                    received.push(track);
+                }
+            }
+        }
+        received
+    }
+
+    /// How many m-lines receive a stream.
+    pub(super) fn lines_of(&self, feed: &PersonId, stream: &Stream) -> usize {
+        let lines = self.lines.iter();
+        lines.filter(|line| line.receives(feed, stream)).count()
+    }
+
+    /// A route relays other layers of a stream; none if it is not known, or carries data.
+    pub(crate) fn layer_changed(
+        &mut self,
+        route: RouteId,
+        layer: Layer,
+        reason: LayerReason,
+    ) -> Option<LayerChange> {
+        let mut lines = self.lines.iter_mut();
+        let (mid, before, track) = lines.find_map(|line| {
+            let (before, track) = line.layer_changed(route, layer, reason)?;
+            Some((line.mid(), before, track))
+        })?;
+        let (feed, feed_mid) = track?;
+        Some(LayerChange {
+            mid,
+            before,
+            feed,
+            feed_mid,
+        })
+    }
+
+    /// The m-lines in their order.
+    pub fn lines(&self) -> &[Line] {
+        &self.lines
+    }
+
+    /// Whether the last offer was answered.
+    pub fn is_answered(&self) -> bool {
+        self.negotiation.is_stable()
+    }
+
+    /// Whether something waits to be offered.
+    pub const fn is_offer_pending(&self) -> bool {
+        self.negotiation.pending_offer()
+    }
+
+    /// Whether the next offer restarts ICE.
+    pub const fn is_restart_pending(&self) -> bool {
+        self.negotiation.restarts()
+    }
+
+    /// Whether all media is stopped.
+    pub const fn is_paused(&self) -> bool {
+        self.paused
+    }
+
+    /// Whether what it receives is encrypted end to end.
+    pub const fn e2ee(&self) -> bool {
+        self.e2ee
+    }
+}

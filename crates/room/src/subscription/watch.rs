@@ -1,0 +1,220 @@
+//! Watching one publisher, or whoever speaks, in one exchange, and by an offer of the client where it makes one. It is what
+//! WHEP does.
+
+use std::sync::Arc;
+
+use portunus_media::MediaPlane;
+use portunus_rtp::ExtensionKind;
+use portunus_sdp::{
+    AnswerOptions, CodecName, CodecSpec, Description, Direction, Jsep, Kind, Media, SdpType,
+};
+
+use super::Subscriber;
+use super::line::Line;
+use super::seat::Seat;
+use super::seating::Follow;
+use crate::publication::{Publication, Publications};
+use crate::{Connection, PersonId, Refusal, RoomSettings};
+
+/// The most speakers that a subscription can have.
+pub const MAX_SPEAKERS: usize = 50;
+
+/// One publisher, or whoever speaks.
+#[derive(Debug, Clone, Default)]
+pub struct Watch {
+    /// The publisher; `None` means whoever speaks.
+    pub feed: Option<PersonId>,
+    /// The private id of the participant to whom the subscription belongs.
+    pub private_id: Option<u64>,
+    /// How many speakers, at most [`MAX_SPEAKERS`]; `None` means as many as the offer has room for, or as publish now.
+    pub last_n: Option<usize>,
+    /// Whether the viewer can decrypt what is encrypted end to end; `None` means as its offer says, if it makes one.
+    pub e2ee: Option<bool>,
+}
+
+impl Watch {
+    /// The subscription that it asks for, and the answer to the client's offer, if there is one.
+    pub(crate) fn subscriber(
+        &self,
+        (connection, media): (Arc<dyn Connection>, MediaPlane),
+        owner: Option<PersonId>,
+        jsep: Option<&Jsep>,
+        (room, options): (&str, &RoomSettings),
+        publications: &Publications,
+    ) -> Result<(Subscriber, Option<Description>), Refusal> {
+        let feed = self.feed.as_ref().map(|feed| publications.published(feed));
+        let feed = feed.transpose()?;
+        if jsep.is_some_and(|jsep| jsep.kind == SdpType::Answer) {
+            return Err(Refusal::WrongSdpType);
+        }
+        let e2ee = feed.map_or(options.require_e2ee, Publication::e2ee);
+        let decrypts = self.e2ee.or(jsep.map(|jsep| jsep.e2ee)).unwrap_or(true);
+        if e2ee && !decrypts {
+            return Err(Refusal::Encrypted);
+        }
+        let mut subscriber = Subscriber::new((connection, media), owner, self.private_id, e2ee);
+        let answer = match jsep {
+            Some(jsep) => {
+                let media = self.take_offer(&mut subscriber, options, &jsep.description);
+                Some(Description {
+                    origin: jsep.description.origin.clone(),
+                    name: format!("VideoRoom {room}"),
+                    attributes: Vec::new(),
+                    media,
+                })
+            }
+            None => {
+                self.add_seats(&mut subscriber, options, feed, publications)?;
+                None
+            }
+        };
+        match subscriber.has_seats() {
+            true => Ok((subscriber, answer)),
+            false => Err(Refusal::NothingToReceive),
+        }
+    }
+
+    /// Seats for what is to be watched, as m-lines of our offer.
+    fn add_seats(
+        &self,
+        subscriber: &mut Subscriber,
+        options: &RoomSettings,
+        feed: Option<&Publication>,
+        publications: &Publications,
+    ) -> Result<(), Refusal> {
+        let (Some(id), Some(feed)) = (&self.feed, feed) else {
+            let publishing = publications.publishers().count();
+            let slots = self.last_n.unwrap_or(publishing.clamp(1, MAX_SPEAKERS));
+            let both = [Kind::Audio, Kind::Video];
+            return subscriber.add_seats(Follow::Speakers(slots), slots, &both, options);
+        };
+        let streams = feed.streams().iter();
+        let sent = streams.filter(|stream| !stream.disabled && stream.kind != Kind::Data);
+        let kinds: Vec<Kind> = sent.map(|stream| stream.kind).collect();
+        subscriber.add_seats(Follow::Feed(id.clone()), 1, &kinds, options)
+    }
+
+    /// Seats for what is to be watched, on the m-lines of the client's offer; gives the answer to these.
+    fn take_offer(
+        &self,
+        subscriber: &mut Subscriber,
+        options: &RoomSettings,
+        offer: &Description,
+    ) -> Vec<Media> {
+        let mut media = Vec::with_capacity(offer.media.len());
+        let mut lines = Vec::with_capacity(offer.media.len());
+        let (mut audio, mut video) = (0, 0);
+        for offered in &offer.media {
+            let (kind, mid) = (offered.kind, offered.mid);
+            let count = match kind {
+                Kind::Audio => &mut audio,
+                Kind::Video => &mut video,
+                Kind::Data => {
+                    lines.push(Line::new(kind, mid));
+                    media.push(offered.refused());
+                    continue;
+                }
+            };
+            let enough = self.last_n.is_some_and(|n| *count >= n) && self.feed.is_none();
+            let Some(answered) = answer_line(options, offered).filter(|_| !enough) else {
+                lines.push(Line::new(kind, mid));
+                media.push(inactive(offered));
+                continue;
+            };
+            let codecs = answered.codecs.iter();
+            let codecs = codecs.filter_map(CodecSpec::codec_name);
+            let (slot, nth) = match self.feed {
+                Some(_) => (0, *count),
+                None => (*count, 0),
+            };
+            let seat = Seat::offered(slot, nth, codecs);
+            lines.push(Line::with_seat(kind, mid, seat, Vec::new()));
+            *count += 1;
+            media.push(answered);
+        }
+        match &self.feed {
+            Some(feed) => subscriber.take_lines(lines, Follow::Feed(feed.clone()), 1),
+            None => {
+                let slots = audio.max(video);
+                subscriber.take_lines(lines, Follow::Speakers(slots), slots);
+            }
+        }
+        media
+    }
+}
+
+/// Answers an m-line with all codecs that the room has and the viewer takes; none if that is none, or if it does not
+/// receive.
+fn answer_line(options: &RoomSettings, offered: &Media) -> Option<Media> {
+    if offered.rejected || !offered.direction.receives() {
+        return None;
+    }
+    let codecs = match offered.kind {
+        Kind::Audio => &options.audiocodec,
+        Kind::Video | Kind::Data => &options.videocodec,
+    };
+    let mut answers = codecs
+        .iter()
+        .filter_map(|codec| answer_codec(options, offered, *codec));
+    let mut answer = answers.next()?;
+    for other in answers {
+        answer.codecs.extend(other.codecs);
+    }
+    Some(answer)
+}
+
+fn answer_codec(options: &RoomSettings, offered: &Media, codec: CodecName) -> Option<Media> {
+    let video = offered.kind == Kind::Video;
+    let accepted = [
+        (true, ExtensionKind::Mid),
+        (video, ExtensionKind::AbsSendTime),
+        (video, ExtensionKind::DependencyDescriptor),
+        (options.transport_wide_cc_ext, ExtensionKind::TransportCc),
+        (!video && options.audiolevel_ext, ExtensionKind::AudioLevel),
+        (
+            video && options.videoorient_ext,
+            ExtensionKind::VideoOrientation,
+        ),
+        (
+            video && options.playoutdelay_ext,
+            ExtensionKind::PlayoutDelay,
+        ),
+    ];
+    let accepted = accepted.into_iter().filter(|(wanted, _)| *wanted);
+    let mut answer = AnswerOptions {
+        extensions: accepted.map(|(_, kind)| kind).collect(),
+        ..AnswerOptions::default()
+    };
+    for media in [&mut answer.audio, &mut answer.video] {
+        media.only(codec);
+        media.direction = Direction::SendOnly;
+        media.profile = match codec {
+            CodecName::Vp9 => options.vp9_profile.clone(),
+            CodecName::H264 => options.h264_profile.clone(),
+            _ => None,
+        };
+    }
+    single(offered, &answer)
+}
+
+/// Keeps an m-line for which there is nothing, so that it can carry the bundle.
+fn inactive(offered: &Media) -> Media {
+    let mut options = AnswerOptions::default();
+    options.audio.direction = Direction::Inactive;
+    options.video.direction = Direction::Inactive;
+    let answered = match offered.rejected {
+        true => None,
+        false => single(offered, &options),
+    };
+    answered.unwrap_or_else(|| offered.refused())
+}
+
+/// Answers one m-line on its own; none if it would be rejected.
+fn single(offered: &Media, options: &AnswerOptions) -> Option<Media> {
+    let offer = Description {
+        media: vec![offered.clone()],
+        ..Description::default()
+    };
+    let answer = Description::answer(&offer, options);
+    answer.media.into_iter().find(|media| !media.rejected)
+}
