@@ -1,9 +1,11 @@
 //! The command line.
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
+use portunus_media::AnnouncedAddress;
 
 use crate::config::{Config, ConfigError, DEFAULT_FILE};
 use crate::import_janus::ImportJanus;
@@ -37,6 +39,11 @@ pub(crate) struct Cli {
     /// Media worker threads; 0 means one for each core [default: media.workers of the configuration, which is 0]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1024))]
     workers: Option<u16>,
+
+    /// An address that clients are told instead of that of the machine; may be given several times [default: media.announced of the
+    /// configuration]
+    #[arg(long, value_name = "ADDRESS")]
+    announce: Vec<IpAddr>,
 }
 
 /// What the program does besides running the server.
@@ -101,6 +108,14 @@ impl Cli {
         let mut config = load(self.file().as_deref())?;
         if let Some(workers) = self.workers {
             config.media.workers = workers.into();
+        }
+        if !self.announce.is_empty() {
+            let announced = |ip: &IpAddr| AnnouncedAddress {
+                bound: None,
+                ip: *ip,
+                port: None,
+            };
+            config.media.announced = self.announce.iter().map(announced).collect();
         }
         config.read_environment()?;
         Ok(config)

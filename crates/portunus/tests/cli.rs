@@ -55,6 +55,26 @@ port = 0
 ";
 
 #[test]
+fn the_command_line_says_which_address_is_announced() {
+    let (_folder, path) = file("[media]\nannounced = [\"198.51.100.1\"]\n");
+    let path = path.to_str().unwrap();
+    let asked = ["--print-config", "--config", path];
+    let announced = |more: &[&str]| {
+        let printed = stdout(&run(&[&asked, more].concat()));
+        let line = printed.lines().find(|line| line.starts_with("announced"));
+        line.unwrap_or_default().to_owned()
+    };
+    assert_eq!(announced(&[]), "announced = [\"198.51.100.1\"]");
+    let both = ["--announce", "203.0.113.7", "--announce", "2001:db8::7"];
+    assert_eq!(
+        announced(&both),
+        "announced = [\"203.0.113.7\", \"2001:db8::7\"]"
+    );
+    let wrong = run(&["--announce", "media.example.org"]);
+    assert_eq!(wrong.status.code(), Some(2), "{}", stderr(&wrong));
+}
+
+#[test]
 fn help_says_what_a_person_needs() {
     let output = run(&["--help"]);
     assert!(output.status.success());
