@@ -4,13 +4,13 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 
 const TOP = join(import.meta.dirname, '../..');
 const CHART = join(TOP, 'packaging/helm/portunus');
-const TOOLS = join(TOP, 'tests/.tools');
+const TOOLS = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'portunus/tools');
 const VERSION = '1.31.4';
 const skip = !existsSync(join(TOOLS, 'helm')) && 'helm is not there';
 let schemas;
