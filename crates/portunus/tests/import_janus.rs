@@ -6,7 +6,6 @@
     clippy::panic
 )]
 
-#[allow(dead_code, reason = "other tests use the rest")]
 mod server;
 
 use std::fs;

@@ -23,8 +23,11 @@ pub struct Row {
 /// The names of requests, with the rights that they need.
 pub type Table = Vec<(&'static str, Needs)>;
 
+/// Returns the requests of a plugin.
+pub type Requests = fn() -> Table;
+
 /// The requests of each plugin; whether the plugin has an admin key.
-pub const PLUGINS: [(&str, fn() -> Table, bool); 10] = [
+pub const PLUGINS: [(&str, Requests, bool); 10] = [
     ("streaming", table::<portunus_streaming::Request>, true),
     ("videoroom", videoroom, true),
     ("audiobridge", audiobridge, true),
