@@ -1,13 +1,11 @@
 //! The command line.
 
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
-use portunus_media::AnnouncedAddress;
 
-use crate::config::{Config, ConfigError, DEFAULT_FILE};
+use crate::config::{Announced, Config, ConfigError, DEFAULT_FILE};
 use crate::import_janus::ImportJanus;
 use crate::recordings::Recordings;
 
@@ -40,10 +38,9 @@ pub(crate) struct Cli {
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1024))]
     workers: Option<u16>,
 
-    /// An address that clients are told instead of that of the machine; may be given several times [default: media.announced of the
-    /// configuration]
+    /// What clients are told instead of the machine's address, as in media.announced, whose place it takes; may be given several times
     #[arg(long, value_name = "ADDRESS")]
-    announce: Vec<IpAddr>,
+    announce: Vec<Announced>,
 }
 
 /// What the program does besides running the server.
@@ -110,12 +107,7 @@ impl Cli {
             config.media.workers = workers.into();
         }
         if !self.announce.is_empty() {
-            let announced = |ip: &IpAddr| AnnouncedAddress {
-                bound: None,
-                ip: *ip,
-                port: None,
-            };
-            config.media.announced = self.announce.iter().map(announced).collect();
+            config.reached.announced = self.announce.clone();
         }
         config.read_environment()?;
         Ok(config)

@@ -70,7 +70,7 @@ fn the_command_line_says_which_address_is_announced() {
         announced(&both),
         "announced = [\"203.0.113.7\", \"2001:db8::7\"]"
     );
-    let wrong = run(&["--announce", "media.example.org"]);
+    let wrong = run(&["--announce", "1.2.3"]);
     assert_eq!(wrong.status.code(), Some(2), "{}", stderr(&wrong));
 }
 

@@ -25,8 +25,7 @@ use portunus_media::MediaConfig;
 use portunus_turn::TurnConfig;
 use serde::{Deserialize, Serialize};
 
-use announced::Announced;
-pub(crate) use announced::ResolveError;
+pub(crate) use announced::{Announced, ResolveError};
 pub(crate) use log::{LogConfig, LogFormat, filter};
 use plugins::PluginSettings;
 pub(crate) use stun_server::StunServer;
@@ -62,7 +61,7 @@ pub(crate) struct Config {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Reached {
-    announced: Vec<Announced>,
+    pub(crate) announced: Vec<Announced>,
     /// The server that says what the public address is, if it is to be asked.
     #[serde(with = "configuration::optional")]
     pub(crate) stun_server: Option<StunServer>,
