@@ -111,18 +111,26 @@ for (const codec of ['vp8', 'vp9', 'h264']) {
 test('GStreamer feeds VP8, and is asked for a keyframe over RTCP', async ({ page, server, clientScript }) => {
   await open(page, server, clientScript);
   const { v } = await mountpoint(page, 7, [video('vp8')]);
-  // No keyframe comes by itself within the test.
+  // What GStreamer sends and takes RTCP with are two sockets. On one port, the system gives either what comes: so both have the relay's.
   const back = await freePort();
-  feed(
-    'gst-launch-1.0',
-    `-q rtpbin name=r videotestsrc is-live=true ! video/x-raw,width=320,height=180,framerate=25/1
-     ! vp8enc deadline=1 keyframe-max-dist=100000 ! rtpvp8pay ! r.send_rtp_sink_0
-     r.send_rtp_src_0 ! udpsink host=127.0.0.1 port=${v.port}
-     r.send_rtcp_src_0 ! udpsink host=127.0.0.1 port=${v.rtcp_port} bind-port=${back} sync=false async=false
-     udpsrc port=${back} ! r.recv_rtcp_sink_0`,
-  );
-  await client(page, 'client.watch({ id: 7 })');
-  await mediaFlows(page, { video: 'VP8' });
+  const relay = createSocket('udp4').bind(0, '127.0.0.1');
+  await once(relay, 'listening');
+  relay.on('message', (datagram, from) => relay.send(datagram, from.port === v.rtcp_port ? back : v.rtcp_port, '127.0.0.1'));
+  try {
+    // No keyframe comes by itself within the test.
+    feed(
+      'gst-launch-1.0',
+      `-q rtpbin name=r videotestsrc is-live=true ! video/x-raw,width=320,height=180,framerate=25/1
+       ! vp8enc deadline=1 keyframe-max-dist=100000 ! rtpvp8pay ! r.send_rtp_sink_0
+       r.send_rtp_src_0 ! udpsink host=127.0.0.1 port=${v.port}
+       r.send_rtcp_src_0 ! udpsink host=127.0.0.1 port=${relay.address().port} sync=false async=false
+       udpsrc port=${back} ! r.recv_rtcp_sink_0`,
+    );
+    await client(page, 'client.watch({ id: 7 })');
+    await mediaFlows(page, { video: 'VP8' });
+  } finally {
+    relay.close();
+  }
 });
 
 test('ffmpeg feeds VP8 as SRTP', async ({ page, server, clientScript }) => {
