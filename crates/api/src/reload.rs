@@ -1,4 +1,4 @@
-//! What of the transports can change while they run: the certificate, and limits of connections.
+//! Changes the certificate and the connection limits of running transports.
 
 use portunus_core::{Budget, BudgetLimits};
 
@@ -46,7 +46,7 @@ impl TransportsReload {
         })
     }
 
-    /// Applies what was read. Connections that there are go on. Returns whether new ones get another certificate.
+    /// Applies the new settings. Open connections continue. Returns whether new connections get another certificate.
     pub fn apply(&self, prepared: PreparedTransports) -> bool {
         for (budgets, limits) in [
             (&self.http, prepared.http),

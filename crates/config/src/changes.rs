@@ -21,9 +21,9 @@ struct SectionKeys {
 /// The keys that differ between two configurations, each with its section, such as `http.port`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// Those that can take effect while the server runs.
+    /// Changed keys that take effect while the server runs.
     pub live: Vec<String>,
-    /// Those that need a restart.
+    /// Changed keys that need a restart.
     pub restart: Vec<String>,
 }
 

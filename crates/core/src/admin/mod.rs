@@ -192,7 +192,7 @@ impl Gateway {
             "loops_info" => Ok(server::loops()),
             "subscribe_events" => watch::subscribe(self, client, fields),
             "unsubscribe_events" => watch::unsubscribe(client),
-            // Those of tokens. There are no others.
+            // The requests about tokens, and unknown ones.
             verb => self.tokens().request(verb, fields, &self.packages()),
         }
     }
