@@ -49,9 +49,9 @@ export class Audience {
     }
   }
 
-  /** The longest gap in ms that was said between two times; that of a second is said at its end. Infinite if somebody has left. */
+  /** The longest gap in ms that was said between two times; a second's is said at its end. Infinite if somebody has left. */
   gap(from, to) {
-    const within = this.seconds.filter(({ at }) => at > from && at <= to + 1_100);
+    const within = this.seconds.filter(({ at }) => at > from && at <= to);
     if (within.length === 0 || within.some(({ present }) => present < this.count)) return Infinity;
     return Math.max(...within.map(({ gap }) => gap));
   }

@@ -114,7 +114,7 @@ fn certificate_in(folder: &Path) -> (Vec<u8>, Vec<u8>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_certificate_is_served_and_a_hundred_calls_go_on() {
+async fn another_certificate_is_served_and_300_calls_go_on() {
     let server = Server::start("");
     let folder = server.folder.path();
     let first = write_certificate(folder);
@@ -124,7 +124,7 @@ async fn another_certificate_is_served_and_a_hundred_calls_go_on() {
     );
     let mut before = server.connect(&first).await.unwrap();
     assert!(is_answered(&mut before).await);
-    let mut calls = call_many(&server.api, 100).await;
+    let mut calls = call_many(&server.api, 300).await;
 
     let second = write_certificate(folder);
     signal(&server.process, "-HUP");

@@ -82,6 +82,8 @@ struct ForgedHello {
     delay: Duration,
     /// When it begins, once the forged one was sent.
     begins: Option<Instant>,
+    /// The peer's own, until then, and where it goes.
+    own: Option<(Vec<u8>, SocketAddr)>,
 }
 
 impl Peer {
@@ -250,13 +252,14 @@ impl Peer {
         self.lost
     }
 
-    /// Has somebody forge this peer's address: `datagram`, a ClientHello, leaves in place of its first datagram of DTLS, which
-    /// begins `delay` later. What answers the forged one until then is lost.
+    /// Has somebody forge this peer's address: `datagram`, a ClientHello, leaves `delay` before the peer's own. What answers the
+    /// forged one until then is lost.
     pub fn forge_hello(&mut self, datagram: Vec<u8>, delay: Duration) {
         self.forged_hello = Some(ForgedHello {
             datagram,
             delay,
             begins: None,
+            own: None,
         });
     }
 
@@ -437,11 +440,17 @@ impl Peer {
     /// Sends what waits, then takes a datagram or lets the next deadline pass.
     async fn turn(&mut self) {
         let mut buf = [0; 2_048];
+        let forged = self.forged_hello.as_mut();
+        let begun = forged.filter(|it| it.begins.is_some_and(|begins| begins <= Instant::now()));
+        if let Some((own, destination)) = begun.and_then(|forged| forged.own.take()) {
+            let _ = self.socket.send(&own, destination).await;
+        }
         while let Some(transmit) = self.connection.poll_transmit(Instant::now(), &mut buf) {
             let datagram = &buf[..transmit.len];
             let forged = self.forged_hello.as_mut().filter(|_| is_dtls(datagram));
             if let Some(forged) = forged.filter(|forged| forged.begins.is_none()) {
                 forged.begins = Some(Instant::now() + forged.delay);
+                forged.own = Some((datagram.to_vec(), transmit.destination));
                 let _ = self
                     .socket
                     .send(&forged.datagram, transmit.destination)

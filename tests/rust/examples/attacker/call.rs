@@ -1,9 +1,11 @@
 //! Calls of the echo test with PeerConnections of our own.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 use portunus_sdp::{CodecName, Description, Direction, Kind, MediaOffer, OfferOptions};
 use portunus_tests::Peer;
+use serde_json::json;
 
 use crate::http::Http;
 
@@ -14,8 +16,8 @@ pub struct Call {
     pub answer: String,
     /// What the caller offered.
     pub offer: String,
-    /// Its signalling, whose end would end nothing.
-    pub _http: Http,
+    http: Option<Http>,
+    session: String,
 }
 
 /// Offers audio and video.
@@ -44,7 +46,8 @@ impl Call {
             peer,
             answer,
             offer,
-            _http: http,
+            http: Some(http),
+            session,
         })
     }
 
@@ -52,7 +55,20 @@ impl Call {
     pub async fn connect(from: Ipv4Addr, server: SocketAddr) -> Self {
         let mut call = Self::negotiate(from, server).await.expect("a call");
         call.peer.connect().await;
+        call.keep();
         call
+    }
+
+    /// Keeps its session from now on.
+    fn keep(&mut self) {
+        let (http, session) = (self.http.take(), self.session.clone());
+        tokio::spawn(async move {
+            let keep = json!({ "janus": "keepalive", "transaction": "k" });
+            let mut http = http.unwrap();
+            while http.post(&session, &keep).await.is_ok() {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        });
     }
 
     /// User name and password of the caller's connectivity checks.

@@ -10,8 +10,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
 use crate::http::connect;
 use crate::{Options, Tally, address};
@@ -116,10 +116,10 @@ async fn upgrade(stream: TcpStream) -> Option<WebSocketStream<TcpStream>> {
 
 /// A quarter is silent after its handshake, a quarter during it, a quarter sends pings, the last one messages that are too long.
 pub async fn websocket(options: &Options) -> Tally {
-    hold(
-        options,
-        options.websocket,
-        |n, mut stream, counts| async move {
+    let long = Utf8Bytes::from(" ".repeat(2 << 20));
+    hold(options, options.websocket, |n, mut stream, counts| {
+        let long = long.clone();
+        async move {
             if n % 4 == 1 {
                 let _ = stream
                     .write_all(b"GET / HTTP/1.1\r\nUpgrade: websocket\r\n")
@@ -131,7 +131,6 @@ pub async fn websocket(options: &Options) -> Tally {
                 counts.refused.fetch_add(1, Relaxed);
                 return;
             };
-            let long = " ".repeat(2 << 20);
             loop {
                 let message = match n % 4 {
                     0 => {
@@ -139,7 +138,7 @@ pub async fn websocket(options: &Options) -> Tally {
                         return;
                     }
                     2 => Message::Ping(vec![7; 100].into()),
-                    _ => Message::text(long.clone()),
+                    _ => Message::Text(long.clone()),
                 };
                 if socket.send(message).await.is_err() {
                     counts.refused.fetch_add(1, Relaxed);
@@ -154,8 +153,8 @@ pub async fn websocket(options: &Options) -> Tally {
                 }
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
-        },
-    )
+        }
+    })
     .await
 }
 
