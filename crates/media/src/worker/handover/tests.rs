@@ -321,6 +321,25 @@ fn checks_without_the_password_claim_nothing_and_few_of_them_are_handed_over() {
     assert_eq!(stage.handed(), handed);
 }
 
+/// Nothing is allocated for what is handed over all the time.
+#[test]
+fn emptied_blocks_are_filled_again() {
+    let mut stage = Stage::new();
+    let ends = (at(0, 0).ip(), at(0, 0));
+    let mut seen = Vec::new();
+    for round in 0..10 {
+        let from = &mut stage.workers[0].worker;
+        from.handover.push(1, ends, &[7; 1_200]);
+        from.handover.send(&from.others);
+        let to = &mut stage.workers[1].worker;
+        let mut block = to.handover.take_block(0).unwrap();
+        let place = block.datagrams().next().unwrap().2.as_ptr();
+        assert!(round < 3 || seen.contains(&place), "{round}");
+        seen.push(place);
+        to.handover.give_back(0, block);
+    }
+}
+
 #[test]
 fn a_worker_that_does_not_keep_up_loses_what_finds_no_room() {
     let mut stage = Stage::new();
