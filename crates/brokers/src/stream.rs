@@ -16,8 +16,8 @@ pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// Connects once, for somebody who wants to know whether that works. Logs in nowhere: a broker would end the connection of a
-/// running server that has the same name.
+/// Connects once, for somebody who wants to know whether that works. Logs in nowhere: a broker
+/// would end the connection of a running server that has the same name.
 pub(crate) async fn attempt(
     host: &str,
     port: u16,

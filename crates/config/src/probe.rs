@@ -68,7 +68,8 @@ pub struct Certificate {
     pub path: PathBuf,
 }
 
-/// Tries to reach another server once, and says why that fails. Nothing happens before it is polled.
+/// Tries to reach another server once, and says why that fails. Nothing happens before it is
+/// polled.
 pub type Attempt = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 
 /// Another server that this one connects to.
@@ -87,7 +88,8 @@ impl fmt::Debug for Remote {
     }
 }
 
-/// What a section has to do with the machine and with other servers: faults, files, and who is connected to. Keys are relative to the section that is being looked at.
+/// What a section has to do with the machine and with other servers: faults, files, and who is
+/// connected to. Keys are relative to the section that is being looked at.
 #[derive(Debug, Default)]
 pub struct Probe {
     /// With a dot at its end, unless it is the file itself.
@@ -221,7 +223,8 @@ impl Probe {
         });
     }
 
-    /// The server shows the first certificate of this PEM file to others. Whether it can be read is not looked at.
+    /// The server shows the first certificate of this PEM file to others. Whether it can be read is
+    /// not looked at.
     pub fn certificate(&mut self, key: &str, path: &Path) {
         self.certificates.push(Certificate {
             key: format!("{}{key}", self.path),
@@ -229,7 +232,8 @@ impl Probe {
         });
     }
 
-    /// The server connects to another one at `address`. `attempt` tries it once, if somebody wants to know.
+    /// The server connects to another one at `address`. `attempt` tries it once, if somebody wants
+    /// to know.
     pub fn connects(
         &mut self,
         key: &str,

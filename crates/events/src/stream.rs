@@ -15,7 +15,8 @@ pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
-/// Connects once by TCP, and by TLS if `is_secure`, and closes the connection. `authorities` is as for [`tls::client`].
+/// Connects once by TCP, and by TLS if `is_secure`, and closes the connection. `authorities` is as
+/// for [`tls::client`].
 pub(crate) async fn attempt(
     host: &str,
     port: u16,

@@ -53,7 +53,8 @@ pub(crate) enum Command {
     /// Make one configuration of the .jcfg (and .cfg) files of a Janus
     ImportJanus(ImportJanus),
 
-    /// Look whether the server can work on this machine, and say what to change: addresses, ports, certificates, limits, disks
+    /// Look whether the server can work on this machine, and say what to change: addresses, ports,
+    /// certificates, limits, disks
     Doctor(Doctor),
 
     /// Ask the running server whether it works; for health checks of containers and load balancers

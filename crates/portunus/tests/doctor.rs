@@ -337,7 +337,11 @@ fn works(wrapper: &[&str]) -> bool {
         .args(&wrapper[1..])
         .arg("true")
         .output();
-    output.is_ok_and(|output| output.status.success())
+    let works = output.is_ok_and(|output| output.status.success());
+    if !works {
+        println!("skipped: {wrapper:?} does not work");
+    }
+    works
 }
 
 #[test]

@@ -30,8 +30,8 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// Returns where a URI leads; `usual` is the transport where it names none. Returns `None` if it names an unknown transport or
-    /// a `maddr` that is no host.
+    /// Returns where a URI leads; `usual` is the transport where it names none. Returns `None` if
+    /// it names an unknown transport or a `maddr` that is no host.
     pub fn of(uri: &SipUri, usual: Option<Transport>) -> Option<Self> {
         let host = match uri.params.get("maddr") {
             Some(maddr) => maddr.parse().ok()?,

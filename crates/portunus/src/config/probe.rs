@@ -96,7 +96,8 @@ impl Config {
         }
     }
 
-    /// Returns the faults that were found. The keys that ask for recordings have to be able to get them.
+    /// Returns the faults that were found. The keys that ask for recordings have to be able to get
+    /// them.
     pub(crate) fn findings(&self, probe: &Probe) -> Vec<Finding> {
         let mut findings = probe.findings().to_vec();
         let of_all = |it: &Finding| it.key == "recording.dir" && it.severity == Severity::Error;

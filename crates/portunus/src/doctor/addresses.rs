@@ -14,7 +14,8 @@ use crate::config::{Config, StunServer};
 /// How long a STUN server may take.
 const LIMIT: Duration = Duration::from_secs(3);
 
-/// Looks at the addresses. `config` has its announced names resolved. Returns those that media is announced at, too.
+/// Looks at the addresses. `config` has its announced names resolved. Returns those that media is
+/// announced at, too.
 pub(super) async fn examine(config: &Config) -> (Vec<Finding>, Vec<Reachable>) {
     let told = match reachable(&config.media) {
         Ok(told) => told,

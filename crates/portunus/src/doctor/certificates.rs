@@ -1,4 +1,5 @@
-//! The certificates that the server shows: until when, for which names, and whether browsers can verify them.
+//! The certificates that the server shows: until when, for which names, and whether browsers can
+//! verify them.
 
 use std::fs;
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -17,8 +18,8 @@ use super::server::Server;
 use crate::config::Config;
 use crate::health;
 
-/// The shortest rest of a certificate's time without a warning, in days. Of certificates that last for less than three months it
-/// is a sixth of their time.
+/// The shortest rest of a certificate's time without a warning, in days. Of certificates that last
+/// for less than three months it is a sixth of their time.
 const LITTLE_TIME: i64 = 14;
 const PART: i64 = 6;
 
@@ -87,7 +88,8 @@ fn is_used(config: &Config) -> bool {
     by_api || (config.turn.enabled && config.turn.tls)
 }
 
-/// The days from now to the certificate's end, less than 0 if it has expired, and those of all its time.
+/// The days from now to the certificate's end, less than 0 if it has expired, and those of all its
+/// time.
 fn days(leaf: &X509) -> Result<(i64, i64), ErrorStack> {
     let now = Asn1Time::days_from_now(0)?;
     let left = now.diff(leaf.not_after())?;
@@ -122,7 +124,8 @@ fn address(bytes: &[u8]) -> Option<IpAddr> {
     v4.or_else(|| <[u8; 16]>::try_from(bytes).ok().map(IpAddr::from))
 }
 
-/// Whether a certificate is for a name or an address, as browsers see it (RFC 9525): the subject does not count.
+/// Whether a certificate is for a name or an address, as browsers see it (RFC 9525): the subject
+/// does not count.
 fn is_for(leaf: &X509, host: &str) -> bool {
     let host = host.trim_end_matches('.').to_ascii_lowercase();
     names(leaf).iter().any(|name| {

@@ -1,4 +1,5 @@
-//! Faults of the configuration: those that `--check-config` finds, and what people forget when they deploy a server.
+//! Faults of the configuration: those that `--check-config` finds, and what people forget when they
+//! deploy a server.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -17,7 +18,8 @@ pub(super) fn unread(error: &ConfigError) -> Vec<Finding> {
     let text = error.to_string();
     let change = match error {
         ConfigError::Read { .. } => {
-            "Name the right file by --config. Run this as root, or as the user of the server, if only that is let."
+            "Name the right file by --config. If others may not read it, run this as root or as \
+             the server's user."
         }
         _ => "Correct it. Nothing else is looked at before that.",
     };
@@ -112,7 +114,8 @@ fn proxy(config: &Config) -> Option<Finding> {
     None
 }
 
-/// Compares the configuration with what the service may do. `is_root` says whether this process is root's.
+/// Compares the configuration with what the service may do. `is_root` says whether this process is
+/// root's.
 pub(super) fn of_service(
     config: &Config,
     probe: &Probe,

@@ -1,4 +1,5 @@
-//! Whether the servers are there that this one connects to: brokers, registrars, backends of event handlers.
+//! Whether the servers are there that this one connects to: brokers, registrars, backends of event
+//! handlers.
 
 use std::time::Duration;
 

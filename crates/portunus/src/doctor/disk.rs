@@ -11,7 +11,8 @@ use crate::config::Config;
 
 const GIB: u64 = 1 << 30;
 
-/// Room above `recording.keep_free_mb` of which less is worth a warning: about 5 hours of a video of 2 Mbit/s.
+/// Room above `recording.keep_free_mb` of which less is worth a warning: about 5 hours of a video
+/// of 2 Mbit/s.
 const LITTLE: u64 = 5 * GIB;
 
 /// A file system that the server writes to.
@@ -47,7 +48,8 @@ pub(super) fn examine(config: &Config, probe: &Probe) -> Vec<Finding> {
     disks.values().filter_map(|it| it.examine(keep)).collect()
 }
 
-/// Returns the folder that is there, of a path of which the last parts may be missing, and its device.
+/// Returns the folder that is there, of a path of which the last parts may be missing, and its
+/// device.
 fn existing(path: &Path) -> Option<(PathBuf, u64)> {
     let path = std::path::absolute(path).ok()?;
     let mut folders = path.ancestors();

@@ -32,7 +32,8 @@ pub(crate) enum Subject {
     Disk,
 }
 
-/// Names a check. Names do not change, so that scripts can rely on them; docs/doctor.md explains each.
+/// Names a check. Names do not change, so that scripts can rely on them; docs/doctor.md explains
+/// each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Check {
@@ -164,5 +165,22 @@ impl Finding {
     pub(crate) fn change(mut self, change: impl Into<String>) -> Self {
         self.change = Some(change.into());
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn each_check_is_explained_and_has_one_name() {
+        let page = include_str!("../../../../docs/doctor.md");
+        for check in Check::value_variants() {
+            let name = check.to_possible_value().unwrap();
+            let name = name.get_name();
+            assert!(page.contains(&format!("\n| `{name}` |")), "{name}");
+            assert_eq!(serde_json::to_value(check).unwrap(), name);
+        }
     }
 }

@@ -9,7 +9,8 @@ use portunus_core::configuration::{Listener, Protocol};
 use super::finding::{Check, Finding};
 use super::ports::ports;
 
-/// Says which ports clients need, and whether the firewall `ufw` of the system at `root` lets them in.
+/// Says which ports clients need, and whether the firewall `ufw` of the system at `root` lets them
+/// in.
 pub(super) fn examine(listeners: &[Listener], root: &Path) -> Option<Finding> {
     let is_outside =
         |it: &&Listener| it.addresses.is_empty() || it.addresses.iter().any(|ip| !ip.is_loopback());

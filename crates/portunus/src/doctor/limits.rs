@@ -17,14 +17,14 @@ const LITTLE_BUFFER: usize = 1 << 20;
 
 /// Looks at all limits.
 pub(super) fn examine(config: &Config, server: &Server, service: Option<&Service>) -> Vec<Finding> {
-    let mut findings = vec![files(server)];
+    let mut findings = vec![files(server, service)];
     findings.extend(sockets(service));
     findings.extend(real_time(config, service));
     findings.push(cores(config));
     findings
 }
 
-fn files(server: &Server) -> Finding {
+fn files(server: &Server, service: Option<&Service>) -> Finding {
     let of_server = server.pid.and_then(|pid| {
         let limits = fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
         let line = limits
@@ -33,7 +33,8 @@ fn files(server: &Server) -> Finding {
         let hard = line.split_whitespace().nth(1)?;
         Some(hard.parse::<u64>().unwrap_or(u64::MAX))
     });
-    let (limit, whose) = match of_server {
+    let of_service = service.and_then(|it| it.files);
+    let (limit, whose) = match of_server.or(of_service) {
         Some(limit) => (limit, "The server"),
         None => {
             let limit = getrlimit(Resource::Nofile).maximum;

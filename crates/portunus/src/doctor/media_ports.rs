@@ -23,7 +23,8 @@ const MOST_PORTS: u16 = 64;
 
 /// Questions that a running server is sent at an address.
 const VOLLEY: usize = 20;
-/// So many of them have to arrive. Scanners send datagrams that count as ours, but not that many at once.
+/// So many of them have to arrive. Scanners send datagrams that count as ours, but not that many at
+/// once.
 const ARRIVED: u64 = 16;
 /// How long the server may take to count them, and all of this may take.
 const COUNTED: Duration = Duration::from_secs(1);
@@ -71,7 +72,8 @@ async fn media(config: &Config, announced: &[&Reachable], server: &Server) -> Ve
     judged.map(|(it, lost)| judge(it, lost, asked)).collect()
 }
 
-/// The sockets that the workers would have, with the workers' numbers. A port that is taken has none.
+/// The sockets that the workers would have, with the workers' numbers. A port that is taken has
+/// none.
 async fn bind(first: u16, workers: u16, addresses: &[IpAddr]) -> Vec<(u16, UdpSocket)> {
     let ip = match addresses {
         [one] => *one,
@@ -105,7 +107,8 @@ async fn towards(to: SocketAddr) -> Option<UdpSocket> {
     Some(socket)
 }
 
-/// Sends a STUN question to each address. Returns for each of them whether that did not come out of `socket`, as the address.
+/// Sends a STUN question to each address. Returns for each of them whether that did not come out of
+/// `socket`, as the address.
 async fn ask(socket: UdpSocket, targets: Vec<SocketAddr>) -> Vec<Option<SocketAddr>> {
     let mut senders = Vec::with_capacity(targets.len());
     for to in &targets {
@@ -171,7 +174,8 @@ fn missing(address: IpAddr, ports: &str) -> Finding {
     Finding::warning(Check::MediaPorts, text).change(change)
 }
 
-/// Asks the running server, through one address after the other. It answers nobody whom it does not know, but it counts what came.
+/// Asks the running server, through one address after the other. It answers nobody whom it does not
+/// know, but it counts what came.
 async fn count(
     config: &Config,
     announced: &[&Reachable],

@@ -1,7 +1,8 @@
-//! `portunus doctor`: looks whether the server can work with its configuration on this machine, and says what to change.
+//! `portunus doctor`: looks whether the server can work with its configuration on this machine, and
+//! says what to change.
 //!
-//! It changes nothing, and needs neither network nor rights: what cannot be looked at is said. A file for each subject has its
-//! checks, and [`finding`] their names.
+//! It changes nothing, and needs neither network nor rights: what cannot be looked at is said. A
+//! file for each subject has its checks, and [`finding`] their names.
 
 mod addresses;
 mod certificates;
@@ -65,9 +66,11 @@ pub(crate) struct Doctor {
 }
 
 const AFTER_HELP: &str = "\
-It changes nothing, and can run beside the server. Run it as the user of the server, which is `sudo -u portunus portunus doctor`
-with the packages: so it sees what that user may do. docs/doctor.md explains each check; --json says their names.
-Exit status: 0 nothing has to be changed; 1 there are warnings; 2 there are errors, or the command line is wrong.";
+It changes nothing, and can run beside the server. Run it as the server's user,
+which is `sudo -u portunus portunus doctor` with the packages: then it sees what
+that user may do. docs/doctor.md explains each check; --json says their names.
+Exit status: 0 nothing has to be changed; 1 there are warnings; 2 there are
+errors, or the command line is wrong.";
 
 impl Doctor {
     /// Examines, prints, and returns the exit status.

@@ -128,7 +128,8 @@ fn shown(level: Level) -> (&'static str, Style) {
     }
 }
 
-/// Breaks a text between words. A word that is longer than a line stays whole, so that it can be copied.
+/// Breaks a text between words. A word that is longer than a line stays whole, so that it can be
+/// copied.
 fn wrap(text: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
@@ -147,7 +148,7 @@ fn wrap(text: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use super::super::finding::Check;
     use super::*;
 

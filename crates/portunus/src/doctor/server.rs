@@ -77,7 +77,8 @@ impl Holders {
     }
 }
 
-/// Returns the process of the only server that runs on this machine. Of one with more rights than ours, that is all that is shown.
+/// Returns the process of the only server that runs on this machine. Of one with more rights than
+/// ours, that is all that is shown.
 fn only_process() -> Option<i32> {
     let own = i32::try_from(std::process::id()).ok();
     let processes = all_processes().into_iter().flatten().flatten();

@@ -1,4 +1,5 @@
-//! What the systemd unit lets the server do. The service reads the default configuration, so its unit says nothing about others.
+//! What the systemd unit lets the server do. The service reads the default configuration, so its
+//! unit says nothing about others.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,6 +28,8 @@ pub(super) struct Service {
     /// The user that it runs as. `None` is root.
     pub(super) user: Option<String>,
     capabilities: Vec<String>,
+    /// How many files it may open, if the unit says so.
+    pub(super) files: Option<u64>,
     /// Whether it can write to [`Service::writable`] only.
     is_strict: bool,
     writable: Vec<PathBuf>,
@@ -65,6 +68,13 @@ impl Service {
             match key {
                 "User" => {
                     self.user = Some(value.to_owned()).filter(|it| !it.is_empty() && it != "root");
+                }
+                "LimitNOFILE" => {
+                    let hard = value.rsplit(':').next().unwrap_or(value);
+                    self.files = match hard {
+                        "infinity" => Some(u64::MAX),
+                        number => number.parse().ok(),
+                    };
                 }
                 "ProtectSystem" => self.is_strict = value == "strict",
                 // An empty value takes back the ones before it.
@@ -117,6 +127,7 @@ mod tests {
         let service = Service::read(root.path()).unwrap();
         assert_eq!(service.user.as_deref(), Some("portunus"));
         assert!(service.has("CAP_SYS_NICE") && !service.has("CAP_NET_BIND_SERVICE"));
+        assert_eq!(service.files, Some(1_048_576));
         assert!(service.writes("/var/lib/portunus/recordings".as_ref()));
         assert!(service.writes("recordings".as_ref()));
         assert!(!service.writes("/srv/recordings".as_ref()));

@@ -47,8 +47,8 @@ pub enum PingError {
     Nowhere,
 }
 
-/// Asks the SIP server at `uri` by OPTIONS (RFC 3261 section 11), from a socket of its own, and waits for any response. There is
-/// no limit of time. Of WebSockets, only the connection is tried.
+/// Asks the SIP server at `uri` by OPTIONS (RFC 3261 section 11), from a socket of its own, and
+/// waits for any response. There is no limit of time. Of WebSockets, only the connection is tried.
 ///
 /// Tries one address of the server after the other, and returns the error of the last one.
 pub async fn ping(uri: &SipUri, tls: &TlsFiles) -> Result<(), PingError> {
