@@ -85,6 +85,7 @@ fn described(it: &Reachable, media: &MediaConfig) -> Finding {
     let kind = match announced {
         it if it.is_loopback() => "only clients on this machine can use it",
         it if public(*it) => "a public address",
+        it if is_example(*it) && it != bound => "nobody's address",
         _ => "a private address",
     };
     let text = format!("Clients are told {announced}, {ports}: {kind}.");
@@ -101,7 +102,7 @@ fn described(it: &Reachable, media: &MediaConfig) -> Finding {
 }
 
 /// Finds what cannot be anybody's address.
-fn unusable(it: &Reachable) -> Option<Finding> {
+pub(super) fn unusable(it: &Reachable) -> Option<Finding> {
     let address = it.announced;
     let why = match address {
         IpAddr::V4(ip) if ip.is_broadcast() => "that is everybody",

@@ -9,6 +9,7 @@ use portunus_rtc::Reflection;
 use tokio::net::UdpSocket;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
+use super::addresses::unusable;
 use super::finding::{Check, Finding};
 use super::server::Server;
 use crate::config::Config;
@@ -32,7 +33,8 @@ const ALL_COUNTED: Duration = Duration::from_secs(4);
 
 /// Asks through each address that is announced for another one, and asks the TURN server.
 pub(super) async fn examine(config: &Config, told: &[Reachable], server: &Server) -> Vec<Finding> {
-    let announced: Vec<_> = told.iter().filter(|it| it.announced != it.bound).collect();
+    let is_asked = |it: &&Reachable| it.announced != it.bound && unusable(it).is_none();
+    let announced: Vec<_> = told.iter().filter(is_asked).collect();
     let (by_media, by_turn) = tokio::join!(
         media(config, &announced, server),
         turn(config, told, server)
