@@ -31,16 +31,16 @@ if (unknown.length > 0 || !(viewers >= 1) || !(talkers >= 2) || !(seconds > 0) |
   console.error(`attacks: kinds are ${KINDS.map(({ name }) => name).join(', ')}; --cores SERVER,LOAD or any; see --help`);
   process.exit(2);
 }
-/** Those that are named, in that order and as often, or all. */
+/** The kinds that are named, in that order and as often; all kinds if none is named. */
 const kinds = positionals.length > 0 ? positionals.map((kind) => KINDS.find(({ name }) => name === kind)) : KINDS;
 
 /** MiB that clients may hold together: enough for 50,000 sessions of 8 KiB. */
 const CLIENT_MEMORY = 512;
-/** What a MiB that clients hold may take of resident memory, with all around it: allocators round up. */
+/** Resident memory for each byte that clients may hold: allocators round up. */
 const OVERHEAD = 1.5;
 /** Seconds without a request after which the sessions of attackers end. Those of the audience do not. */
 const SESSION_TIMEOUT = 3;
-/** How long all may take to be as before, in ms, once what attackers left has expired. */
+/** How long the server may take to be as before, in ms, once the sessions of attackers have expired. */
 const BACK_MS = 5_000;
 /** Somewhat more than a second, in ms. */
 const SECOND_MS = 1_100;
@@ -78,7 +78,7 @@ port = ${turn}
   onOutput: (text) => (log += text),
 });
 if (serverCore) execFileSync('taskset', ['-a', '-c', '-p', serverCore, String(server.pid)], { stdio: 'ignore' });
-/** What runs a command on the core of the load. */
+/** The command that puts another one on the core of the load. */
 const onCore = loadCore ? ['taskset', '-c', loadCore] : [];
 const watch = new Watch(server, join(results, 'attacks.csv'));
 
@@ -119,7 +119,7 @@ async function observe(until) {
   return { ...most, told: await over };
 }
 
-/** What has to be as before, as [name, bound, value]. */
+/** The levels that have to be as before, as [name, bound, value]. */
 const levels = (base, now) => [
   ['descriptors', base.descriptors + 8, now.descriptors],
   ['sessions', base.metrics.portunus_sessions, now.metrics.portunus_sessions],
@@ -145,7 +145,7 @@ const audiences = [
 ];
 const gaps = (from, to) => audiences.map((audience) => Math.round(audience.gap(from, to)));
 
-/** Attacks once; returns what was seen. */
+/** Attacks once; returns figures and faults. */
 async function attack(kind, calm) {
   const base = await watch.take();
   const from = Date.now();
@@ -181,7 +181,7 @@ async function attack(kind, calm) {
 }
 
 const judged = [];
-/** Notes what holds or does not, and says it. */
+/** Notes a result and prints it. */
 function judge(result) {
   judged.push(result);
   console.log(line(result));

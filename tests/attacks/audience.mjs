@@ -1,12 +1,12 @@
-// Those who watch and talk while the server is attacked: hammer's viewers of a mountpoint, and participants of an audio room.
+// The viewers and talkers of a server that is attacked: hammer's viewers of a mountpoint, and participants of an audio room.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { hammer } from '../soak/loads.mjs';
 
-/** Nobody waits longer for the first media, in ms. */
+/** The longest wait for the first media of all, in ms. */
 const JOINING_MS = 120_000;
-/** What hammer says of a second: who is there, and the longest time without a packet. */
+/** hammer's line for a second: the number of participants, and the longest time without a packet. */
 const LINE = /: \d+ s +([\d,]+) participants.* gap ([\d.,]+) (us|ms|s)\b/;
 const UNITS = { us: 0.001, ms: 1, s: 1_000 };
 
@@ -49,7 +49,7 @@ export class Audience {
     }
   }
 
-  /** The longest gap in ms that was said between two times; a second's is said at its end. Infinite if somebody has left. */
+  /** The longest gap in ms that was said between two times; that of a second is known at its end. Infinite if somebody has left. */
   gap(from, to) {
     const within = this.seconds.filter(({ at }) => at > from && at <= to);
     if (within.length === 0 || within.some(({ present }) => present < this.count)) return Infinity;

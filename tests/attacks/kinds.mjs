@@ -1,4 +1,4 @@
-// The attacks, and what the server's counters have to say of each.
+// The attacks, and the server's counters that name each.
 
 /** Counters of datagrams that media refuse, by kind. */
 const refused = (...kinds) => kinds.map((kind) => `portunus_media_refused_datagrams_total{kind="${kind}"}`);

@@ -1,4 +1,4 @@
-//! What is sent to an address that ICE has not verified: somebody else may have sent what came from there.
+//! Datagrams for an address that ICE has not verified: its owner may have sent nothing.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -41,7 +41,7 @@ impl Attacked {
         &mut self.pair.left.transport
     }
 
-    /// A datagram comes from the stranger. Returns what is sent there at once.
+    /// Takes a datagram from the stranger. Returns those that are sent there at once.
     fn receive(&mut self, datagram: &[u8]) -> Vec<Vec<u8>> {
         let (now, here, stranger) = (self.pair.now, self.here, self.stranger);
         let mut datagram = datagram.to_vec();
@@ -49,7 +49,7 @@ impl Attacked {
         self.sent()
     }
 
-    /// What is sent to the stranger for a while without anything that comes.
+    /// Lets time pass. Returns the datagrams for the stranger.
     fn wait(&mut self, time: Duration) -> Vec<Vec<u8>> {
         let end: Instant = self.pair.now + time;
         let mut sent = self.sent();

@@ -252,8 +252,8 @@ impl Peer {
         self.lost
     }
 
-    /// Has somebody forge this peer's address: `datagram`, a ClientHello, leaves `delay` before the peer's own. What answers the
-    /// forged one until then is lost.
+    /// Has somebody forge this peer's address: `datagram`, a ClientHello, leaves `delay` before the peer's own. Answers to the
+    /// forged one are lost until then.
     pub fn forge_hello(&mut self, datagram: Vec<u8>, delay: Duration) {
         self.forged_hello = Some(ForgedHello {
             datagram,
@@ -498,7 +498,7 @@ impl Peer {
         }
     }
 
-    /// Whether a datagram is of DTLS, which has not begun since a ClientHello was forged.
+    /// Whether a datagram of DTLS waits or is lost because a ClientHello was forged before the peer's own.
     fn is_held(&self, datagram: &[u8]) -> bool {
         let begins = self.forged_hello.as_ref().and_then(|forged| forged.begins);
         is_dtls(datagram) && begins.is_some_and(|begins| Instant::now() < begins)

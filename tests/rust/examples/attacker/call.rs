@@ -12,9 +12,9 @@ use crate::http::Http;
 /// A call by which a caller may attack.
 pub struct Call {
     pub peer: Peer,
-    /// What the server answered.
+    /// The server's answer.
     pub answer: String,
-    /// What the caller offered.
+    /// The caller's offer.
     pub offer: String,
     http: Option<Http>,
     session: String,

@@ -16,7 +16,7 @@ use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 use crate::http::connect;
 use crate::{Options, Tally, address};
 
-/// What connections count.
+/// The figures of all connections.
 #[derive(Default)]
 struct Counts {
     sent: AtomicU64,

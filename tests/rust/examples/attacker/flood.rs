@@ -1,4 +1,4 @@
-//! Datagrams from many addresses at a given rate, and what comes back.
+//! Datagrams from many addresses at a given rate, and the answers to them.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ impl Flood {
         self.0.iter().map(|socket| socket.local_addr().unwrap())
     }
 
-    /// Sends the datagrams again and again, `rate` in a second, from one socket after the other. Counts what comes back.
+    /// Sends the datagrams again and again, `rate` in a second, from one socket after the other. Counts the answers.
     pub fn run(&self, to: SocketAddr, datagrams: &[Vec<u8>], rate: u32, time: Duration) -> Tally {
         let mut tally = Tally::default();
         let begin = Instant::now();
@@ -55,7 +55,7 @@ impl Flood {
         tally
     }
 
-    /// Bytes of what has come since the last call.
+    /// Bytes that have come since the last call.
     pub fn take(&self) -> u64 {
         let mut buf = [0; 2_048];
         let mut bytes = 0;

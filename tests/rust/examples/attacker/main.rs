@@ -1,5 +1,5 @@
-//! Attacks on a server that runs on this machine: `attacker KIND --http ADDRESS …` attacks for some seconds, and prints what it did
-//! as a line of JSON. `scripts/attacks` starts it beside viewers and talkers, and says what of them has to go on.
+//! Attacks on a server that runs on this machine: `attacker KIND --http ADDRESS …` attacks for some seconds, and prints its figures
+//! as a line of JSON. `scripts/attacks` starts it beside viewers and talkers.
 //!
 //! Attackers have addresses of 127.66.0.0/16, so that the server's limits for one address hold for them, and not for others.
 #![allow(
@@ -33,7 +33,7 @@ const ADDRESSES: usize = 16;
 /// Attacks a server on this machine.
 #[derive(Debug, Parser)]
 struct Options {
-    /// What the attack is.
+    /// The kind of attack.
     kind: Kind,
     /// How long it lasts.
     #[arg(long, default_value_t = 10.0)]
@@ -101,7 +101,7 @@ enum Kind {
     Peers,
 }
 
-/// What an attack did.
+/// The figures of an attack.
 #[derive(Debug, Default)]
 struct Tally {
     /// Datagrams, requests or connections.
@@ -110,9 +110,9 @@ struct Tally {
     sent_bytes: u64,
     /// Bytes of datagrams from the server to addresses that it has not verified.
     received_bytes: u64,
-    /// What the server gave: connections, sessions, allocations, calls.
+    /// Connections, sessions, allocations or calls that the server granted.
     held: u64,
-    /// What it refused.
+    /// Those that it refused.
     refused: u64,
 }
 

@@ -40,8 +40,7 @@ pub async fn sessions(options: &Options) -> Tally {
     tally(makers.join_all().await, until).await
 }
 
-/// Makes PeerConnections that offer, and does nothing with them: they name their addresses, and never check. Counts what the server
-/// sends there.
+/// Makes PeerConnections that offer, and does nothing with them: they name their addresses, and never check.
 pub async fn peers(options: &Options) -> Tally {
     let until = Instant::now() + options.time();
     let mut makers = JoinSet::new();
