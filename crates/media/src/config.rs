@@ -144,9 +144,11 @@ impl Configuration for MediaConfig {
         for address in &self.bind {
             probe.address("bind", *address);
         }
-        if self.certificate.is_some()
-            && let Err(error) = MediaIdentity::read(self)
-        {
+        let Some(certificate) = &self.certificate else {
+            return;
+        };
+        probe.certificate("certificate", certificate);
+        if let Err(error) = MediaIdentity::read(self) {
             probe.error("certificate", error);
         }
     }

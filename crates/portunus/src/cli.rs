@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::config::{Announced, Config, ConfigError, DEFAULT_FILE};
+use crate::doctor::Doctor;
 use crate::import_janus::ImportJanus;
 use crate::recordings::Recordings;
 
@@ -55,6 +56,10 @@ pub(crate) enum Command {
     Recordings(Recordings),
     /// Make one configuration of the .jcfg (and .cfg) files of a Janus
     ImportJanus(ImportJanus),
+
+    /// Look whether the server can work on this machine, and say what to change: addresses, ports,
+    /// certificates, limits, disks
+    Doctor(Doctor),
 
     /// Ask the running server whether it works; for health checks of containers and load balancers
     Health(Health),
@@ -127,7 +132,7 @@ impl Cli {
 }
 
 /// Returns the file that was named, or the default one if it may exist.
-fn file(named: &Option<PathBuf>) -> Option<PathBuf> {
+pub(crate) fn file(named: &Option<PathBuf>) -> Option<PathBuf> {
     // One that cannot be looked at is there: without its secrets nobody wants to run.
     let may_exist = |file: &PathBuf| !matches!(file.try_exists(), Ok(false));
     let default = || Some(PathBuf::from(DEFAULT_FILE)).filter(may_exist);
@@ -135,7 +140,7 @@ fn file(named: &Option<PathBuf>) -> Option<PathBuf> {
 }
 
 /// Reads the configuration of a file, or takes all defaults without one.
-fn load(file: Option<&Path>) -> Result<Config, ConfigError> {
+pub(crate) fn load(file: Option<&Path>) -> Result<Config, ConfigError> {
     match file {
         Some(file) => Config::load(file),
         None => Ok(Config::default()),
