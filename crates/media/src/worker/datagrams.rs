@@ -40,6 +40,12 @@ struct Arrival<'a> {
     source: Option<&'a Source>,
 }
 
+/// Whether a datagram is a message of STUN (RFC 7983 section 7).
+#[inline]
+pub(super) fn is_stun(datagram: &[u8]) -> bool {
+    datagram.first().is_some_and(|first| *first < 4)
+}
+
 impl Worker {
     /// Takes what is there; says whether there may be more.
     pub(super) fn receive(&mut self, batch: &mut ReceiveBatch) -> io::Result<bool> {
@@ -83,6 +89,9 @@ impl Worker {
         }
         match self.peers.sender(remote, datagram) {
             Whose::Peer(slot) => self.take_of(now, slot, Path::udp(local, remote), datagram),
+            Whose::Worker(worker) if !is_stun(datagram) => {
+                self.hand_to(worker, (local, remote), datagram);
+            }
             Whose::Worker(_) | Whose::Nobody if self.handover.is_on() => {
                 self.hand_over(now, (local, remote), datagram);
             }

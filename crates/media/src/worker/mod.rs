@@ -213,7 +213,7 @@ impl Worker {
         let mut more = self.take_passed(&passed, now);
         more |= self.take_delivered(&delivered, now);
         self.take_handshakes(now);
-        self.take_handed_over(&blocks);
+        more |= self.take_handed_over(&blocks);
         more |= self.receive(batch)? || self.handshakes.are_waiting();
         self.handover.send(&self.others);
         more |= self.receive_pipes(now);

@@ -16,6 +16,7 @@ use portunus_rtc::{Path, stun_answer};
 use smallvec::SmallVec;
 
 use super::Worker;
+use super::datagrams::{DATAGRAMS_PER_TURN, is_stun};
 use super::handshakes;
 use super::others::OtherWorkers;
 use super::peers::{Claim, Whose};
@@ -148,7 +149,18 @@ impl Handover {
 }
 
 impl Worker {
-    /// Hands a datagram to another worker, if it names the worker of its peer, or came from an address that a worker has claimed.
+    /// Hands a datagram to the worker that has claimed its address.
+    #[inline]
+    pub(super) fn hand_to(
+        &mut self,
+        worker: u16,
+        (local, remote): (SocketAddr, SocketAddr),
+        datagram: &[u8],
+    ) {
+        self.handover.push(worker, (local.ip(), remote), datagram);
+    }
+
+    /// Hands a check or an answer to the worker that it is for, or a datagram that came from an unknown address.
     pub(super) fn hand_over(
         &mut self,
         now: Instant,
@@ -199,18 +211,23 @@ impl Worker {
         }
     }
 
-    /// Takes the datagrams that other workers handed over, `counts` blocks of each.
-    pub(crate) fn take_handed_over(&mut self, counts: &[usize]) {
-        self.take_blocks(counts, Instant::now);
+    /// Takes the datagrams that other workers handed over, up to `counts` blocks of each; says whether some are left.
+    pub(crate) fn take_handed_over(&mut self, counts: &[usize]) -> bool {
+        self.take_blocks(counts, Instant::now)
     }
 
-    fn take_blocks(&mut self, counts: &[usize], now: impl Fn() -> Instant) {
+    fn take_blocks(&mut self, counts: &[usize], now: impl Fn() -> Instant) -> bool {
         let port = self.network.local().port();
+        let mut taken = 0;
         for (from, count) in (0..).zip(counts) {
             for _ in 0..*count {
+                if taken >= DATAGRAMS_PER_TURN {
+                    return true;
+                }
                 let Some(mut block) = self.handover.take_block(from) else {
                     break;
                 };
+                taken += block.len();
                 let now = now();
                 for (local, remote, datagram) in block.datagrams() {
                     let local = SocketAddr::new(local, port);
@@ -219,6 +236,7 @@ impl Worker {
                 self.handover.give_back(from, block);
             }
         }
+        false
     }
 
     /// Takes a datagram that came by the socket of the worker `by`.
@@ -237,8 +255,8 @@ impl Worker {
             return self.take_handshake(now, slot, path, datagram);
         }
         if self.give_datagram(now, slot, path, datagram) {
-            let is_stun = datagram.first().is_some_and(|first| *first < 4);
-            for (worker, claim) in self.peers.claim(now, slot, (remote, by), is_stun) {
+            let is_check = is_stun(datagram);
+            for (worker, claim) in self.peers.claim(now, slot, (remote, by), is_check) {
                 self.handover.tell(worker, claim);
             }
         }
