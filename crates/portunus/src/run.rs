@@ -255,6 +255,7 @@ fn facts(config: &Config, media: &MediaPlane, recorder: Recorder, events: EventB
         public_ips: config.media.announced.iter().map(|a| a.ip).collect(),
         ipv6: config.media.ipv6,
         ice_lite: config.media.ice_lite,
+        mdns: config.media.mdns,
         ice_tcp: config.media.ice_tcp,
         twcc_period_ms: config.media.twcc_period_ms,
         no_media_ms: config.media.no_media_ms,

@@ -2,7 +2,7 @@
 
 use toml::Value as Toml;
 
-use super::convert::Kind::{Addresses, Flag, Number, Split, Text, Thousandths};
+use super::convert::Kind::{Addresses, Flag, Inverted, Number, Split, Text, Thousandths};
 use super::convert::split;
 use super::rules::{CIPHERS, PASSPHRASE, Rule, elsewhere, missing, not_needed, take};
 use super::translator::Translator;
@@ -164,10 +164,7 @@ const RULES: &[Rule] = &[
     take("nat.ice_lite", "media.ice_lite", Flag),
     take("nat.ice_tcp", "media.ice_tcp", Flag),
     not_needed("nat.hangup_on_failed", ICE),
-    not_needed(
-        "nat.ignore_mdns",
-        "candidates with .local names are not needed: the server sees where clients send from",
-    ),
+    take("nat.ignore_mdns", "media.mdns", Inverted),
     take("nat.nat_1_1_mapping", "media.announced", Split),
     missing(
         "nat.keep_private_host",

@@ -308,7 +308,7 @@ fn files_of_old_versions_come_over() {
     let (table_of_all, remarks) = imported(&[
         (
             "janus.cfg",
-            "; All of it\n[general]\nadmin_secret = s ; changed\n[nat]\nice_lite = yes\n",
+            "; All of it\n[general]\nadmin_secret = s ; changed\n[nat]\nice_lite = yes\nignore_mdns = yes\n",
         ),
         (
             "janus.plugin.videoroom.cfg",
@@ -330,6 +330,7 @@ fn files_of_old_versions_come_over() {
         enabled = false
         [media]
         ice_lite = true
+        mdns = false
         [[videoroom.room]]
         room = 1234
         description = "Demo ; Room"

@@ -7,6 +7,8 @@ use is::{Candidate, CandidateKind};
 use crate::Carrier;
 use crate::path::TransportAddress;
 
+use super::mdns::is_mdns;
+
 /// A host candidate of this side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LocalCandidate {
@@ -101,7 +103,7 @@ pub(crate) enum Parsed {
 /// Why a remote candidate is of no use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ignored {
-    /// The address is a `.local` name (mDNS): the peer is found by its own checks.
+    /// The address is a `.local` name (mDNS) that was not resolved: the peer is found by its own checks.
     Mdns,
     /// The transport is not UDP, and nobody here connects to it.
     Tcp,
@@ -191,7 +193,7 @@ pub(crate) fn parse(text: &str) -> Result<Parsed, CandidateError> {
         _ if is_tcp => return Ok(Parsed::Ignored(Ignored::Tcp)),
         _ => {}
     }
-    let useless = match address.to_ascii_lowercase().ends_with(".local") {
+    let useless = match is_mdns(address) {
         _ if is_tcp => Ignored::Tcp,
         true => Ignored::Mdns,
         false => Ignored::Address,

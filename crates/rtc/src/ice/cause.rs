@@ -77,8 +77,8 @@ impl IceAttempt {
             _ if mdns > 0 => IceCause::new(
                 "mdns-only",
                 format!(
-                    "The client hides its addresses ({mdns} mDNS names), which is usual, but none of its own checks reached the server \
-                     in {time} s: {closed}."
+                    "The client hides its addresses ({mdns} mDNS names that were not resolved), which is usual, but none of its own \
+                     checks reached the server in {time} s: {closed}."
                 ),
             ),
             true => IceCause::new(
