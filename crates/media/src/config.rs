@@ -30,6 +30,8 @@ pub struct MediaConfig {
     pub ipv6: bool,
     /// Answer connectivity checks only (RFC 8445 section 2.5).
     pub ice_lite: bool,
+    /// Clients are told of relayed addresses only, and others are not used.
+    pub force_relay: bool,
     /// mDNS names in clients' candidates are resolved.
     pub mdns: bool,
     /// Peers may connect by TCP (RFC 6544), where UDP does not get through.
@@ -78,6 +80,7 @@ impl Default for MediaConfig {
             loopback: true,
             ipv6: true,
             ice_lite: false,
+            force_relay: false,
             mdns: true,
             ice_tcp: false,
             ice_tcp_port: 0,

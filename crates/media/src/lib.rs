@@ -22,6 +22,7 @@ mod sys;
 #[doc(hidden)]
 pub mod testing;
 mod totals;
+mod turn;
 mod waiting;
 mod worker;
 
@@ -48,6 +49,7 @@ pub use plane::{MediaPlane, PeerId, PeerOptions, RouteId};
 pub use portunus_rtc::bandwidth::Reason;
 pub use portunus_rtc::data::MAX_LABEL;
 pub use portunus_rtc::{Carrier, IceAttempt, IceCause, Path, RemoteCandidate, Scope, SelectedPair};
+pub use portunus_turn_client::{Fault as TurnFault, Login as TurnLogin};
 pub use settings::MediaSettings;
 pub use stats::{
     BandwidthStats, CandidateStats, DtlsStats, IceStats, LayerStats, LineStats, MediaStats,
@@ -55,3 +57,4 @@ pub use stats::{
     SampledLayers, StreamStats, Traffic, WorkerStats,
 };
 pub use totals::{MediaTotals, TcpTotals};
+pub use turn::{RelayedTotals, TurnServer, TurnState};

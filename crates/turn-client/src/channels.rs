@@ -20,7 +20,7 @@ const REFUSAL: Duration = Duration::from_secs(60);
 /// A channel of one allocation, as its user remembers it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Channel {
-    pub(crate) allocation: u32,
+    pub(crate) allocation: u16,
     pub(crate) number: u16,
 }
 

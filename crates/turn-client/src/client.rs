@@ -100,7 +100,7 @@ enum State {
 #[derive(Debug)]
 pub struct Client {
     /// Tells its channels from those of other allocations.
-    number: u32,
+    number: u16,
     login: Login,
     challenge: Option<Challenge>,
     state: State,
@@ -119,7 +119,7 @@ pub struct Client {
 
 impl Client {
     /// Begins to allocate an address. `number` tells this client from others that its owner has had.
-    pub fn new(number: u32, login: Login, now: Instant) -> Self {
+    pub fn new(number: u16, login: Login, now: Instant) -> Self {
         let mut client = Client {
             number,
             login,

@@ -59,6 +59,12 @@ impl Worker {
                 let datagrams = message.data.len().div_ceil(message.stride);
                 taken += datagrams.max(1);
                 self.counters.received(datagrams, message.data.len());
+                if self.network.turn.is_from_server(message.remote) {
+                    for datagram in message.data.chunks_mut(message.stride) {
+                        self.take_relayed(now, datagram);
+                    }
+                    continue;
+                }
                 for datagram in message.data.chunks_mut(message.stride) {
                     self.take_datagram(now, local, message.remote, datagram);
                 }

@@ -10,8 +10,10 @@ use mio::{Interest, Registry, Token};
 use portunus_rtc::streams::NtpClock;
 use portunus_rtc::{Carrier, SelectedPair};
 use portunus_rtp::extension::AbsSendTime;
+use portunus_turn_client::Channel;
 
 use super::tcp::{PipeKey, Pipes};
+use super::turn::Allocation;
 use crate::sys::{self, Destination, MediaSocket, ReceiveBatch, SendBatch, SendCounters};
 
 /// The poll's token for the socket; the waker has the other.
@@ -24,6 +26,17 @@ pub(super) enum Way {
     Udp(Destination),
     /// In a connection.
     Tcp(PipeKey),
+    /// By way of a TURN server.
+    Turn(Channel),
+}
+
+/// What a peer uses if its selected pair is not one of plain UDP.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Link {
+    /// Its TCP connection.
+    pub(super) pipe: Option<PipeKey>,
+    /// Its channel at the TURN server.
+    pub(super) channel: Option<Channel>,
 }
 
 /// Where datagrams come from and go to. Each is written into [`Network::room`] and confirmed by [`Network::commit`]; what
@@ -34,6 +47,8 @@ pub(super) struct Network {
     clock: NtpClock,
     /// Connections of peers.
     pub(super) pipes: Pipes,
+    /// The relayed address.
+    pub(super) turn: Allocation,
 }
 
 impl Network {
@@ -44,6 +59,7 @@ impl Network {
         listener: Option<TcpListener>,
         most_pipes: usize,
         clock: NtpClock,
+        turn: Allocation,
     ) -> Self {
         let gro = sys::enable_gro(&socket);
         let gso = socket.probe_gso();
@@ -53,6 +69,7 @@ impl Network {
             out: sys::send_batch(gso),
             clock,
             pipes: Pipes::new(listener, most_pipes),
+            turn,
         }
     }
 
@@ -78,12 +95,13 @@ impl Network {
         AbsSendTime::from_duration(self.clock.since_1900(now))
     }
 
-    /// The way to a peer whose selected pair this is; the connection is what it uses if the pair is one of TCP.
+    /// The way to a peer whose selected pair this is; the link is what it uses if that is not plain UDP.
     #[inline]
-    pub(super) fn way(&mut self, pair: &SelectedPair, pipe: Option<PipeKey>) -> Option<Way> {
+    pub(super) fn way(&mut self, pair: &SelectedPair, link: Link) -> Option<Way> {
         match pair.carrier {
+            Carrier::Udp if pair.is_relayed => link.channel.map(Way::Turn),
             Carrier::Udp => Some(self.way_by_udp(pair.local.ip(), pair.remote)),
-            Carrier::Tcp => pipe.map(Way::Tcp),
+            Carrier::Tcp => link.pipe.map(Way::Tcp),
         }
     }
 
@@ -105,6 +123,7 @@ impl Network {
         match way {
             Way::Udp(destination) => self.out.commit(len, destination),
             Way::Tcp(pipe) => self.push(len, *pipe),
+            Way::Turn(channel) => self.relay(len, *channel),
         }
     }
 

@@ -103,7 +103,7 @@ impl fmt::Display for IceAttempt {
         let locals = self.locals.iter();
         list(
             f,
-            locals.map(|local| (local.address, "host", local.carrier())),
+            locals.map(|local| (local.address, local.kind(), local.carrier())),
         )?;
         f.write_str("; remote")?;
         let remotes = self.remotes.iter();
