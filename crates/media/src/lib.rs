@@ -23,6 +23,7 @@ mod sys;
 pub mod testing;
 mod totals;
 mod turn;
+mod user_fragment;
 mod waiting;
 mod worker;
 

@@ -1,20 +1,47 @@
 //! The allocation that a worker has at a TURN server, as the control plane asks for it and learns of it.
 
+use std::fmt;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use portunus_turn_client::{Fault, Login};
 use tokio::sync::watch;
 
-/// Where a worker is to allocate an address. The server is reached by UDP, from the worker's media socket.
-#[derive(Debug, Clone, PartialEq, Eq)]
+use crate::sys::MediaSocket;
+
+/// Where a worker is to allocate an address, and the UDP socket that it reaches the server by.
 pub struct TurnServer {
     /// Where it is, or what carries its messages on by a stream.
-    pub address: SocketAddr,
-    /// The bound address that it is reached from.
-    pub from: IpAddr,
-    /// What it lets in.
-    pub login: Login,
+    pub(crate) address: SocketAddr,
+    pub(crate) socket: MediaSocket,
+    pub(crate) login: Login,
+}
+
+impl TurnServer {
+    /// The server at `address`, which is reached from `from`, by a port that the kernel chooses. It lets `login` in.
+    pub fn bind(address: SocketAddr, from: IpAddr, login: Login) -> io::Result<Self> {
+        let socket = MediaSocket::bind(SocketAddr::new(from, 0))?;
+        Ok(TurnServer {
+            address,
+            socket,
+            login,
+        })
+    }
+
+    /// Where it is reached from.
+    pub fn local(&self) -> SocketAddr {
+        self.socket.local()
+    }
+}
+
+impl fmt::Debug for TurnServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("TurnServer");
+        shown
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
 }
 
 /// How far a worker is with its allocation.

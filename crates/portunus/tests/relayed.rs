@@ -89,11 +89,11 @@ impl<'f> Coturn<'f> {
     }
 
     /// A server that uses it, and where its API is.
-    fn used(&self, uri: &str, password: &str) -> (Process, String) {
+    fn used(&self, uri: &str, password: &str, one_port: bool) -> (Process, String) {
         let ca = self.folder.join("cert.pem");
         let config = format!(
             "[http]\nbind = [\"127.0.0.1\"]\nport = 0\n[websocket]\nenabled = false\n[admin]\nport = 0\n\
-             [media]\nbind = [\"127.0.0.1\"]\nport = 0\nworkers = {WORKERS}\npin = false\n\
+             [media]\nbind = [\"127.0.0.1\"]\nport = 0\nworkers = {WORKERS}\npin = false\none_port = {one_port}\n\
              turn_server = {uri:?}\nturn_user = \"media\"\nturn_password = {password:?}\nturn_ca = {ca:?}\n\
              force_relay = true\n"
         );
@@ -142,12 +142,13 @@ async fn calls_are_relayed_by_udp_tcp_and_tls() {
         return;
     };
     let (port, tls_port) = (coturn.port, coturn.tls_port);
-    for uri in [
-        format!("turn:127.0.0.1:{port}"),
-        format!("turn:127.0.0.1:{port}?transport=tcp"),
-        format!("turns:localhost:{tls_port}"),
+    for (uri, one_port) in [
+        (format!("turn:127.0.0.1:{port}"), false),
+        (format!("turn:127.0.0.1:{port}"), true),
+        (format!("turn:127.0.0.1:{port}?transport=tcp"), false),
+        (format!("turns:localhost:{tls_port}"), false),
     ] {
-        let (_server, api) = coturn.used(&uri, "secret");
+        let (_server, api) = coturn.used(&uri, "secret", one_port);
         wait_for_allocations(&api, WORKERS);
         calls_are_relayed(&api).await;
         assert_eq!(
@@ -165,7 +166,7 @@ async fn a_server_that_goes_and_returns_is_used_again() {
         return;
     };
     let uri = format!("turn:127.0.0.1:{}?transport=tcp", coturn.port);
-    let (_server, api) = coturn.used(&uri, "secret");
+    let (_server, api) = coturn.used(&uri, "secret", false);
     wait_for_allocations(&api, WORKERS);
     coturn.process = None;
     wait_for_allocations(&api, 0);
@@ -181,7 +182,7 @@ fn a_wrong_password_ends_nothing_and_nobody_is_told_of_an_address() {
         return;
     };
     let uri = format!("turn:127.0.0.1:{}", coturn.port);
-    let (_server, api) = coturn.used(&uri, "guess");
+    let (_server, api) = coturn.used(&uri, "guess", false);
     assert_eq!(allocations(&api), 0);
     assert_eq!(metric(&api, "portunus_media_relayed_channels"), 0);
 }

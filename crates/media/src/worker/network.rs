@@ -42,8 +42,8 @@ pub(super) struct Link {
 /// Where datagrams come from and go to. Each is written into [`Network::room`] and confirmed by [`Network::commit`]; what
 /// was committed leaves in that order, at the latest when it is flushed.
 pub(super) struct Network {
-    socket: MediaSocket,
-    out: SendBatch,
+    pub(super) socket: MediaSocket,
+    pub(super) out: SendBatch,
     clock: NtpClock,
     /// Connections of peers.
     pub(super) pipes: Pipes,
@@ -52,12 +52,13 @@ pub(super) struct Network {
 }
 
 impl Network {
-    /// That of the worker with this number: a UDP socket, and up to `most_pipes` connections by the listener.
+    /// That of the worker with this number: a UDP socket, and up to `most_pipes` connections, which come by the listener or from
+    /// another worker.
     pub(super) fn new(
         worker: u16,
         socket: MediaSocket,
         listener: Option<TcpListener>,
-        most_pipes: usize,
+        most_pipes: Option<usize>,
         clock: NtpClock,
         turn: Allocation,
     ) -> Self {
@@ -136,6 +137,7 @@ impl Network {
     /// Sends what was committed to UDP.
     pub(super) fn flush(&mut self) {
         self.out.flush(&self.socket);
+        self.flush_turn();
     }
 
     /// What has left by UDP.

@@ -1,24 +1,68 @@
 //! The worker's allocation at a TURN server: a relayed address that all its peers are told of, beside those of the worker.
 //!
-//! Messages of TURN leave by the media socket, among all else. What a peer sends to the relayed address comes from the server,
-//! and is taken as if it had come from the peer to that address. The server is asked for a channel to a peer when the first
-//! datagram leaves for it, which is a check of ICE.
+//! Messages of TURN have a UDP socket of their own: workers may share the port of media, and a server has one allocation for a
+//! port. What a peer sends to the relayed address comes from the server, and is taken as if it had come from the peer to that
+//! address. The server is asked for a channel to a peer when the first datagram leaves for it, which is a check of ICE.
 
-use std::net::{IpAddr, SocketAddr};
+use std::io;
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
+use mio::unix::SourceFd;
+use mio::{Interest, Registry, Token};
 use portunus_turn_client::{CHANNEL_HEAD, Channel, Client, Envelope, Event, Received};
 
 use super::Worker;
+use super::datagrams::DATAGRAMS_PER_TURN;
 use super::network::Network;
 use crate::offered::Offered;
+use crate::sys::{self, MediaSocket, ReceiveBatch, SendBatch};
 use crate::turn::{RelayedTotals, TurnServer, TurnState, TurnStatus};
+
+/// The poll's token for the socket.
+const SOCKET: Token = Token(3);
+
+/// The way to the server.
+struct Wire {
+    server: SocketAddr,
+    socket: MediaSocket,
+    out: SendBatch,
+}
+
+impl Wire {
+    fn new(server: SocketAddr, socket: MediaSocket, registry: &Registry) -> io::Result<Self> {
+        sys::enable_gro(&socket);
+        let out = sys::forward_batch(socket.probe_gso());
+        let fd = socket.raw_fd();
+        registry.register(&mut SourceFd(&fd), SOCKET, Interest::READABLE)?;
+        Ok(Wire {
+            server,
+            socket,
+            out,
+        })
+    }
+
+    /// Sends a datagram of two parts at the end of the turn.
+    fn send(&mut self, head: &[u8], data: &[u8]) {
+        let len = head.len().saturating_add(data.len());
+        let room = self.out.room(&self.socket).get_mut(..len);
+        let Some((first, rest)) = room.and_then(|room| room.split_at_mut_checked(head.len()))
+        else {
+            return;
+        };
+        first.copy_from_slice(head);
+        rest.copy_from_slice(data);
+        let from = self.socket.local().ip();
+        let destination = self.out.destination(from, self.server);
+        self.out.commit(len, &destination);
+    }
+}
 
 /// The allocation, if there is one, and where it is.
 pub(super) struct Allocation {
-    server: Option<(SocketAddr, IpAddr)>,
+    wire: Option<Wire>,
     client: Option<Client>,
     /// The number of the last client.
     number: u16,
@@ -31,7 +75,7 @@ pub(super) struct Allocation {
 impl Allocation {
     pub(super) fn new(offered: Arc<Offered>, status: Arc<TurnStatus>) -> Self {
         Allocation {
-            server: None,
+            wire: None,
             client: None,
             number: 0,
             relayed: None,
@@ -39,12 +83,6 @@ impl Allocation {
             status,
             counted: RelayedTotals::default(),
         }
-    }
-
-    /// Whether a datagram is the server's.
-    #[inline]
-    pub(super) fn is_from_server(&self, remote: SocketAddr) -> bool {
-        self.server.is_some_and(|(server, _)| server == remote)
     }
 
     /// Whether peers may have been told of a relayed address.
@@ -81,10 +119,16 @@ impl Allocation {
         channel
     }
 
-    fn begin(&mut self, server: TurnServer, now: Instant) {
+    fn begin(&mut self, server: TurnServer, registry: &Registry, now: Instant) {
+        match Wire::new(server.address, server.socket, registry) {
+            Ok(wire) => self.wire = Some(wire),
+            Err(error) => {
+                let why = format!("cannot listen to a socket of TURN: {error}");
+                return self.status.set(TurnState::Unavailable(why));
+            }
+        }
         self.number = self.number.checked_add(1).unwrap_or(1);
         self.client = Some(Client::new(self.number, server.login, now));
-        self.server = Some((server.address, server.from));
         self.status.set(TurnState::Allocating);
     }
 
@@ -140,43 +184,28 @@ impl Network {
     }
 
     fn send_to_server(&mut self, message: &[u8]) {
-        let Some((server, from)) = self.turn.server else {
-            return;
-        };
-        if let Some(room) = self.room().get_mut(..message.len()) {
-            room.copy_from_slice(message);
-            let way = self.way_by_udp(from, server);
-            self.commit(message.len(), &way);
+        if let Some(wire) = &mut self.turn.wire {
+            wire.send(&[], message);
         }
     }
 
     /// Sends the first `len` bytes of the room to a peer, by the server.
     #[inline(never)]
     pub(super) fn relay(&mut self, len: usize, channel: Channel) {
-        let envelope = self
-            .turn
-            .client
-            .as_mut()
-            .and_then(|it| it.envelope(channel));
-        match envelope.zip(self.turn.server) {
-            Some((Envelope::ChannelData(number), (server, from))) => {
-                let Some(end) = len.checked_add(CHANNEL_HEAD) else {
-                    return;
-                };
-                let Some(datagram) = self.room().get_mut(..end) else {
-                    return;
-                };
-                datagram.copy_within(..len, CHANNEL_HEAD);
+        let turn = &mut self.turn;
+        let envelope = turn.client.as_mut().and_then(|it| it.envelope(channel));
+        match envelope {
+            Some(Envelope::ChannelData(number)) => {
                 let [n0, n1] = number.to_be_bytes();
                 let [l0, l1] = u16::try_from(len).unwrap_or_default().to_be_bytes();
-                if let Some(head) = datagram.first_chunk_mut() {
-                    *head = [n0, n1, l0, l1];
+                let head: [u8; CHANNEL_HEAD] = [n0, n1, l0, l1];
+                let room = self.out.room(&self.socket);
+                if let (Some(wire), Some(data)) = (&mut turn.wire, room.get(..len)) {
+                    wire.send(&head, data);
                 }
-                let way = self.way_by_udp(from, server);
-                self.commit(end, &way);
-                self.turn.counted.sent_datagrams += 1;
+                turn.counted.sent_datagrams += 1;
             }
-            Some((Envelope::Indication(peer), _)) => {
+            Some(Envelope::Indication(peer)) => {
                 let data = self.room().get(..len).unwrap_or_default();
                 let message = Client::indication(peer, data);
                 // The request for the channel goes before it: it lets the server relay to the peer.
@@ -184,7 +213,14 @@ impl Network {
                 self.send_to_server(&message);
                 self.turn.counted.sent_datagrams += 1;
             }
-            None => self.turn.counted.dropped_datagrams += 1,
+            None => turn.counted.dropped_datagrams += 1,
+        }
+    }
+
+    /// Sends what has gathered for the server.
+    pub(super) fn flush_turn(&mut self) {
+        if let Some(wire) = &mut self.turn.wire {
+            wire.out.flush(&wire.socket);
         }
     }
 }
@@ -194,7 +230,8 @@ impl Worker {
     pub(super) fn set_turn_server(&mut self, server: Option<TurnServer>, now: Instant) {
         self.release_turn();
         if let Some(server) = server {
-            self.network.turn.begin(server, now);
+            let registry = self.poller.registry();
+            self.network.turn.begin(server, registry, now);
         }
     }
 
@@ -204,8 +241,9 @@ impl Worker {
             client.close();
         }
         self.network.transmit_turn();
+        self.network.flush_turn();
         let turn = &mut self.network.turn;
-        (turn.client, turn.server) = (None, None);
+        (turn.client, turn.wire) = (None, None);
         if turn.relayed.take().is_some() {
             turn.offered.set_relayed(None);
             self.offer();
@@ -213,8 +251,40 @@ impl Worker {
         self.network.turn.status.release();
     }
 
-    /// Takes a datagram of the TURN server.
-    pub(super) fn take_relayed(&mut self, now: Instant, datagram: &mut [u8]) {
+    /// Takes what has come from the TURN server; says whether there may be more.
+    pub(super) fn receive_relayed(&mut self, batch: &mut ReceiveBatch) -> bool {
+        let mut taken = 0;
+        while taken < DATAGRAMS_PER_TURN {
+            let Some(wire) = &self.network.turn.wire else {
+                return false;
+            };
+            let server = wire.server;
+            let received = match batch.receive(&wire.socket) {
+                Ok(received) => received,
+                Err(error) => {
+                    tracing::debug!(%error, "cannot read the socket of TURN");
+                    return false;
+                }
+            };
+            let now = Instant::now();
+            for message in batch.iter(received) {
+                taken += message.data.len().div_ceil(message.stride).max(1);
+                if message.remote != server {
+                    self.network.turn.counted.refused_datagrams += 1;
+                    continue;
+                }
+                for datagram in message.data.chunks_mut(message.stride) {
+                    self.take_relayed(now, datagram);
+                }
+            }
+            if !batch.was_full(received) {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn take_relayed(&mut self, now: Instant, datagram: &mut [u8]) {
         if let Some((relayed, peer, range)) = self.network.turn.receive(now, datagram)
             && let Some(datagram) = datagram.get_mut(range)
         {

@@ -157,7 +157,7 @@ impl TurnClients {
 struct Keeper {
     clients: Arc<TurnClients>,
     worker: usize,
-    /// The worker's media socket.
+    /// Where the worker's media socket is bound.
     socket: SocketAddr,
     states: watch::Receiver<TurnState>,
     /// True once the first try is over.
@@ -239,11 +239,11 @@ impl Keeper {
             TurnTransport::Tcp | TurnTransport::Tls => {
                 let tls =
                     (uri.transport == TurnTransport::Tls).then(|| (&self.clients.tls, uri.name()));
-                let connecting = Stream::connect(address, tls, self.socket);
+                let connecting = Stream::connect(address, tls);
                 let connected = timeout(CONNECT, connecting).await;
                 match connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
                     Ok(connected) => {
-                        let at = (connected.address(), self.inner());
+                        let at = (connected.address(), Ipv4Addr::LOCALHOST.into());
                         stream = Some(connected);
                         at
                     }
@@ -251,11 +251,15 @@ impl Keeper {
                 }
             }
         };
-        let server = TurnServer {
-            address,
-            from,
-            login: login.clone(),
+        let server = match TurnServer::bind(address, from, login.clone()) {
+            Ok(server) => server,
+            Err(error) => return (false, connect(error)),
         };
+        if let Some(stream) = &stream
+            && let Err(error) = stream.join(server.local()).await
+        {
+            return (false, connect(error));
+        }
         self.states.mark_unchanged();
         self.clients
             .media
@@ -308,11 +312,6 @@ impl Keeper {
         let socket = UdpSocket::bind((any, 0)).await?;
         socket.connect(server).await?;
         Ok(socket.local_addr()?.ip())
-    }
-
-    /// The address of the worker's socket on this machine.
-    fn inner(&self) -> IpAddr {
-        stream::inner(self.socket).ip()
     }
 }
 

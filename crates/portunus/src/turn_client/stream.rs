@@ -2,7 +2,7 @@
 //! a UDP socket on this machine and the connection.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use portunus_turn::frame;
@@ -22,8 +22,8 @@ const MAX_MESSAGE: usize = 2_048;
 /// Bytes that are read at once.
 const READ: usize = 64 << 10;
 
-trait Connection: AsyncRead + AsyncWrite + Unpin + Send {}
-impl<T: AsyncRead + AsyncWrite + Unpin + Send> Connection for T {}
+trait Connection: AsyncRead + AsyncWrite + Unpin + Send + Sync {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send + Sync> Connection for T {}
 
 /// A connection that is there, and the socket for the worker.
 pub(super) struct Stream {
@@ -32,21 +32,11 @@ pub(super) struct Stream {
     address: SocketAddr,
 }
 
-/// The worker's media socket, as it is reached on this machine.
-pub(super) fn inner(socket: SocketAddr) -> SocketAddr {
-    match socket.ip().is_unspecified() {
-        true => SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), socket.port()),
-        false => socket,
-    }
-}
-
 impl Stream {
-    /// Connects to a server, by TLS if that is given with the name that the server has to show, for the worker with this
-    /// media socket.
+    /// Connects to a server, by TLS if that is given with the name that the server has to show.
     pub(super) async fn connect(
         server: SocketAddr,
         tls: Option<(&Arc<ClientConfig>, String)>,
-        worker: SocketAddr,
     ) -> io::Result<Self> {
         let stream = TcpStream::connect(server).await?;
         stream.set_nodelay(true)?;
@@ -58,15 +48,18 @@ impl Stream {
                 Box::new(connector.connect(name, stream).await?)
             }
         };
-        let worker = inner(worker);
-        let socket = UdpSocket::bind((worker.ip(), 0)).await?;
-        socket.connect(worker).await?;
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = socket.local_addr()?;
         Ok(Stream {
             connection,
             socket,
             address,
         })
+    }
+
+    /// Passes messages on for a worker with this socket, and for nobody else.
+    pub(super) async fn join(&self, worker: SocketAddr) -> io::Result<()> {
+        self.socket.connect(worker).await
     }
 
     /// Where the worker sends datagrams to.
