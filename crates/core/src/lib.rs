@@ -28,6 +28,7 @@ mod info;
 mod json_form;
 mod log_gate;
 mod machine_memory;
+mod mdns;
 mod networks;
 mod object;
 mod outbox;

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use portunus_rtc::LocalCandidate;
 use portunus_rtc::bandwidth::DataRate;
 use portunus_rtc::streams::SenderClock;
 use portunus_rtp::Mid;
@@ -18,6 +17,7 @@ use crate::ingest::{
 };
 use crate::leg::{LegGates, LegId, LegRemote, LegStatus, LegTones, NewLeg};
 use crate::outlet::NewOutlet;
+use crate::turn::TurnServer;
 use crate::waiting::Held;
 use crate::worker::PassedPipe;
 use crate::{
@@ -253,7 +253,9 @@ pub(crate) enum Command {
     /// New peers present this certificate.
     SetIdentity(MediaIdentity),
     /// How peers that are created from now on reach the worker.
-    Candidates(Vec<LocalCandidate>),
+    Candidates,
+    /// Allocates an address at a TURN server in the place of the one that there is; none: only gives that back.
+    Turn(Option<Box<TurnServer>>),
     Capture {
         peer: PeerId,
         capture: Box<NewCapture>,

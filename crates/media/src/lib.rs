@@ -22,6 +22,7 @@ mod sys;
 #[doc(hidden)]
 pub mod testing;
 mod totals;
+mod turn;
 mod user_fragment;
 mod waiting;
 mod worker;
@@ -49,6 +50,7 @@ pub use plane::{MediaPlane, PeerId, PeerOptions, RouteId};
 pub use portunus_rtc::bandwidth::Reason;
 pub use portunus_rtc::data::MAX_LABEL;
 pub use portunus_rtc::{Carrier, IceAttempt, IceCause, Path, RemoteCandidate, Scope, SelectedPair};
+pub use portunus_turn_client::{Fault as TurnFault, Login as TurnLogin};
 pub use settings::MediaSettings;
 pub use stats::{
     BandwidthStats, CandidateStats, DtlsStats, IceStats, LayerStats, LineStats, MediaStats,
@@ -56,3 +58,4 @@ pub use stats::{
     SampledLayers, StreamStats, Traffic, WorkerStats,
 };
 pub use totals::{MediaTotals, TcpTotals};
+pub use turn::{RelayedTotals, TurnServer, TurnState};

@@ -14,7 +14,7 @@ use axum::response::IntoResponse;
 use portunus_brokers::BrokerCounters;
 use portunus_core::audio::{AudioThreadStats, AudioThreads};
 use portunus_core::events::{EventCounters, HandlerCounters};
-use portunus_core::media::{MediaTotals, TcpTotals};
+use portunus_core::media::{MediaTotals, RelayedTotals, TcpTotals};
 use portunus_core::record::RecorderTotals;
 use portunus_core::turn::{TurnClosed, TurnRefused, TurnTotals};
 use portunus_core::{Gateway, LogLosses, PluginCounter, TokenTotals};
@@ -366,6 +366,7 @@ fn media(out: &mut String, totals: &MediaTotals) {
         metric(out, &format!("{name}_total"), help, "counter", value);
     }
     tcp(out, &totals.tcp);
+    relayed(out, &totals.relayed);
     let name = "portunus_media_refused_datagrams_total";
     line(
         out,
@@ -394,6 +395,49 @@ fn media(out: &mut String, totals: &MediaTotals) {
     line(out, format_args!("# TYPE {name} counter"));
     for (reason, value) in &totals.layer_changes {
         line(out, format_args!("{name}{{reason=\"{reason}\"}} {value}"));
+    }
+}
+
+/// What passes by TURN servers of others, at which the server has an address.
+fn relayed(out: &mut String, totals: &RelayedTotals) {
+    for (name, help, value) in [
+        (
+            "allocations",
+            "Media workers that have an address at a TURN server",
+            totals.allocations,
+        ),
+        (
+            "channels",
+            "Addresses of peers that have a channel at a TURN server",
+            totals.channels,
+        ),
+    ] {
+        metric(out, &format!("media_relayed_{name}"), help, "gauge", value);
+    }
+    for (name, help, value) in [
+        (
+            "received_datagrams",
+            "Datagrams of peers that came by a TURN server",
+            totals.received_datagrams,
+        ),
+        (
+            "sent_datagrams",
+            "Datagrams for peers that left by a TURN server",
+            totals.sent_datagrams,
+        ),
+        (
+            "dropped",
+            "Datagrams left out because the TURN server refuses the peer, has no allocation or does not take them",
+            totals.dropped_datagrams,
+        ),
+        (
+            "refused",
+            "Datagrams of a TURN server that were not understood",
+            totals.refused_datagrams,
+        ),
+    ] {
+        let name = format!("media_relayed_{name}_total");
+        metric(out, &name, help, "counter", value);
     }
 }
 
