@@ -9,6 +9,7 @@ use portunus_core::media::ingest::{IngestSrtp, SrtpSuite};
 use portunus_core::media::{Encodings, ForwardOptions, RouteId, RouteOptions};
 use portunus_core::sdp::Kind;
 use portunus_core::{FieldError, Fields, Networks, Object, Pt, Ssrc};
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::record::{Stream, Who};
@@ -44,6 +45,24 @@ pub struct ForwardRequest {
     entries: Vec<Entry>,
 }
 
+/// An entry of `streams`.
+#[derive(Deserialize)]
+struct Members<'a> {
+    #[serde(rename = "type")]
+    name: &'a str,
+    host: String,
+    host_family: Option<&'a str>,
+    port: u64,
+    /// 0: that of the stream.
+    #[serde(default)]
+    pt: u64,
+    /// 0: one of its own.
+    #[serde(default)]
+    ssrc: u64,
+    srtp_suite: Option<u64>,
+    srtp_crypto: Option<&'a str>,
+}
+
 /// The same with the addresses of its hosts.
 #[derive(Debug, Clone)]
 pub struct ResolvedForward {
@@ -69,15 +88,14 @@ struct Host {
 impl ForwardRequest {
     /// Reads `streams`.
     pub fn read(fields: Fields<'_>) -> Result<Self, ForwardError> {
-        let missing = || FieldError::Missing("streams".to_owned());
-        let streams = fields.objects("streams")?.ok_or_else(missing)?;
+        let streams: Vec<Members<'_>> = fields.required("streams")?;
         if streams.is_empty() {
-            return Err(missing().into());
+            return Err(FieldError::Missing("streams".to_owned()).into());
         }
         if streams.len() > MAX_FORWARDERS {
             return Err(ForwardError::Value("streams", "64 are the most"));
         }
-        let entries = streams.into_iter().map(Entry::read);
+        let entries = streams.into_iter().map(Entry::new);
         Ok(ForwardRequest {
             entries: entries.collect::<Result<_, _>>()?,
         })
@@ -103,42 +121,35 @@ impl ForwardRequest {
 }
 
 impl Entry {
-    fn read(fields: Fields<'_>) -> Result<Self, ForwardError> {
-        let name = fields.required_string("type")?;
-        let host = fields.required_string("host")?.to_owned();
-        let family = fields.string("host_family")?;
-        let port = fields.required_positive("port")?;
-        let pt = fields.positive("pt")?.filter(|pt| *pt > 0);
-        let ssrc = fields.positive("ssrc")?.filter(|ssrc| *ssrc > 0);
-        let srtp = srtp(fields)?;
-        let stream = match name {
+    fn new(members: Members<'_>) -> Result<Self, ForwardError> {
+        let srtp = srtp(members.srtp_suite, members.srtp_crypto)?;
+        let stream = match members.name {
             "audio" => Stream::new(Who::Client, Kind::Audio),
             "video" => Stream::new(Who::Client, Kind::Video),
             "peer_audio" => Stream::new(Who::Far, Kind::Audio),
             "peer_video" => Stream::new(Who::Far, Kind::Video),
             _ => return Err(ForwardError::Type),
         };
-        let wants_v6 = match family {
+        let wants_v6 = match members.host_family {
             None | Some("ipv4") => false,
             Some("ipv6") => true,
             Some(_) => return Err(ForwardError::Value("host_family", "ipv4 or ipv6")),
         };
-        let port = u16::try_from(port).ok().filter(|port| *port > 0);
-        let pt = pt.map(|pt| u8::try_from(pt).ok().filter(|pt| *pt < 128).map(Pt));
-        let ssrc = ssrc.map(|ssrc| u32::try_from(ssrc).map(Ssrc));
+        let port = u16::try_from(members.port).ok().filter(|port| *port > 0);
+        let port = port.ok_or(ForwardError::Value("port", "1 to 65535"))?;
+        let pt = u8::try_from(members.pt).ok().filter(|pt| *pt < 128);
+        let pt = pt.ok_or(ForwardError::Value("pt", "at most 127"))?;
+        let ssrc = u32::try_from(members.ssrc);
+        let ssrc = ssrc.map_err(|_| ForwardError::Value("ssrc", "at most 32 bits"))?;
         Ok(Entry {
             stream,
             host: Host {
-                name: host,
+                name: members.host,
                 wants_v6,
             },
-            port: port.ok_or(ForwardError::Value("port", "1 to 65535"))?,
-            pt: pt
-                .map(|pt| pt.ok_or(ForwardError::Value("pt", "at most 127")))
-                .transpose()?,
-            ssrc: ssrc
-                .transpose()
-                .map_err(|_| ForwardError::Value("ssrc", "at most 32 bits"))?,
+            port,
+            pt: Some(Pt(pt)).filter(|pt| pt.0 > 0),
+            ssrc: Some(Ssrc(ssrc)).filter(|ssrc| ssrc.0 > 0),
             srtp,
         })
     }
@@ -159,10 +170,8 @@ impl Host {
     }
 }
 
-/// Reads the key of SRTP; none unless both members are there.
-fn srtp(fields: Fields<'_>) -> Result<Option<IngestSrtp>, ForwardError> {
-    let suite = fields.positive("srtp_suite")?;
-    let crypto = fields.string("srtp_crypto")?;
+/// Returns the key of SRTP, or `None` unless both members are there.
+fn srtp(suite: Option<u64>, crypto: Option<&str>) -> Result<Option<IngestSrtp>, ForwardError> {
     let suite = match suite {
         None => return Ok(None),
         Some(32) => SrtpSuite::AesCm128HmacSha1_32,

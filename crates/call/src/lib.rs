@@ -21,6 +21,6 @@ pub use forward::{ForwardError, ForwardRequest, MAX_FORWARDERS, ResolvedForward}
 pub use media::{CallMedia, CallNews, Negotiated};
 pub use portunus_core::sdp::plain::{PlainError, SrtpPolicy, SrtpUse, Suite};
 pub use portunus_leg::{LegEvent, LegNews, LegSide, LegTones};
-pub use record::{RecordingAction, RecordingRequest, Sides};
+pub use record::{KeyframeRequest, RecordingAction, RecordingRequest, Sides};
 pub use server::ServerCall;
 pub use settings::CallSettings;

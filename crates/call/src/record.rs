@@ -53,6 +53,16 @@ pub struct Sides {
     pub peer_video: bool,
 }
 
+/// Who is asked for a keyframe, as a request says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub struct KeyframeRequest {
+    /// The client.
+    pub user: bool,
+    /// The far end.
+    pub peer: bool,
+}
+
 impl Sides {
     /// Whether it is any.
     pub const fn is_any(self) -> bool {

@@ -54,7 +54,7 @@ pub trait Plugin: Send + Sync + 'static {
 
     /// Whether the request with this name, in lower case, begins something new for its client: a join, a call, a
     /// registration. A server that is being drained refuses it to clients that are in no call, as it refuses all offers and
-    /// answers of these.
+    /// answers of these. The requests have it as a word in [`requests!`](crate::requests): see [`Asked::begins`](crate::Asked::begins).
     fn begins(&self, _request: &str) -> bool {
         false
     }

@@ -17,6 +17,9 @@ pub trait PluginRequest: Copy + Debug + 'static {
 
     /// The right that it needs.
     fn needs(self) -> Needs;
+
+    /// Whether it begins something new for its client: see [`Plugin::begins`](crate::Plugin::begins).
+    fn begins(self) -> bool;
 }
 
 /// How the client gets the answer to a request.
@@ -75,6 +78,11 @@ impl<R: PluginRequest> Asked<R> {
         self.0.answered()
     }
 
+    /// Whether the request begins something new for its client. It is for [`Plugin::begins`](crate::Plugin::begins).
+    pub fn begins(self) -> bool {
+        self.0.begins()
+    }
+
     /// Returns the request if `rights` has what it needs with these members.
     pub fn permit(self, fields: Fields<'_>, rights: Rights) -> Result<R, Untrusted> {
         rights.check(self.0.needs().of(fields))?;
@@ -83,7 +91,8 @@ impl<R: PluginRequest> Asked<R> {
 }
 
 /// Declares the requests of a plugin: an enum that is a [`PluginRequest`]. A variant has the texts that name it, how it is answered
-/// ([`Answered`]), and the right that it needs ([`Needs`]).
+/// ([`Answered`]), and the right that it needs ([`Needs`]). Those that begin something new for a client
+/// ([`Plugin::begins`](crate::Plugin::begins)) have the word `Begins` as well.
 ///
 /// ```
 /// use portunus_core::{Right, recording, requests};
@@ -92,6 +101,7 @@ impl<R: PluginRequest> Asked<R> {
 ///     /// What clients ask for.
 ///     pub enum Request {
 ///         List = "list": Reply, Nothing;
+///         Join = "join": Event, Nothing, Begins;
 ///         Forward = "rtp_forward" | "forward": Reply, Right(Right::Forward);
 ///         Configure = "configure": Event, Depends(recording);
 ///     }
@@ -105,7 +115,7 @@ macro_rules! requests {
             $(
                 $(#[$variant_meta:meta])*
                 $Variant:ident = $name:literal $(| $alias:literal)*:
-                    $answered:ident, $needs:ident $(($needed:expr))?;
+                    $answered:ident, $needs:ident $(($needed:expr))? $(, $begins:ident)?;
             )*
         }
     ) => {
@@ -139,8 +149,16 @@ macro_rules! requests {
                     $(Self::$Variant => $crate::Needs::$needs $(($needed))?,)*
                 }
             }
+
+            fn begins(self) -> bool {
+                match self {
+                    $(Self::$Variant => $crate::requests!(@ $($begins)?),)*
+                }
+            }
         }
     };
+    (@) => { false };
+    (@ Begins) => { true };
 }
 
 #[cfg(test)]
@@ -153,7 +171,7 @@ mod tests {
 
     requests! {
         enum Request {
-            Talk = "talk": Reply, Nothing;
+            Talk = "talk": Reply, Nothing, Begins;
             Forward = "rtp_forward" | "forward": Reply, Right(Right::Forward);
             Configure = "configure": Event, Depends(recording);
         }
@@ -176,6 +194,8 @@ mod tests {
         let answered = |name| Asked::<Request>::named(name).unwrap().answered();
         assert_eq!(answered("talk"), Answered::Reply);
         assert_eq!(answered("configure"), Answered::Event);
+        let begins = |name| Asked::<Request>::named(name).unwrap().begins();
+        assert!(begins("talk") && !begins("configure"));
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use portunus_core::{FieldError, Fields, Object, equal_in_constant_time};
+use portunus_core::{FieldError, Fields, equal_in_constant_time};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use crate::Refusal;
 
@@ -24,37 +26,6 @@ pub struct Access {
 }
 
 impl Access {
-    /// Reads `is_private`, `secret` and `pin`; an empty text is none.
-    pub fn read(fields: Fields<'_>) -> Result<Self, FieldError> {
-        let text = |name| Ok(fields.text(name)?.map(str::to_owned));
-        Ok(Access {
-            is_private: fields.boolean("is_private")?.unwrap_or(false),
-            secret: text("secret")?,
-            pin: text("pin")?,
-        })
-    }
-
-    /// What it is after `new_secret`, `new_pin` and `new_is_private`. An empty text changes nothing.
-    pub fn edited(&self, fields: Fields<'_>) -> Result<Self, FieldError> {
-        let text = |name, now: &Option<String>| {
-            let new = fields.text(name)?.map(str::to_owned);
-            Ok(new.or_else(|| now.clone()))
-        };
-        Ok(Access {
-            secret: text("new_secret", &self.secret)?,
-            pin: text("new_pin", &self.pin)?,
-            is_private: fields.boolean("new_is_private")?.unwrap_or(self.is_private),
-        })
-    }
-
-    /// The members that [`Access::read`] makes the same of.
-    pub fn to_members(&self) -> Object {
-        Object::new()
-            .with_some("is_private", self.is_private.then_some(true))
-            .with_some("secret", self.secret.as_deref())
-            .with_some("pin", self.pin.as_deref())
-    }
-
     /// Checks that a request may manage the resource.
     pub fn check_secret(&self, fields: Fields<'_>) -> Result<(), Refusal> {
         check_secret(fields, "secret", self.secret.as_deref())
@@ -79,6 +50,12 @@ impl Access {
     }
 }
 
+/// Reads the members of a request that may show a secret. The type of the secret is checked first.
+pub fn read_with_secret<'a, T: Deserialize<'a>>(fields: Fields<'a>) -> Result<T, FieldError> {
+    fields.member::<&str>("secret")?;
+    fields.read()
+}
+
 /// Checks that member `name` is `secret`, if there is one.
 pub fn check_secret(
     fields: Fields<'_>,
@@ -86,11 +63,28 @@ pub fn check_secret(
     secret: Option<&str>,
 ) -> Result<(), Refusal> {
     let Some(secret) = secret else { return Ok(()) };
-    let shown = fields.required_string(name)?;
+    let shown = fields.required(name)?;
     match equal_in_constant_time(secret, shown) {
         true => Ok(()),
         false => Err(Refusal::Wrong(name)),
     }
+}
+
+/// The members of the request `allowed`, as far as they are checked before there is a room: not what is in the list.
+#[derive(Debug, Deserialize)]
+pub struct AllowedRequest<'a> {
+    /// What is to be done, in upper or lower case.
+    pub action: &'a str,
+    #[serde(rename = "allowed")]
+    _allowed: Option<Vec<IgnoredAny>>,
+}
+
+/// The same with the list.
+#[derive(Deserialize)]
+struct Change<'a> {
+    action: &'a str,
+    #[serde(borrow)]
+    allowed: Option<Vec<&'a str>>,
 }
 
 /// The tokens of which whoever uses a resource has to show one, where they are checked.
@@ -103,7 +97,7 @@ pub struct AllowedTokens {
 impl AllowedTokens {
     /// Reads the list `allowed` of a `create`; they are checked if it is there.
     pub fn read(fields: Fields<'_>) -> Result<Self, Refusal> {
-        let tokens = fields.strings("allowed")?;
+        let tokens = fields.member::<Vec<&str>>("allowed")?;
         let checked = tokens.is_some();
         let mut allowed = AllowedTokens::default();
         allowed.add(tokens.into_iter().flatten())?;
@@ -112,9 +106,9 @@ impl AllowedTokens {
 
     /// Does what the request `allowed` asks for; gives the tokens, in their order, unless they are checked no more.
     pub fn change(&mut self, fields: Fields<'_>) -> Result<Option<Vec<&str>>, Refusal> {
-        let action = fields.required_string("action")?.to_ascii_lowercase();
-        let tokens = fields.strings("allowed")?.into_iter().flatten();
-        match action.as_str() {
+        let Change { action, allowed } = fields.read()?;
+        let tokens = allowed.into_iter().flatten();
+        match action.to_ascii_lowercase().as_str() {
             "enable" => self.checked = true,
             "disable" => {
                 self.checked = false;
@@ -172,7 +166,10 @@ mod tests {
 
     #[test]
     fn a_secret_that_there_is_has_to_be_shown() {
-        let access = Access::read(fields(&json!({ "secret": "s", "pin": "" }))).unwrap();
+        let access = Access {
+            secret: Some("s".to_owned()),
+            ..Access::default()
+        };
         let check = |members: Value| access.check_secret(fields(&members));
         assert_eq!(check(json!({ "secret": "s" })), Ok(()));
         assert_eq!(
@@ -185,18 +182,6 @@ mod tests {
         let nothing = json!({});
         assert_eq!(access.check_pin(fields(&nothing)), Ok(()));
         assert!(!Access::default().shows_secret(fields(&nothing)));
-    }
-
-    #[test]
-    fn what_is_written_reads_the_same_and_can_be_edited() {
-        let all = json!({ "is_private": true, "secret": "s", "pin": "p" });
-        let access = Access::read(fields(&all)).unwrap();
-        assert_eq!(Value::from(access.to_members()), all);
-        assert_eq!(Value::from(Access::default().to_members()), json!({}));
-        let edit = json!({ "new_secret": "t", "new_pin": "", "new_is_private": false });
-        let edited = access.edited(fields(&edit)).unwrap();
-        let expected = json!({ "secret": "t", "pin": "p" });
-        assert_eq!(Value::from(edited.to_members()), expected);
     }
 
     #[test]

@@ -51,7 +51,7 @@ impl<R: Resource> Resources<R> {
         }
         let checked = check_secret(fields, "secret", secret);
         if let (Some(client), Err(Refusal::Wrong(_)), Ok(Some(shown))) =
-            (client, &checked, fields.string("secret"))
+            (client, &checked, fields.member("secret"))
         {
             self.guesses().note(client, Some(id.clone()), &[shown]);
         }

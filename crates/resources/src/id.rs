@@ -78,8 +78,8 @@ impl Ids {
     /// Reads member `name`; none if it is not there.
     pub fn read(self, fields: Fields<'_>, name: &str) -> Result<Option<Id>, FieldError> {
         let id = match self {
-            Ids::Numbers => fields.positive(name)?.map(Id::Number),
-            Ids::Texts => fields.string(name)?.map(|text| Id::Text(text.to_owned())),
+            Ids::Numbers => fields.member(name)?.map(Id::Number),
+            Ids::Texts => fields.member(name)?.map(Id::Text),
         };
         Ok(id)
     }

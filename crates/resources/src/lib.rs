@@ -30,7 +30,7 @@ mod resources;
 mod room;
 mod saved;
 
-pub use access::{Access, AllowedTokens, check_secret};
+pub use access::{Access, AllowedRequest, AllowedTokens, check_secret, read_with_secret};
 pub use answer::{Answer, RecordedRoom};
 pub use asker::Asker;
 pub use configured::{ConfiguredOptions, ConfiguredRoom, RoomProblem, check_keys, read_rooms};

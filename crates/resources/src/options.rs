@@ -25,7 +25,7 @@
 //!
 //! /// Messages that are kept, 0 to 10,000.
 //! fn history(fields: Fields<'_>, name: &'static str) -> Result<Option<u64>, Refusal> {
-//!     match fields.positive(name)? {
+//!     match fields.member(name)? {
 //!         Some(history) if history > 10_000 => Err(Refusal::Value(name, "10000 at most")),
 //!         history => Ok(history),
 //!     }
@@ -334,27 +334,13 @@ pub trait OptionValue {
     fn to_json(&self) -> Value;
 }
 
-impl OptionValue for bool {
-    fn read(&mut self, fields: Fields<'_>, name: &str) -> Result<(), FieldError> {
-        *self = fields.boolean(name)?.unwrap_or(*self);
-        Ok(())
-    }
-
-    fn to_json(&self) -> Value {
-        (*self).into()
-    }
-}
-
 /// A number that does not fit has the wrong type.
-macro_rules! numbers {
-    ($($number:ty)*) => {
+macro_rules! plain_values {
+    ($($Value:ty)*) => {
         $(
-            impl OptionValue for $number {
+            impl OptionValue for $Value {
                 fn read(&mut self, fields: Fields<'_>, name: &str) -> Result<(), FieldError> {
-                    if let Some(number) = fields.positive(name)? {
-                        let wrong = |_| FieldError::wrong_type(name, "a positive integer");
-                        *self = number.try_into().map_err(wrong)?;
-                    }
+                    *self = fields.member(name)?.unwrap_or(*self);
                     Ok(())
                 }
 
@@ -366,7 +352,7 @@ macro_rules! numbers {
     };
 }
 
-numbers! { u8 u16 u32 u64 usize }
+plain_values! { bool u8 u16 u32 u64 usize }
 
 /// An empty text changes nothing.
 impl OptionValue for String {

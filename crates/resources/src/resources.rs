@@ -1,7 +1,6 @@
 //! What a plugin has of resources, and what its requests do with them.
 
 use std::fmt::Debug;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use portunus_core::{Fields, PluginCounter, Rights, equal_in_constant_time};
@@ -27,12 +26,9 @@ pub trait Resource: Debug + Send + Sync + 'static {
     /// The member of requests that names one of them, such as `room`.
     const MEMBER: &'static str;
 
-    /// The keys of the configuration that can change while somebody uses it.
-    const EDITABLE: &'static [&'static str] = &[];
-
     /// Whether this key of the configuration can change while somebody uses it.
-    fn is_editable(key: &str) -> bool {
-        Self::EDITABLE.contains(&key)
+    fn is_editable(_key: &str) -> bool {
+        false
     }
 
     /// Its id.
@@ -79,40 +75,19 @@ impl<R: Resource> Resources<R> {
         keys: ResourceKeys,
         configured: Vec<R::Written>,
     ) -> Result<(Self, Vec<R::Written>), SavedError> {
-        let ResourceKeys {
-            admin_key,
-            ids,
-            save,
-            limits,
-            max_wrong,
-        } = keys;
-        let (resources, first) = Self::open(ids, admin_key, save, limits, configured)?;
-        Ok((resources.with_max_wrong(max_wrong), first))
-    }
-
-    /// None yet; with those that are to be made at the start: the `configured` ones as far as the file `save` does not say
-    /// otherwise, and those that it has. `admin_key` is needed to make others and to see private ones, if there is one. Clients make
-    /// others within `limits`.
-    pub fn open(
-        ids: Ids,
-        admin_key: Option<String>,
-        save: Option<PathBuf>,
-        limits: Limits,
-        configured: Vec<R::Written>,
-    ) -> Result<(Self, Vec<R::Written>), SavedError> {
-        let (saved, first) = match save {
+        let (saved, first) = match keys.save {
             Some(path) => {
-                let (saved, first) = Saved::open(path, ids, configured)?;
+                let (saved, first) = Saved::open(path, keys.ids, configured)?;
                 (Some(Arc::new(saved)), first)
             }
             None => (None, configured),
         };
         let resources = Resources {
-            ids,
-            admin_key,
-            registry: Arc::new(Registry::new(limits)),
+            ids: keys.ids,
+            admin_key: keys.admin_key,
+            registry: Arc::new(Registry::new(keys.limits)),
             saved,
-            guesses: Guesses::new(0),
+            guesses: Guesses::new(keys.max_wrong),
             waiting: Waiting::default(),
         };
         Ok((resources, first))
@@ -123,23 +98,13 @@ impl<R: Resource> Resources<R> {
         self.registry.set_limits(limits);
     }
 
-    /// The same, with how many wrong secrets a client may show at once for one of them; 0: any number. It is for a plugin whose
-    /// requests are [`Resources::guarded`].
-    #[must_use]
-    pub fn with_max_wrong(self, most: u32) -> Self {
-        Resources {
-            guesses: Guesses::new(most),
-            ..self
-        }
-    }
-
     /// Whether what a request shows is looked at now: after too many wrong ones a client has to wait. Whoever may administer never has.
     pub(crate) fn may_try(&self, fields: Fields<'_>, maker: Maker) -> Result<(), Guessing> {
         let Maker::Client(client) = maker else {
             return Ok(());
         };
         let key = self.admin_key.as_deref();
-        let shown = fields.string(ADMIN_KEY).ok().flatten();
+        let shown = fields.member::<&str>(ADMIN_KEY).ok().flatten();
         if let Some(shown) = shown.filter(|shown| key.is_some() && !shown.is_empty()) {
             self.guesses.check(client, None)?;
             // Not each request says that it was wrong.
@@ -158,7 +123,7 @@ impl<R: Resource> Resources<R> {
         let Maker::Client(client) = maker else { return };
         let wrong = OPENERS.iter().filter(|name| is_wrong(name));
         let shown: Vec<&str> = wrong
-            .filter_map(|name| fields.string(name).ok().flatten())
+            .filter_map(|name| fields.member(name).ok().flatten())
             .collect();
         if !shown.is_empty() {
             self.guesses.note(client, self.tried_on(fields), &shown);
@@ -269,7 +234,7 @@ impl<R: Resource> Resources<R> {
         by_administrator: bool,
     ) -> Result<Vec<Arc<R>>, Refusal> {
         let shown = match self.has_admin_key() {
-            true => fields.string(ADMIN_KEY)?,
+            true => fields.member(ADMIN_KEY)?,
             false => None,
         };
         self.listed_with(shown, by_administrator)
@@ -314,7 +279,7 @@ impl<R: Resource> Resources<R> {
         &self,
         fields: Fields<'_>,
     ) -> Result<Option<&Arc<Saved<R::Written>>>, Refusal> {
-        match fields.boolean("permanent")? {
+        match fields.member("permanent")? {
             Some(true) => self.saved().map(Some).ok_or(Refusal::NoFile),
             Some(false) | None => Ok(None),
         }

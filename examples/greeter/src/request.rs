@@ -46,7 +46,7 @@ impl Request {
     /// Returns the request of `message` if its client may make it.
     pub(crate) fn read(message: &Message) -> Result<Self, Refusal> {
         let fields = Fields(&message.body);
-        let name = fields.required_string("request")?;
+        let name = fields.required("request")?;
         let asked = Asked::named(name).ok_or_else(|| Refusal::Unknown(name.to_owned()))?;
         Ok(asked.permit(fields, message.rights)?)
     }

@@ -3,6 +3,7 @@
 use portunus_core::media::ingest::{IngestSrtp, SrtpSuite};
 use portunus_core::{Fields, Pt, Ssrc};
 use portunus_dsp::AudioCodec;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::codec::{codec_name, named_codec};
@@ -12,6 +13,9 @@ use crate::target::{Host, Target, port, srtp};
 
 /// The payload type of Opus where none is asked for.
 const OPUS: u64 = 100;
+
+/// What the keys of the configuration begin with.
+const PREFIX: &str = "rtp_forward_";
 
 /// What a forwarder sends, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,38 +29,20 @@ pub(crate) struct ForwardSpec {
     pub(crate) srtp: Option<IngestSrtp>,
 }
 
-/// How members are called: `rtp_forward` is short of it, and the configuration has `rtp_forward_` before each.
-struct Names(&'static str);
-
-impl Names {
-    fn of(&self, name: &str) -> String {
-        format!("{}{name}", self.0)
-    }
-}
-
-impl ForwardSpec {
-    /// Reads codec, payload type and SSRC; the key is still to be read, because of the order of checks.
-    fn read(fields: Fields<'_>, names: &Names) -> Result<Self, Refusal> {
-        let codec = named_codec(fields.string(&names.of("codec"))?)?;
-        let (pt_name, ssrc_name) = (names.of("ptype"), names.of("ssrc"));
-        let pt = fields.positive(&pt_name)?.unwrap_or(OPUS);
-        let pt = match codec {
-            AudioCodec::Opus => u8::try_from(pt).ok().filter(|pt| *pt < 128),
-            AudioCodec::Pcma => Some(8),
-            AudioCodec::Pcmu => Some(0),
-            AudioCodec::G722 => Some(9),
-        };
-        let pt = pt.ok_or_else(|| Refusal::value(&pt_name, "0 to 127"))?;
-        let ssrc = fields.positive(&ssrc_name)?.map(u32::try_from).transpose();
-        let ssrc = ssrc.map_err(|_| Refusal::value(&ssrc_name, "an SSRC has 32 bits"))?;
-        Ok(ForwardSpec {
-            codec,
-            pt: Pt(pt),
-            ssrc: ssrc.filter(|ssrc| *ssrc > 0).map(Ssrc),
-            always_on: fields.boolean(&names.of("always_on"))?.unwrap_or(false),
-            srtp: None,
-        })
-    }
+/// The members of `rtp_forward`, without those that open the room. The keys of the configuration have `rtp_forward_` before them.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ForwardMembers<'a> {
+    ssrc: Option<u64>,
+    codec: Option<&'a str>,
+    ptype: Option<u64>,
+    port: u64,
+    host: &'a str,
+    host_family: Option<&'a str>,
+    srtp_suite: Option<u64>,
+    srtp_crypto: Option<&'a str>,
+    #[serde(default)]
+    always_on: bool,
+    group: Option<&'a str>,
 }
 
 /// The request `rtp_forward`, without the room.
@@ -68,31 +54,47 @@ pub(crate) struct ForwardRequest {
     pub(crate) group: Option<String>,
 }
 
-impl ForwardRequest {
-    /// Reads it but for the key; see [`ForwardRequest::read_key`].
-    pub(crate) fn read(fields: Fields<'_>) -> Result<Self, Refusal> {
-        let spec = ForwardSpec::read(fields, &Names(""))?;
-        let port = port(fields, "port")?;
+impl ForwardMembers<'_> {
+    /// Returns the request but for its key, which is [checked](ForwardMembers::key) after the host.
+    pub(crate) fn check(&self) -> Result<ForwardRequest, Refusal> {
+        let codec = named_codec(self.codec)?;
+        let pt = self.ptype.unwrap_or(OPUS);
+        let pt = match codec {
+            AudioCodec::Opus => u8::try_from(pt).ok().filter(|pt| *pt < 128),
+            AudioCodec::Pcma => Some(8),
+            AudioCodec::Pcmu => Some(0),
+            AudioCodec::G722 => Some(9),
+        };
+        let pt = pt.ok_or_else(|| Refusal::value("ptype", "0 to 127"))?;
+        let ssrc = self.ssrc.map(u32::try_from).transpose();
+        let ssrc = ssrc.map_err(|_| Refusal::value("ssrc", "an SSRC has 32 bits"))?;
         Ok(ForwardRequest {
-            spec,
-            port,
-            host: Host::read(fields, "host", "host_family")?,
-            group: fields.string("group")?.map(str::to_owned),
+            spec: ForwardSpec {
+                codec,
+                pt: Pt(pt),
+                ssrc: ssrc.filter(|ssrc| *ssrc > 0).map(Ssrc),
+                always_on: self.always_on,
+                srtp: None,
+            },
+            port: port(self.port)?,
+            host: Host::new(self.host, self.host_family)?,
+            group: self.group.map(str::to_owned),
         })
     }
 
+    /// Returns the key of SRTP, or `None` unless both of its members are there.
+    pub(crate) fn key(&self) -> Result<Option<IngestSrtp>, Refusal> {
+        srtp(self.srtp_suite, self.srtp_crypto)
+    }
+}
+
+impl ForwardRequest {
     /// Where is sent to.
     pub(crate) fn target(&self) -> Target {
         Target {
             host: self.host.clone(),
             port: self.port,
         }
-    }
-
-    /// Reads the key.
-    pub(crate) fn read_key(&mut self, fields: Fields<'_>) -> Result<(), Refusal> {
-        self.spec.srtp = srtp(fields, "srtp_suite", "srtp_crypto")?;
-        Ok(())
     }
 }
 
@@ -127,30 +129,32 @@ impl StaticForwarder {
         if !fields.has("rtp_forward_host") || !fields.has("rtp_forward_port") {
             return Ok(None);
         }
-        let mut spec = ForwardSpec::read(fields, &Names("rtp_forward_"))?;
-        spec.srtp = srtp(fields, "rtp_forward_srtp_suite", "rtp_forward_srtp_crypto")?;
-        let id = fields.positive("rtp_forward_id")?.map(u32::try_from);
+        let own = |(name, value): (&String, &Value)| {
+            Some((name.strip_prefix(PREFIX)?.to_owned(), value.clone()))
+        };
+        let own = fields.0.iter().filter_map(own).collect();
+        Self::of_members(Fields(&own), options)
+            .map(Some)
+            .map_err(|refusal| refusal.of_member_with(PREFIX))
+    }
+
+    fn of_members(fields: Fields<'_>, options: &RoomOptions) -> Result<Self, Refusal> {
+        let members: ForwardMembers<'_> = fields.read()?;
+        let mut request = members.check()?;
+        request.spec.srtp = members.key()?;
+        let id = fields.member("id")?.map(|id: u64| u32::try_from(id));
         let id = id.transpose();
-        let id = id.map_err(|_| Refusal::value("rtp_forward_id", "32 bits at most"))?;
-        let group = fields.string("rtp_forward_group")?.map(str::to_owned);
-        if let Some(group) = group.as_deref().filter(|_| !options.groups.is_empty()) {
-            let unknown = |_| Refusal::value("rtp_forward_group", "no group of the room");
+        let id = id.map_err(|_| Refusal::value("id", "32 bits at most"))?;
+        if let Some(group) = members.group.filter(|_| !options.groups.is_empty()) {
+            let unknown = |_| Refusal::value("group", "no group of the room");
             options.group(group).map_err(unknown)?;
         }
-        let crypto = fields.string("rtp_forward_srtp_crypto")?;
-        let request = ForwardRequest {
-            spec,
-            host: Host::read(fields, "rtp_forward_host", "rtp_forward_host_family")?,
-            port: port(fields, "rtp_forward_port")?,
-            group,
-        };
-        Ok(Some(StaticForwarder {
+        let crypto = members.srtp_crypto.filter(|_| request.spec.srtp.is_some());
+        Ok(StaticForwarder {
             id: id.filter(|id| *id > 0),
-            crypto: crypto
-                .filter(|_| request.spec.srtp.is_some())
-                .map(str::to_owned),
+            crypto: crypto.map(str::to_owned),
             request,
-        }))
+        })
     }
 
     /// The keys that [`StaticForwarder::read`] makes the same of.
@@ -180,7 +184,7 @@ impl StaticForwarder {
         ];
         let there = members
             .into_iter()
-            .filter_map(|(name, value)| Some((format!("rtp_forward_{name}"), value?)));
+            .filter_map(|(name, value)| Some((format!("{PREFIX}{name}"), value?)));
         there.collect()
     }
 }

@@ -247,9 +247,9 @@ impl RoomOptions {
 
 /// Reads the sampling rate of a new room; none if it says none.
 pub(crate) fn sampling_rate(fields: Fields<'_>) -> Result<Option<SampleRate>, Refusal> {
-    let hertz = match fields.positive("sampling_rate")? {
+    let hertz = match fields.member("sampling_rate")? {
         Some(hertz) => Some(hertz),
-        None => fields.positive("sampling")?,
+        None => fields.member("sampling")?,
     };
     let rate = |hertz: u64| {
         let known = u32::try_from(hertz).ok().and_then(SampleRate::from_hertz);
@@ -267,18 +267,18 @@ pub(crate) fn bitrate(bitrate: Option<u64>) -> Option<u32> {
 type Read<T> = Result<Option<T>, Refusal>;
 
 fn default_bitrate(fields: Fields<'_>, name: &str) -> Read<Option<u32>> {
-    Ok(Some(bitrate(fields.positive(name)?)))
+    Ok(Some(bitrate(fields.member(name)?)))
 }
 
 /// The secret cannot be taken off, the pin can: by an empty text.
 fn pin(fields: Fields<'_>, name: &str) -> Read<Option<String>> {
-    let pin = fields.string(name)?.map(str::to_owned);
+    let pin = fields.member::<String>(name)?;
     Ok(pin.map(|pin| Some(pin).filter(|pin| !pin.is_empty())))
 }
 
 /// A number; 0 is the default.
 fn above_0(fields: Fields<'_>, name: &str) -> Read<u64> {
-    Ok(fields.positive(name)?.filter(|number| *number > 0))
+    Ok(fields.member(name)?.filter(|number| *number > 0))
 }
 
 fn level(fields: Fields<'_>, name: &str) -> Read<u64> {
@@ -291,7 +291,7 @@ fn number(number: &u64) -> Value {
 
 /// A loss in percent; one that is too high is the default.
 fn loss(fields: Fields<'_>, name: &str) -> Read<u8> {
-    let loss = fields.positive(name)?.filter(|loss| *loss <= MAX_LOSS);
+    let loss = fields.member::<u64>(name)?.filter(|loss| *loss <= MAX_LOSS);
     Ok(loss.and_then(|loss| u8::try_from(loss).ok()))
 }
 

@@ -19,7 +19,7 @@ use serde_json::Value;
 use crate::attached::Attached;
 use crate::config::{AudioBridgeConfig, ConfiguredRoom};
 use crate::refusal::Refusal;
-use crate::requests::Management;
+use crate::requests::{Management, Participation};
 use crate::room::{PhoneRooms, Room, StreamIds};
 
 pub(crate) const PACKAGE: &str = "janus.plugin.audiobridge";
@@ -168,7 +168,7 @@ impl Plugin for AudioBridge {
     }
 
     fn begins(&self, request: &str) -> bool {
-        matches!(request, "join")
+        Asked::<Participation>::named(request).is_some_and(Asked::begins)
     }
 
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
@@ -200,7 +200,7 @@ impl Plugin for AudioBridge {
 impl AudioBridge {
     /// Answers an administrator's request.
     fn administer(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
-        let name = fields.required_string("request")?;
+        let name = fields.required::<&str>("request")?;
         let unknown = || Refusal::UnknownRequest(name.to_owned());
         let asked = Asked::<Management>::named(name).ok_or_else(unknown)?;
         self.shared.manage(asked, fields, Asker::administrator())

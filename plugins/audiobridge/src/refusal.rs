@@ -107,6 +107,24 @@ impl Refusal {
         }
     }
 
+    /// The same about a member whose name has this before it.
+    pub(crate) fn of_member_with(self, prefix: &str) -> Self {
+        let name = |name: String| format!("{prefix}{name}");
+        match self {
+            Refusal::Value { name: it, reason } => Refusal::Value {
+                name: name(it),
+                reason,
+            },
+            Refusal::Field(FieldError::Type { name: it, wanted }) => {
+                Refusal::Field(FieldError::Type {
+                    name: name(it),
+                    wanted,
+                })
+            }
+            refusal => refusal,
+        }
+    }
+
     pub(crate) fn missing(name: &str) -> Self {
         Refusal::Field(FieldError::Missing(name.to_owned()))
     }

@@ -42,7 +42,7 @@ requests! {
 requests! {
     /// The requests of clients about their own place in a room.
     pub enum Participation {
-        Join = "join": Event, Depends(participant);
+        Join = "join": Event, Depends(participant), Begins;
         Configure = "configure": Event, Depends(participant);
         ChangeRoom = "changeroom": Event, Nothing;
         Leave = "leave": Event, Nothing;
@@ -55,7 +55,7 @@ requests! {
 /// The rights to create a room: it may be permanent, and recorded. The plugin ignores names and folders of recordings if the client
 /// may not record.
 fn creation(fields: Fields<'_>) -> Rights {
-    let is_on = |name| fields.boolean(name) == Ok(Some(true));
+    let is_on = |name| fields.member(name) == Ok(Some(true));
     let record = Rights::if_so(is_on("record") || is_on("mjrs"), Right::Record);
     permanent(fields).and(record)
 }
@@ -69,7 +69,7 @@ fn change(fields: Fields<'_>) -> Rights {
 }
 
 fn permanent(fields: Fields<'_>) -> Rights {
-    let is_permanent = fields.boolean("permanent") == Ok(Some(true));
+    let is_permanent = fields.member("permanent") == Ok(Some(true));
     Rights::if_so(is_permanent, Right::Create)
 }
 

@@ -12,8 +12,7 @@ use crate::refusal::Refusal;
 pub(crate) struct Joining<'a> {
     #[serde(rename = "pin")]
     _pin: Option<&'a str>,
-    #[serde(rename = "token")]
-    _token: Option<&'a str>,
+    pub(crate) token: Option<&'a str>,
     #[serde(rename = "secret")]
     _secret: Option<&'a str>,
     group: Option<&'a str>,
@@ -30,12 +29,9 @@ pub(crate) struct Joining<'a> {
     audio_level_average: Option<u64>,
     audio_active_packets: Option<u64>,
     denoise: Option<bool>,
-    #[serde(rename = "record")]
-    _record: Option<bool>,
-    #[serde(rename = "filename")]
-    _filename: Option<&'a str>,
-    #[serde(rename = "record_format")]
-    _record_format: Option<&'a str>,
+    pub(crate) record: Option<bool>,
+    pub(crate) filename: Option<&'a str>,
+    pub(crate) record_format: Option<&'a str>,
     #[serde(default)]
     pub(crate) generate_offer: bool,
 }
@@ -53,10 +49,8 @@ pub(crate) struct Configuring<'a> {
     pub(crate) denoise: Option<bool>,
     group: Option<&'a str>,
     pub(crate) record: Option<bool>,
-    #[serde(rename = "filename")]
-    _filename: Option<&'a str>,
-    #[serde(rename = "record_format")]
-    _record_format: Option<&'a str>,
+    pub(crate) filename: Option<&'a str>,
+    pub(crate) record_format: Option<&'a str>,
     #[serde(default)]
     pub(crate) generate_offer: bool,
     #[serde(default)]

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use portunus_core::Networks;
 use portunus_core::media::ingest::{IngestSrtp, SrtpSuite};
-use portunus_core::{Fields, Networks};
 use tokio::time::timeout;
 
 use crate::refusal::Refusal;
@@ -54,15 +54,15 @@ impl Family {
 }
 
 impl Host {
-    /// Reads the members that are called so; the first has to be there.
-    pub(crate) fn read(fields: Fields<'_>, host: &str, family: &str) -> Result<Self, Refusal> {
-        let name = fields.required_string(host)?.to_owned();
-        let family = match fields.string(family)? {
+    /// Returns the host of these members.
+    pub(crate) fn new(name: &str, family: Option<&str>) -> Result<Self, Refusal> {
+        let family = match family {
             None => Family::Any,
             Some("ipv4") => Family::V4,
             Some("ipv6") => Family::V6,
-            Some(_) => return Err(Refusal::value(family, "ipv4 or ipv6")),
+            Some(_) => return Err(Refusal::value("host_family", "ipv4 or ipv6")),
         };
+        let name = name.to_owned();
         Ok(Host { name, family })
     }
 
@@ -110,32 +110,28 @@ pub(crate) fn check(address: IpAddr, networks: &Networks) -> Result<IpAddr, Refu
 }
 
 /// A port that something can be sent to.
-pub(crate) fn port(fields: Fields<'_>, name: &str) -> Result<u16, Refusal> {
-    let port = u16::try_from(fields.required_positive(name)?).ok();
-    let port = port.filter(|port| *port > 0);
-    port.ok_or_else(|| Refusal::value(name, "1 to 65535"))
+pub(crate) fn port(port: u64) -> Result<u16, Refusal> {
+    let port = u16::try_from(port).ok().filter(|port| *port > 0);
+    port.ok_or_else(|| Refusal::value("port", "1 to 65535"))
 }
 
-/// Reads the key of SRTP from the members that are called so; none unless both are there.
+/// Returns the key of SRTP of the members `srtp_suite` and `srtp_crypto`, or `None` unless both are there.
 pub(crate) fn srtp(
-    fields: Fields<'_>,
-    suite_name: &str,
-    crypto_name: &str,
+    suite: Option<u64>,
+    crypto: Option<&str>,
 ) -> Result<Option<IngestSrtp>, Refusal> {
-    let suite = fields.positive(suite_name)?;
-    let crypto = fields.string(crypto_name)?;
     let Some((suite, crypto)) = suite.zip(crypto) else {
         return Ok(None);
     };
     let suite = match suite {
         32 => SrtpSuite::AesCm128HmacSha1_32,
         80 => SrtpSuite::AesCm128HmacSha1_80,
-        _ => return Err(Refusal::value(suite_name, "32 or 80")),
+        _ => return Err(Refusal::value("srtp_suite", "32 or 80")),
     };
     let decoded = BASE64_STANDARD.decode(crypto.trim()).ok();
     let key_and_salt = decoded.and_then(|bytes| <[u8; 30]>::try_from(bytes).ok());
-    let key_and_salt =
-        key_and_salt.ok_or_else(|| Refusal::value(crypto_name, "30 bytes in base64"))?;
+    let wrong = || Refusal::value("srtp_crypto", "30 bytes in base64");
+    let key_and_salt = key_and_salt.ok_or_else(wrong)?;
     Ok(Some(IngestSrtp {
         suite,
         key_and_salt,
@@ -145,20 +141,11 @@ pub(crate) fn srtp(
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use serde_json::{Value, json};
-
     use super::*;
-
-    fn fields(members: &Value) -> Fields<'_> {
-        Fields(members.as_object().unwrap())
-    }
 
     #[test]
     fn an_address_is_of_its_family() {
-        let host = |family: &str| {
-            let members = json!({ "host": "127.0.0.1", "host_family": family });
-            Host::read(fields(&members), "host", "host_family").map(|host| host.numeric())
-        };
+        let host = |family| Host::new("127.0.0.1", Some(family)).map(|host| host.numeric());
         assert_eq!(host("ipv4"), Ok(Some([127, 0, 0, 1].into())));
         assert_eq!(host("ipv6"), Ok(None));
         assert!(host("ipx").is_err());
@@ -166,23 +153,19 @@ mod tests {
 
     #[test]
     fn keys_are_checked_where_there_are_both_members() {
-        let read = |members: Value| srtp(fields(&members), "suite", "crypto");
-        assert_eq!(read(json!({ "suite": 7 })), Ok(None));
-        assert_eq!(read(json!({ "crypto": "x" })), Ok(None));
+        assert_eq!(srtp(Some(7), None), Ok(None));
+        assert_eq!(srtp(None, Some("x")), Ok(None));
         let key = BASE64_STANDARD.encode([7; 30]);
-        let srtp = read(json!({ "suite": 32, "crypto": key }))
-            .unwrap()
-            .unwrap();
-        assert_eq!(srtp.suite, SrtpSuite::AesCm128HmacSha1_32);
-        assert!(read(json!({ "suite": 33, "crypto": key })).is_err());
-        assert!(read(json!({ "suite": 80, "crypto": "AAAA" })).is_err());
+        let read = srtp(Some(32), Some(&key)).unwrap().unwrap();
+        assert_eq!(read.suite, SrtpSuite::AesCm128HmacSha1_32);
+        assert!(srtp(Some(33), Some(&key)).is_err());
+        assert!(srtp(Some(80), Some("AAAA")).is_err());
     }
 
     #[test]
     fn ports_are_numbers_of_16_bits_above_0() {
-        let read = |port: Value| super::port(fields(&json!({ "port": port })), "port");
-        assert_eq!(read(json!(65_535)), Ok(65_535));
-        assert!(read(json!(0)).is_err());
-        assert!(read(json!(65_536)).is_err());
+        assert_eq!(port(65_535), Ok(65_535));
+        assert!(port(0).is_err());
+        assert!(port(65_536).is_err());
     }
 }

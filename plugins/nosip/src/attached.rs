@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use portunus_call::{ForwardRequest, RecordingRequest};
+use portunus_call::{ForwardRequest, KeyframeRequest, RecordingRequest};
 use portunus_core::{
     Fields, Handle, HandleEvent, Jsep, JsepKind, LocalJsep, Message, Object, PluginHandle, Reply,
 };
@@ -66,8 +66,7 @@ impl Attached {
                 Ok(Some((event("recordingupdated"), None)))
             }
             Request::Keyframe => {
-                let user = fields.boolean("user")?.unwrap_or(false);
-                let peer = fields.boolean("peer")?.unwrap_or(false);
+                let KeyframeRequest { user, peer } = fields.read()?;
                 self.call.lock().media.request_keyframe(user, peer);
                 Ok(Some((event("keyframesent"), None)))
             }
@@ -76,7 +75,7 @@ impl Attached {
                 Ok(None)
             }
             Request::StopForward => {
-                let id = fields.required_positive("stream_id")?;
+                let id = fields.required("stream_id")?;
                 if !self.call.lock().media.stop_forward(id) {
                     return Err(Refusal::NoSuchStream(id));
                 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use portunus_call::CallSettings;
 use portunus_core::{
-    ConfiguredPlugin, Handle, Plugin, PluginContext, PluginCounter, PluginHandle, PluginInfo,
+    Asked, ConfiguredPlugin, Handle, Plugin, PluginContext, PluginCounter, PluginHandle, PluginInfo,
 };
 
 pub use config::NoSipConfig;
@@ -80,7 +80,7 @@ impl Plugin for NoSip {
     }
 
     fn begins(&self, request: &str) -> bool {
-        matches!(request, "generate" | "process")
+        Asked::<Request>::named(request).is_some_and(Asked::begins)
     }
 
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {

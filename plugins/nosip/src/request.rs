@@ -15,8 +15,8 @@ use serde_json::Value;
 requests! {
     /// What clients may ask for.
     pub enum Request {
-        Generate = "generate": Event, Right(Right::Forward);
-        Process = "process": Event, Right(Right::Forward);
+        Generate = "generate": Event, Right(Right::Forward), Begins;
+        Process = "process": Event, Right(Right::Forward), Begins;
         Hangup = "hangup": Event, Nothing;
         Recording = "recording": Event, Depends(recording);
         Keyframe = "keyframe": Event, Nothing;
@@ -28,7 +28,7 @@ requests! {
 
 /// To stop recording needs nothing.
 fn recording(fields: Fields<'_>) -> Rights {
-    let action = fields.string("action").ok().flatten();
+    let action = fields.member("action").ok().flatten();
     let stops = action.and_then(RecordingAction::from_name) == Some(RecordingAction::Stop);
     Rights::if_so(!stops, Right::Record)
 }
@@ -38,7 +38,7 @@ impl Request {
     /// yet.
     pub(crate) fn read(message: &Message, public: bool) -> Result<Self, Refusal> {
         let fields = Fields(&message.body);
-        let name = fields.required_string("request")?;
+        let name = fields.required("request")?;
         let asked = Asked::named(name).ok_or_else(|| Refusal::Unknown(name.to_owned()))?;
         let calls = [Request::Generate, Request::Process].map(Asked::unnamed);
         let rights = match public && calls.contains(&asked) {
@@ -134,7 +134,7 @@ pub(crate) struct Recording<'a> {
 
 impl<'a> Recording<'a> {
     pub(crate) fn read(fields: Fields<'a>) -> Result<Self, Refusal> {
-        let action = fields.required_string("action")?;
+        let action = fields.required("action")?;
         let sides: Sides = fields.read()?;
         let filename = fields.text("filename")?;
         let format = fields.record_format()?;

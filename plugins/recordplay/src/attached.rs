@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::Shared;
 use crate::refusal::Refusal;
-use crate::requests::{Play, Record, Request, check_answer};
+use crate::requests::{Play, Record, Request, Seek, check_answer};
 use crate::session::Session;
 
 /// A client that records or plays.
@@ -61,7 +61,7 @@ impl Attached {
                 session.start(transaction)?;
             }
             Request::Seek => {
-                let position = fields.required_positive("position")?;
+                let Seek { position } = fields.read()?;
                 session.seek(transaction, Duration::from_millis(position))?;
             }
             Request::Pause => session.pause(transaction, true),

@@ -8,8 +8,8 @@ use percent_encoding::percent_decode_str;
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
 use portunus_core::{
-    ConfiguredPlugin, FieldError, Fields, Handle, Later, Plugin, PluginContext, PluginCounter,
-    PluginHandle, PluginInfo, PublicFile, PublicFiles, Reply, Rights,
+    Asked, ConfiguredPlugin, FieldError, Fields, Handle, Later, Plugin, PluginContext,
+    PluginCounter, PluginHandle, PluginInfo, PublicFile, PublicFiles, Reply, Rights,
 };
 use serde_json::{Map, Value, json};
 
@@ -19,6 +19,7 @@ use crate::counts::Counts;
 use crate::opening::Opening;
 use crate::recorded::BASE;
 use crate::refusal::Refusal;
+use crate::requests::Request;
 use crate::shelf::Shelf;
 
 /// What clients attach to.
@@ -94,7 +95,7 @@ impl Plugin for RecordPlay {
     }
 
     fn begins(&self, request: &str) -> bool {
-        matches!(request, "record" | "play")
+        Asked::<Request>::named(request).is_some_and(Asked::begins)
     }
 
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
@@ -107,7 +108,7 @@ impl Plugin for RecordPlay {
 
     fn admin(&self, request: Value) -> Option<Reply> {
         let named = |fields: Fields<'_>| {
-            let name = fields.required_string("request")?;
+            let name: &str = fields.required("request")?;
             match name.to_ascii_lowercase().as_str() {
                 "update" => Ok(()),
                 _ => Err(Refusal::Unknown(name.to_owned())),

@@ -16,8 +16,8 @@ requests! {
         Update = "update": Reply, Nothing;
         List = "list": Reply, Nothing;
         Configure = "configure": Reply, Nothing;
-        Record = "record": Event, Right(Right::Record);
-        Play = "play": Event, Depends(playing);
+        Record = "record": Event, Right(Right::Record), Begins;
+        Play = "play": Event, Depends(playing), Begins;
         Start = "start": Event, Nothing;
         Seek = "seek": Event, Nothing;
         Pause = "pause": Event, Nothing;
@@ -29,7 +29,7 @@ requests! {
 impl Request {
     /// Returns the request that a body names.
     pub(crate) fn asked(fields: Fields<'_>) -> Result<Asked<Self>, Refusal> {
-        let name = fields.required_string("request")?;
+        let name = fields.required("request")?;
         Asked::named(name).ok_or_else(|| Refusal::Unknown(name.to_owned()))
     }
 }
@@ -68,6 +68,46 @@ pub(crate) struct Record<'a> {
     pub(crate) updates: bool,
 }
 
+/// The members of `record`.
+#[derive(Deserialize)]
+struct RecordMembers {
+    name: String,
+    #[serde(default, deserialize_with = "portunus_core::with::text")]
+    filename: Option<String>,
+    #[serde(default, deserialize_with = "portunus_core::with::text")]
+    record_format: Option<String>,
+    id: Option<u64>,
+    is_private: Option<bool>,
+    #[serde(default, deserialize_with = "portunus_core::with::text")]
+    audiocodec: Option<String>,
+    #[serde(default, deserialize_with = "portunus_core::with::text")]
+    videocodec: Option<String>,
+    #[serde(default, deserialize_with = "portunus_core::with::text")]
+    videoprofile: Option<String>,
+    #[serde(default)]
+    opusred: bool,
+    textdata: Option<bool>,
+    #[serde(default)]
+    update: bool,
+}
+
+/// The members of `configure`.
+#[derive(Deserialize)]
+struct Configure {
+    #[serde(rename = "video-bitrate-max")]
+    bitrate: Option<u64>,
+    /// ms
+    #[serde(rename = "video-keyframe-interval")]
+    keyframes: Option<u64>,
+}
+
+/// The members of `seek`.
+#[derive(Deserialize)]
+pub(crate) struct Seek {
+    /// ms
+    pub(crate) position: u64,
+}
+
 /// The members of `play`.
 #[derive(Deserialize)]
 struct Wish {
@@ -87,7 +127,7 @@ impl Play {
         let Wish { restart, file } = fields.read()?;
         let play = match file {
             Some(file) => Play::File(file),
-            None => Play::Recording(fields.required_positive("id")?),
+            None => Play::Recording(fields.required("id")?),
         };
         Ok(Some(play).filter(|_| !restart))
     }
@@ -104,49 +144,46 @@ pub(crate) fn check_answer(message: &Message) -> Result<(), Refusal> {
 
 impl<'a> Record<'a> {
     pub(crate) fn read(message: &'a Message) -> Result<Self, Refusal> {
-        let fields = Fields(&message.body);
         let offer = message.jsep.as_ref().ok_or(Refusal::MissingOffer)?;
         if offer.kind == JsepKind::Answer {
             return Err(Refusal::Offer("it is an answer".to_owned()));
         }
-        let name = fields.required_string("name")?;
-        if name.is_empty() {
+        let members: RecordMembers = Fields(&message.body).read()?;
+        if members.name.is_empty() {
             return Err(Refusal::element("name", "a text that is not empty"));
         }
-        let file = fields.text("filename")?;
-        if file.is_some_and(|file| !is_file_name(file) || file.len() > 200) {
+        let file = members.filename;
+        let is_bad = |file: &String| !is_file_name(file) || file.len() > 200;
+        if file.as_ref().is_some_and(is_bad) {
             return Err(Refusal::element("filename", "a name without folders"));
         }
-        let format = fields.text("record_format")?;
-        let format = format.map(str::parse).transpose();
+        let format = members.record_format.map(|format| format.parse());
+        let invalid = |error| Refusal::Invalid(format!("record_format: {error}"));
         Ok(Record {
-            name: name.to_owned(),
-            id: fields.positive("id")?.filter(|id| *id > 0),
-            is_private: fields.boolean("is_private")?,
-            file: file.map(str::to_owned),
-            audio_codec: codec(fields, "audiocodec", Kind::Audio)?,
-            video_codec: codec(fields, "videocodec", Kind::Video)?,
-            video_profile: fields.text("videoprofile")?.map(str::to_owned),
-            red: fields.boolean("opusred")?.unwrap_or(false),
-            text: fields.boolean("textdata")?.unwrap_or(true),
-            format: format.map_err(|error| Refusal::Invalid(format!("record_format: {error}")))?,
-            updates: fields.boolean("update")?.unwrap_or(false) || offer.update,
+            name: members.name,
+            id: members.id.filter(|id| *id > 0),
+            is_private: members.is_private,
+            file,
+            audio_codec: codec(members.audiocodec, "audiocodec", Kind::Audio)?,
+            video_codec: codec(members.videocodec, "videocodec", Kind::Video)?,
+            video_profile: members.videoprofile,
+            red: members.opusred,
+            text: members.textdata.unwrap_or(true),
+            format: format.transpose().map_err(invalid)?,
+            updates: members.update || offer.update,
             offer,
         })
     }
 }
 
-fn codec(fields: Fields<'_>, member: &str, kind: Kind) -> Result<Option<CodecName>, Refusal> {
-    let Some(name) = fields.text(member)? else {
+fn codec(name: Option<String>, member: &str, kind: Kind) -> Result<Option<CodecName>, FieldError> {
+    let Some(name) = name else {
         return Ok(None);
     };
     let codec = CodecName::from_name(&name.to_ascii_lowercase());
     match codec.filter(|codec| codec.kind() == kind) {
         Some(codec) => Ok(Some(codec)),
-        None => Err(Refusal::Field(FieldError::wrong_type(
-            member,
-            "the name of a codec",
-        ))),
+        None => Err(FieldError::wrong_type(member, "the name of a codec")),
     }
 }
 
@@ -171,8 +208,7 @@ impl Default for Settings {
 impl Settings {
     /// These with what `configure` says.
     pub(crate) fn configured(mut self, fields: Fields<'_>) -> Result<Self, FieldError> {
-        let bitrate = fields.positive("video-bitrate-max")?;
-        let keyframes = fields.positive("video-keyframe-interval")?;
+        let Configure { bitrate, keyframes } = fields.read()?;
         self.bitrate = bitrate.unwrap_or(self.bitrate);
         self.keyframes = keyframes.map_or(self.keyframes, Duration::from_millis);
         Ok(self)

@@ -31,6 +31,14 @@ struct Accept<'a> {
     headers: Vec<(String, String)>,
 }
 
+/// The members of `decline`.
+#[derive(Deserialize)]
+struct Decline {
+    code: Option<i64>,
+    #[serde(default, deserialize_with = "headers::member")]
+    headers: Vec<(String, String)>,
+}
+
 impl Phones {
     /// Somebody calls.
     pub(crate) fn incoming(
@@ -366,7 +374,7 @@ impl Phones {
             .as_ref()
             .filter(|side| side.status.rings() && !side.moving);
         let side = side.ok_or(NOT_IN_A_CALL)?;
-        let headers = headers::read(Fields(&message.body), "headers")?;
+        let headers = headers::read(Fields(&message.body))?;
         self.command(Command::Progress {
             call: side.id,
             code: 180,
@@ -390,8 +398,8 @@ impl Phones {
             return Ok(());
         }
         let (id, is_moving) = (side.id, side.moving);
-        let code = declining_code(fields)?;
-        let headers = headers::read(fields, "headers")?;
+        let Decline { code, headers } = fields.read()?;
+        let code = declining_code(code);
         if let Some(page) = self.page(me) {
             let declining = Object::new()
                 .with("event", "declining")
@@ -458,16 +466,13 @@ impl Phones {
     }
 }
 
-/// The member `code` of `decline`.
-pub(crate) fn declining_code(fields: Fields<'_>) -> Result<u16, Refusal> {
-    Ok(match fields.integer("code")? {
+/// The status code of the member `code` of `decline`.
+pub(crate) fn declining_code(code: Option<i64>) -> u16 {
+    let is_final = |code: &u16| (400..=699).contains(code);
+    match code.map(u16::try_from) {
         None => 603,
-        Some(code) => {
-            let code = u16::try_from(code).ok();
-            code.filter(|code| (400..=699).contains(code))
-                .unwrap_or(486)
-        }
-    })
+        Some(code) => code.ok().filter(is_final).unwrap_or(486),
+    }
 }
 
 /// The usual phrase of a status code.

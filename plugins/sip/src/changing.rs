@@ -3,6 +3,7 @@
 use portunus_core::sdp::Direction;
 use portunus_core::{Fields, JsepKind, Message, Object};
 use portunus_sip::agent::{CallId, Command};
+use serde::Deserialize;
 
 use crate::call::Ending;
 use crate::calling::{sdp_body, without_data};
@@ -12,6 +13,14 @@ use crate::page::{CallStatus, Change, Hold, PageCall, PageId};
 use crate::phones::Phones;
 use crate::refusal::{NOT_IN_A_CALL, Refusal};
 use crate::seen::{Caller, Seen};
+
+/// The members of `hold` and `unhold`.
+#[derive(Deserialize)]
+struct HoldMembers<'a> {
+    direction: Option<&'a str>,
+    #[serde(default, deserialize_with = "headers::member")]
+    headers: Vec<(String, String)>,
+}
 
 /// The side of a page's call in which both have agreed to talk.
 fn talking(side: Option<&mut PageCall>) -> Result<&mut PageCall, Refusal> {
@@ -24,7 +33,7 @@ impl Phones {
     pub(crate) fn update(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
         let page = self.pages.get_mut(&me).ok_or(NOT_IN_A_CALL)?;
         let side = talking(page.call.as_mut())?;
-        let headers = headers::read(Fields(&message.body), "headers")?;
+        let headers = headers::read(Fields(&message.body))?;
         let jsep = message.jsep.as_ref().filter(|jsep| jsep.update);
         let jsep = jsep.ok_or(Refusal::MissingUpdate)?;
         if jsep.e2ee {
@@ -94,8 +103,8 @@ impl Phones {
         let Some(side) = side.filter(|side| side.status.is_in_call() && !side.moving) else {
             return Ok(());
         };
-        let fields = Fields(&message.body);
-        let direction = match fields.string("direction")?.filter(|_| is_on) {
+        let HoldMembers { direction, headers } = Fields(&message.body).read()?;
+        let direction = match direction.filter(|_| is_on) {
             None if is_on => Some(Direction::SendOnly),
             None => None,
             Some("sendonly") => Some(Direction::SendOnly),
@@ -106,7 +115,7 @@ impl Phones {
         let hold = Hold {
             transaction: message.transaction.clone(),
             direction,
-            headers: headers::read(fields, "headers")?,
+            headers,
         };
         if side.is_changing() {
             let media = side.media.as_ref();

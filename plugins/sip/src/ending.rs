@@ -22,7 +22,7 @@ pub(crate) const RING_AGAIN: Duration = Duration::from_secs(60);
 impl Phones {
     /// `hangup`. Where there is nothing to hang up, nothing is told.
     pub(crate) fn hangup(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
-        let headers = headers::read(Fields(&message.body), "headers")?;
+        let headers = headers::read(Fields(&message.body))?;
         let Some(page) = self.page_mut(me) else {
             return Ok(());
         };

@@ -53,7 +53,7 @@ impl Phones {
 
     /// `stop_rtp_forward`.
     pub(crate) fn stop_forwarding(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
-        let id = Fields(&message.body).required_positive("stream_id")?;
+        let id = Fields(&message.body).required("stream_id")?;
         let side = self.page_mut(me).and_then(|page| page.call.as_mut());
         let media = side.and_then(|side| side.media.as_mut());
         if !media.is_some_and(|media| media.stop_forwarding(id)) {

@@ -11,13 +11,20 @@ const MOST: usize = 2_048;
 const MAX_PREFIXES: usize = 64;
 const MAX_PREFIX: usize = 256;
 
-/// The member `headers` (or `contact_params`) of a request: names and values. What is no text, is no header field's name, or would
-/// begin a line of its own is left out, and so is what goes beyond the bound.
-pub(crate) fn read(fields: Fields<'_>, member: &str) -> Result<Vec<(String, String)>, FieldError> {
-    Ok(fields.object(member)?.map(fit).unwrap_or_default())
+/// The members of a request that has no others.
+#[derive(Deserialize)]
+struct Headers {
+    #[serde(default, deserialize_with = "member")]
+    headers: Vec<(String, String)>,
 }
 
-/// The same, as a member of a struct.
+/// Reads the member `headers` of a request that has no others.
+pub(crate) fn read(fields: Fields<'_>) -> Result<Vec<(String, String)>, FieldError> {
+    Ok(fields.read::<Headers>()?.headers)
+}
+
+/// A member with header fields of a struct: names and values. What is no text, is no header field's name, or would begin a line of
+/// its own is left out, and so is what goes beyond the bound.
 pub(crate) fn member<'de, D: Deserializer<'de>>(
     from: D,
 ) -> Result<Vec<(String, String)>, D::Error> {
@@ -102,7 +109,7 @@ mod tests {
 
     fn read_of(headers: Value) -> Vec<(String, String)> {
         let members = json!({ "headers": headers });
-        read(Fields(members.as_object().unwrap()), "headers").unwrap()
+        read(Fields(members.as_object().unwrap())).unwrap()
     }
 
     #[test]
@@ -125,7 +132,7 @@ mod tests {
     #[test]
     fn a_map_is_asked_for() {
         let members = json!({ "headers": ["X-A"] });
-        let error = read(Fields(members.as_object().unwrap()), "headers").unwrap_err();
+        let error = read(Fields(members.as_object().unwrap())).unwrap_err();
         assert_eq!(
             error.to_string(),
             "Invalid element type (headers should be an object)"

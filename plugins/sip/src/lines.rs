@@ -23,12 +23,10 @@ impl Phones {
         let Some(account) = self.account_of(me).map(|account| account.id) else {
             return Ok(());
         };
-        if let Some(page) = self.page(me) {
-            let lines = Object::new()
-                .with("event", "lines")
-                .with("lines", self.lines_for(me, account));
-            page.reply(&message.transaction, lines, None);
-        }
+        let lines = Object::new()
+            .with("event", "lines")
+            .with("lines", self.lines_for(me, account));
+        self.answer_with(me, message, lines);
         Ok(())
     }
 
@@ -173,7 +171,7 @@ impl Phones {
         if status != CallStatus::Idle {
             return Err(Refusal::Busy(status));
         }
-        let call_id = Fields(&message.body).required_string("call_id")?;
+        let call_id: &str = Fields(&message.body).required("call_id")?;
         let unknown = || Refusal::NoSuchCall(call_id.to_owned());
         let account = self.account_of(me).map(|account| account.id);
         let call = account.and_then(|account| self.call_named(account, call_id));
@@ -274,10 +272,7 @@ impl Phones {
             side.moving = false;
             side.autoaccept = autoaccept;
         }
-        if let Some(page) = self.page(me) {
-            let accepted = Object::new().with("event", "accepted");
-            page.reply(&message.transaction, accepted, None);
-        }
+        self.answer(me, message, "accepted");
         let moved = End::of(Ending::new(200, "Moved elsewhere"));
         let others = self.calls.get_mut(&id).map(|call| {
             call.pages

@@ -3,6 +3,7 @@
 use portunus_core::{FieldError, Fields, Message, Object};
 use portunus_sip::agent::{AccountId, Body, CallId, Command, RequestId};
 use portunus_sip::message::{Method, Uri};
+use serde::Deserialize;
 
 use crate::headers;
 use crate::page::{CallStatus, PageId};
@@ -18,6 +19,37 @@ const MAX_DURATION: u64 = 5_000;
 
 /// MESSAGEs of a page that wait for an answer.
 const MAX_MESSAGES: usize = 100;
+
+/// The members of `info`.
+#[derive(Deserialize)]
+struct Info<'a> {
+    #[serde(rename = "type")]
+    content_type: &'a str,
+    content: &'a str,
+    #[serde(default, deserialize_with = "headers::member")]
+    headers: Vec<(String, String)>,
+}
+
+/// The members of `dtmf_info`.
+#[derive(Deserialize)]
+struct Dtmf<'a> {
+    digit: &'a str,
+    /// ms
+    duration: Option<u64>,
+    #[serde(default, deserialize_with = "headers::member")]
+    headers: Vec<(String, String)>,
+}
+
+/// The members of `message`.
+#[derive(Deserialize)]
+struct Said<'a> {
+    content: &'a str,
+    content_type: Option<&'a str>,
+    uri: Option<&'a str>,
+    call_id: Option<&'a str>,
+    #[serde(default, deserialize_with = "headers::member")]
+    headers: Vec<(String, String)>,
+}
 
 impl Phones {
     /// The call of a page in which both have agreed to talk.
@@ -48,12 +80,9 @@ impl Phones {
     /// `info`.
     pub(crate) fn info(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
         let call = self.check_in_call(me)?;
-        let fields = Fields(&message.body);
-        let content_type = fields.required_string("type")?;
-        let content = fields.required_string("content")?;
-        let headers = headers::read(fields, "headers")?;
-        let body = body(content_type, content)?;
-        self.in_dialog(call, Method::Info, headers, Some(body));
+        let info: Info<'_> = Fields(&message.body).read()?;
+        let body = body(info.content_type, info.content)?;
+        self.in_dialog(call, Method::Info, info.headers, Some(body));
         self.answer(me, message, "infosent");
         Ok(())
     }
@@ -61,10 +90,11 @@ impl Phones {
     /// `dtmf_info`.
     pub(crate) fn dtmf_info(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
         let call = self.check_in_call(me)?;
-        let fields = Fields(&message.body);
-        let digit = fields.required_string("digit")?;
-        let duration = fields.positive("duration")?;
-        let headers = headers::read(fields, "headers")?;
+        let Dtmf {
+            digit,
+            duration,
+            headers,
+        } = Fields(&message.body).read()?;
         if digit.len() != 1 || !digit.bytes().all(|digit| digit.is_ascii_graphic()) {
             return Err(Refusal::Value("digit should be a single character"));
         }
@@ -93,12 +123,14 @@ impl Phones {
         if !outside && call.is_none() {
             return Err(NOT_IN_A_CALL);
         }
-        let content = fields.required_string("content")?;
-        let content_type = fields.string("content_type")?.unwrap_or("text/plain");
-        let uri = fields.string("uri")?;
-        let given_id = fields.string("call_id")?;
-        let headers = headers::read(fields, "headers")?;
-        let body = body(content_type, content)?;
+        let Said {
+            content,
+            content_type,
+            uri,
+            call_id: given_id,
+            headers,
+        } = fields.read()?;
+        let body = body(content_type.unwrap_or("text/plain"), content)?;
         let sent = self.messages.values().filter(|(page, _)| *page == me);
         if sent.count() >= MAX_MESSAGES {
             return Err(Refusal::TooMany("too many messages are under way"));
@@ -133,23 +165,22 @@ impl Phones {
             (None, None) => return Err(NOT_IN_A_CALL),
         };
         self.messages.insert(request, (me, call_id.clone()));
-        if let Some(page) = self.page(me) {
-            let sent = Object::new()
-                .with("event", "messagesent")
-                .with_some("call_id", call_id);
-            page.reply(&message.transaction, sent, None);
-        }
+        let sent = Object::new()
+            .with("event", "messagesent")
+            .with_some("call_id", call_id);
+        self.answer_with(me, message, sent);
         Ok(())
     }
 
     /// Answers a request with an event that says nothing more.
     pub(crate) fn answer(&self, me: PageId, message: &Message, event: &str) {
+        self.answer_with(me, message, Object::new().with("event", event));
+    }
+
+    /// Answers a request with this event.
+    pub(crate) fn answer_with(&self, me: PageId, message: &Message, event: Object) {
         if let Some(page) = self.page(me) {
-            page.reply(
-                &message.transaction,
-                Object::new().with("event", event),
-                None,
-            );
+            page.reply(&message.transaction, event, None);
         }
     }
 

@@ -7,7 +7,7 @@ use std::{fmt, io};
 
 use portunus_call::CallNews;
 use portunus_core::{
-    ConfiguredPlugin, FieldError, Fields, Handle, Plugin, PluginContext, PluginCounter,
+    Asked, ConfiguredPlugin, FieldError, Fields, Handle, Plugin, PluginContext, PluginCounter,
     PluginHandle, PluginInfo, PluginReloaded, Reply,
 };
 use portunus_sip::agent::AgentEvent;
@@ -22,6 +22,7 @@ use crate::counts::{Counts, gauges};
 use crate::media::{MediaContext, MediaKey};
 use crate::phones::{Commands, Phones};
 use crate::refusal::Refusal;
+use crate::requests::Request;
 use crate::trunk::{Switchboard, Trunks};
 
 /// The plugin, with its SIP stack.
@@ -79,7 +80,7 @@ impl Shared {
 
     /// Answers an administrator.
     fn admin(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
-        let name = fields.required_string("request")?;
+        let name: &str = fields.required("request")?;
         match name.to_ascii_lowercase().as_str() {
             "trunks" => {
                 let trunks = self.trunks().map(|trunks| trunks.list());
@@ -87,7 +88,7 @@ impl Shared {
                 Ok(json!({ "sip": "trunks", "trunks": trunks }))
             }
             "register_trunk" => {
-                let trunk = fields.required_string("trunk")?;
+                let trunk: &str = fields.required("trunk")?;
                 let none = || Refusal::NoSuchTrunk(trunk.to_owned());
                 self.trunks().ok_or_else(none)?.register(trunk)?;
                 Ok(json!({ "sip": "registering", "trunk": trunk }))
@@ -238,7 +239,7 @@ impl Plugin for Sip {
     }
 
     fn begins(&self, request: &str) -> bool {
-        matches!(request, "register" | "call")
+        Asked::<Request>::named(request).is_some_and(Asked::begins)
     }
 
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {

@@ -1,9 +1,12 @@
 //! `recording` and `keyframe`, and what happens to media.
 
-use portunus_call::{CallNews, LegEvent, LegSide, RecordingAction, RecordingRequest, Sides};
-use portunus_core::record::{file_safe, stamped};
+use portunus_call::{
+    CallNews, KeyframeRequest, LegEvent, LegSide, RecordingAction, RecordingRequest, Sides,
+};
+use portunus_core::record::{Format, file_safe, stamped};
 use portunus_core::{Fields, Message, Object};
 use portunus_sip::message::Method;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::call::Ending;
@@ -17,17 +20,25 @@ use crate::refusal::{NOT_IN_A_CALL, Refusal};
 const PICTURE_FAST_UPDATE: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\r\n<media_control><vc_primitive>\
     <to_encoder><picture_fast_update/></to_encoder></vc_primitive></media_control>\r\n";
 
+/// The members of `recording` after the action and the sides.
+#[derive(Deserialize)]
+struct RecordingFiles {
+    #[serde(default)]
+    send_peer_pli: bool,
+    filename: Option<String>,
+    #[serde(default, deserialize_with = "portunus_core::with::record_format")]
+    record_format: Option<Format>,
+}
+
 impl Phones {
     /// `recording`.
     pub(crate) fn recording(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
         self.check_in_call(me)?;
         let fields = Fields(&message.body);
-        let action = fields.required_string("action")?;
-        let action = RecordingAction::from_name(action);
+        let action = fields.required("action")?;
         let sides: Sides = fields.read()?;
-        let send_peer_pli = fields.boolean("send_peer_pli")?.unwrap_or(false);
-        let filename = fields.string("filename")?;
-        let format = fields.record_format()?;
+        let files: RecordingFiles = fields.read()?;
+        let action = RecordingAction::from_name(action);
         let action = action.ok_or(Refusal::Value("action should be start|stop|pause|resume"))?;
         if !sides.is_any() {
             return Err(Refusal::NothingToRecord);
@@ -43,12 +54,12 @@ impl Phones {
         media.record(&RecordingRequest {
             action,
             sides,
-            filename: filename.map(str::to_owned),
+            filename: files.filename,
             default_name,
-            format,
+            format: files.record_format,
             tell: recording_event,
         })?;
-        if send_peer_pli {
+        if files.send_peer_pli {
             media.request_keyframe(false, true);
         }
         self.answer(me, message, "recordingupdated");
@@ -58,9 +69,7 @@ impl Phones {
     /// `keyframe`.
     pub(crate) fn keyframe(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
         let call = self.check_in_call(me)?;
-        let fields = Fields(&message.body);
-        let user = fields.boolean("user")?.unwrap_or(false);
-        let peer = fields.boolean("peer")?.unwrap_or(false);
+        let KeyframeRequest { user, peer } = Fields(&message.body).read()?;
         let side = self.page(me).and_then(|page| page.call.as_ref());
         let media = side
             .and_then(|side| side.media.as_ref())

@@ -9,9 +9,9 @@ use crate::refusal::Refusal;
 requests! {
     /// What clients may ask for.
     pub enum Request {
-        Register = "register": Event, Nothing;
+        Register = "register": Event, Nothing, Begins;
         Unregister = "unregister": Event, Nothing;
-        Call = "call": Event, Nothing;
+        Call = "call": Event, Nothing, Begins;
         Accept = "accept": Event, Nothing;
         Progress = "progress": Event, Nothing;
         SendRinging = "send_ringing": Event, Nothing;
@@ -46,8 +46,8 @@ pub(crate) const fn yes() -> bool {
 
 /// To begin a recording, or to go on with one, makes files.
 fn begins(fields: Fields<'_>) -> Rights {
-    let action = fields.string("action").ok().flatten().unwrap_or_default();
-    let action = action.to_ascii_lowercase();
+    let action: Option<&str> = fields.member("action").ok().flatten();
+    let action = action.unwrap_or_default().to_ascii_lowercase();
     Rights::if_so(matches!(action.as_str(), "start" | "resume"), Right::Record)
 }
 
@@ -55,7 +55,7 @@ impl Phones {
     /// Follows a request of a page.
     pub(crate) fn request(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
         let fields = Fields(&message.body);
-        let name = fields.required_string("request")?;
+        let name = fields.required("request")?;
         let asked = Asked::named(name).ok_or_else(|| Refusal::UnknownRequest(name.to_owned()))?;
         let request = asked.permit(fields, message.rights)?;
         if let Some(page) = self.page_mut(me) {

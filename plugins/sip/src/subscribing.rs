@@ -6,6 +6,7 @@ use std::time::Duration;
 use portunus_core::{Fields, Message, Object};
 use portunus_sip::agent::{Command, Publish, Subscribe, SubscriptionId};
 use portunus_sip::message::Uri;
+use serde::Deserialize;
 
 use crate::headers;
 use crate::messages::body;
@@ -26,19 +27,58 @@ const MAX_EVENT: usize = 128;
 /// How long a subscription holds where nobody says it.
 const USUAL_TTL: Duration = Duration::from_secs(3_600);
 
+/// The members of `subscribe`.
+#[derive(Deserialize)]
+struct SubscribeMembers<'a> {
+    event: &'a str,
+    to: Option<&'a str>,
+    accept: Option<&'a str>,
+    /// s
+    subscribe_ttl: Option<i64>,
+    call_id: Option<&'a str>,
+    #[serde(default, deserialize_with = "headers::member")]
+    headers: Vec<(String, String)>,
+    content: Option<&'a str>,
+    content_type: Option<&'a str>,
+}
+
+/// The members of `publish`.
+#[derive(Deserialize)]
+struct PublishMembers<'a> {
+    event: &'a str,
+    to: Option<&'a str>,
+    /// s
+    publish_ttl: Option<i64>,
+    #[serde(default, deserialize_with = "headers::member")]
+    headers: Vec<(String, String)>,
+    content: &'a str,
+    content_type: &'a str,
+}
+
+/// The members of `unsubscribe`.
+#[derive(Deserialize)]
+struct Unsubscribe<'a> {
+    event: &'a str,
+    #[serde(rename = "to")]
+    _to: Option<&'a str>,
+}
+
 impl Phones {
     /// `subscribe`.
     pub(crate) fn subscribe(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
         self.check_may_call(me)?;
-        let fields = Fields(&message.body);
-        let event = event_name(fields)?;
-        let to = fields.string("to")?;
-        let accept = fields.string("accept")?;
-        let expires = ttl(fields, "subscribe_ttl")?;
-        let call_id = fields.string("call_id")?;
-        let headers = headers::read(fields, "headers")?;
-        let content = (fields.string("content")?, fields.string("content_type")?);
-        let body = match content {
+        let SubscribeMembers {
+            event,
+            to,
+            accept,
+            subscribe_ttl,
+            call_id,
+            headers,
+            content,
+            content_type,
+        } = Fields(&message.body).read()?;
+        check_event(event)?;
+        let body = match (content, content_type) {
             (None, None) => None,
             (Some(content), Some(content_type)) => Some(body(content_type, content)?),
             (None, Some(_)) => return Err(Refusal::MissingOneOf("content")),
@@ -60,12 +100,10 @@ impl Phones {
         };
         let subscription = known.unwrap_or_else(|| SubscriptionId::new(self.number()));
         self.remember(subscription, me, event, call_id, false);
-        if let Some(page) = self.page(me) {
-            let subscribing = Object::new()
-                .with("event", "subscribing")
-                .with_some("call_id", call_id);
-            page.reply(&message.transaction, subscribing, None);
-        }
+        let subscribing = Object::new()
+            .with("event", "subscribing")
+            .with_some("call_id", call_id);
+        self.answer_with(me, message, subscribing);
         self.command(Command::Subscribe {
             account,
             subscription,
@@ -73,7 +111,7 @@ impl Phones {
                 uri,
                 event: event.to_owned(),
                 accept: accept.map(str::to_owned),
-                expires,
+                expires: ttl(subscribe_ttl),
                 call_id: call_id.map(str::to_owned),
                 headers,
                 body,
@@ -85,13 +123,15 @@ impl Phones {
     /// `publish`: the account's own state is told to a server (RFC 3903).
     pub(crate) fn publish(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
         self.check_may_call(me)?;
-        let fields = Fields(&message.body);
-        let event = event_name(fields)?;
-        let to = fields.string("to")?;
-        let expires = ttl(fields, "publish_ttl")?;
-        let headers = headers::read(fields, "headers")?;
-        let content = fields.required_string("content")?;
-        let content_type = fields.required_string("content_type")?;
+        let PublishMembers {
+            event,
+            to,
+            publish_ttl,
+            headers,
+            content,
+            content_type,
+        } = Fields(&message.body).read()?;
+        check_event(event)?;
         let body = body(content_type, content)?;
         let uri = self.addressed(me, to)?;
         let known = self.page(me).and_then(|page| page.publications.get(event));
@@ -112,7 +152,7 @@ impl Phones {
             publish: Box::new(Publish {
                 uri,
                 event: event.to_owned(),
-                expires,
+                expires: ttl(publish_ttl),
                 headers,
                 body,
             }),
@@ -122,9 +162,8 @@ impl Phones {
 
     /// `unsubscribe`.
     pub(crate) fn unsubscribe(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
-        let fields = Fields(&message.body);
-        let event = event_name(fields)?;
-        fields.string("to")?;
+        let Unsubscribe { event, .. } = Fields(&message.body).read()?;
+        check_event(event)?;
         let known = self.page(me).and_then(|page| page.subscriptions.get(event));
         let not_there = Refusal::State("not subscribed to this event");
         let subscription = *known.ok_or(not_there)?;
@@ -135,7 +174,8 @@ impl Phones {
 
     /// `unpublish`.
     pub(crate) fn unpublish(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
-        let event = event_name(Fields(&message.body))?;
+        let event = Fields(&message.body).required("event")?;
+        check_event(event)?;
         let known = self.page(me).and_then(|page| page.publications.get(event));
         let not_there = Refusal::State("nothing published of this event");
         let publication = *known.ok_or(not_there)?;
@@ -301,20 +341,18 @@ fn tell_subscriber(page: &Page, subscription: &Subscription, event: Object) {
     page.tell_data(data, None);
 }
 
-fn event_name(fields: Fields<'_>) -> Result<&str, Refusal> {
-    let event = fields.required_string("event")?;
+fn check_event(event: &str) -> Result<(), Refusal> {
     let is_visible = event.bytes().all(|byte| byte.is_ascii_graphic());
     match is_visible && !event.is_empty() && event.len() <= MAX_EVENT {
-        true => Ok(event),
+        true => Ok(()),
         false => Err(Refusal::Value("event")),
     }
 }
 
-/// Seconds that something is to hold.
-fn ttl(fields: Fields<'_>, name: &str) -> Result<Duration, Refusal> {
-    let seconds = fields.integer(name)?.map(u64::try_from);
-    Ok(match seconds {
+/// How long something is to hold, in seconds: a year at most.
+fn ttl(seconds: Option<i64>) -> Duration {
+    match seconds.map(u64::try_from) {
         Some(Ok(seconds @ 1..=31_622_400)) => Duration::from_secs(seconds),
         _ => USUAL_TTL,
-    })
+    }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use portunus_core::{Fields, Message, Object};
 use portunus_sip::agent::{AccountId, CallId, Command, ReferId, RequestId};
 use portunus_sip::message::{Method, Uri};
+use serde::Deserialize;
 use tokio::time::Instant;
 
 use crate::called::declining_code;
@@ -27,6 +28,20 @@ const MAX_OF_ACCOUNT: usize = 64;
 /// How long a transfer waits for somebody to follow it.
 const PATIENCE: Duration = Duration::from_secs(180);
 
+/// The members of `transfer`.
+#[derive(Deserialize)]
+struct TransferMembers<'a> {
+    uri: &'a str,
+    replace: Option<&'a str>,
+}
+
+/// The members of a `decline` of a transfer.
+#[derive(Deserialize)]
+struct DeclineTransfer {
+    refer_id: u64,
+    code: Option<i64>,
+}
+
 /// A transfer that a peer has asked for.
 #[derive(Debug, Clone)]
 pub(crate) struct Transfer {
@@ -47,9 +62,7 @@ impl Phones {
     /// `transfer`: the peer is to call somebody.
     pub(crate) fn transfer(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
         let call = self.check_in_call(me)?;
-        let fields = Fields(&message.body);
-        let text = fields.required_string("uri")?;
-        let replace = fields.string("replace")?;
+        let TransferMembers { uri: text, replace } = Fields(&message.body).read()?;
         called(text)?;
         let account = self.calls.get(&call).map(|call| call.account);
         let refer_to = match replace {
@@ -231,9 +244,11 @@ impl Phones {
         me: PageId,
         message: &Message,
     ) -> Result<(), Refusal> {
-        let fields = Fields(&message.body);
-        let number = fields.required_positive("refer_id")?;
-        let code = declining_code(fields)?;
+        let DeclineTransfer {
+            refer_id: number,
+            code,
+        } = Fields(&message.body).read()?;
+        let code = declining_code(code);
         let own = self.account_of(me).map(|account| account.id);
         let key = u32::try_from(number).unwrap_or_default();
         let is_own = self.transfers.get(&key).is_some_and(|it| it.account == own);
@@ -248,13 +263,11 @@ impl Phones {
             reason: None,
             last: true,
         });
-        if let Some(page) = self.page(me) {
-            let declining = Object::new()
-                .with("event", "declining")
-                .with("refer_id", number)
-                .with("code", code);
-            page.reply(&message.transaction, declining, None);
-        }
+        let declining = Object::new()
+            .with("event", "declining")
+            .with("refer_id", number)
+            .with("code", code);
+        self.answer_with(me, message, declining);
         Ok(())
     }
 

@@ -173,7 +173,7 @@ impl Plugin for Streaming {
     }
 
     fn begins(&self, request: &str) -> bool {
-        matches!(request, "watch" | "publish")
+        Asked::<Request>::named(request).is_some_and(Asked::begins)
     }
 
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {

@@ -17,14 +17,14 @@ requests! {
         Disable = "disable": Reply, Nothing;
         Recording = "recording": Reply, Right(Right::Record);
         KickAll = "kick_all": Reply, Nothing;
-        Watch = "watch": Event, Nothing;
+        Watch = "watch": Event, Nothing, Begins;
         Start = "start": Event, Nothing;
         Pause = "pause": Event, Nothing;
         Stop = "stop": Event, Nothing;
         Configure = "configure": Event, Nothing;
         Switch = "switch": Event, Nothing;
         Seek = "seek": Event, Nothing;
-        Publish = "publish": Event, Nothing;
+        Publish = "publish": Event, Nothing, Begins;
         Unpublish = "unpublish": Event, Nothing;
     }
 }
@@ -32,22 +32,22 @@ requests! {
 impl Request {
     /// Returns the request that a body names.
     pub(crate) fn asked(fields: Fields<'_>) -> Result<Asked<Self>, Refusal> {
-        let name = fields.required_string("request")?;
+        let name = fields.required::<&str>("request")?;
         Asked::named(name).ok_or_else(|| Refusal::UnknownRequest(name.to_ascii_lowercase()))
     }
 }
 
 /// What outlives the server.
 fn permanent(fields: Fields<'_>) -> Rights {
-    let permanent = fields.boolean("permanent") == Ok(Some(true));
+    let permanent = fields.member("permanent") == Ok(Some(true));
     Rights::if_so(permanent, Right::Create)
 }
 
 /// RTP to ports of the server, and what a client publishes, are for all: but not on an interface of one's choice, nor from
 /// a multicast group, which is a look into the server's network.
 fn create(fields: Fields<'_>) -> Rights {
-    let kind = fields.string("type").ok().flatten().unwrap_or_default();
-    let kind = kind.to_ascii_lowercase();
+    let kind: Option<&str> = fields.member("type").ok().flatten();
+    let kind = kind.unwrap_or_default().to_ascii_lowercase();
     let beyond = match kind.as_str() {
         "rtp" => names_network(fields),
         "whip" => false,

@@ -99,7 +99,7 @@ impl PluginHandle for Attached {
         message.offer = None;
         let fields = Fields(&message.body);
         let refuse = |refusal: Refusal| Reply::Success(refusal.to_event().into());
-        let name = match fields.required_string("request") {
+        let name = match fields.required("request") {
             Ok(name) => name,
             Err(error) => return refuse(error.into()),
         };

@@ -42,6 +42,13 @@ struct Request {
     transaction: String,
 }
 
+/// The members that each request of a data channel has.
+#[derive(Deserialize)]
+struct Envelope {
+    textroom: String,
+    transaction: String,
+}
+
 /// What a member says.
 #[derive(Deserialize)]
 struct Said<'a> {
@@ -275,9 +282,10 @@ impl Request {
             let name = "textroom".to_owned();
             return Err(FieldError::Missing(name).into());
         };
-        let fields = Fields(&members);
-        let name = fields.required_string("textroom")?.to_owned();
-        let transaction = fields.required_string("transaction")?.to_owned();
+        let Envelope {
+            textroom: name,
+            transaction,
+        } = Fields(&members).read()?;
         if transaction.len() > MAX_TEXT {
             return Err(too_long("transaction", MAX_TEXT));
         }

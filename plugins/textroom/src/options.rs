@@ -51,7 +51,7 @@ pub(crate) const OPTIONS: Options<RoomOptions, Refusal> = Options(&[
 ]);
 
 fn history(fields: Fields<'_>, name: &'static str) -> Result<Option<usize>, Refusal> {
-    let history = fields.positive(name)?.map(usize::try_from).transpose();
+    let history = fields.member::<u64>(name)?.map(usize::try_from).transpose();
     let history = history
         .ok()
         .filter(|it| it.is_none_or(|it| it <= MAX_HISTORY));

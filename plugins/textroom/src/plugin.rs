@@ -16,7 +16,7 @@ use crate::config::{ConfiguredRoom, Intake, TextRoomConfig};
 use crate::manage::{reply, requested_name};
 use crate::post::{BackEnds, Reachable};
 use crate::refusal::Refusal;
-use crate::requests::Management;
+use crate::requests::{Management, Negotiation};
 use crate::room::{Room, Surroundings};
 use crate::tally::Tally;
 
@@ -144,7 +144,7 @@ impl Plugin for TextRoom {
     }
 
     fn begins(&self, request: &str) -> bool {
-        matches!(request, "setup")
+        Asked::<Negotiation>::named(request).is_some_and(Asked::begins)
     }
 
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
@@ -169,8 +169,8 @@ impl Plugin for TextRoom {
 impl TextRoom {
     /// Answers an administrator's request, which has a transaction as those of data channels have.
     fn administer(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
-        let name = fields.required_string("request")?;
-        fields.required_string("transaction")?;
+        let name = fields.required("request")?;
+        fields.required::<&str>("transaction")?;
         if Asked::<Management>::named(name).is_none() {
             return Err(Refusal::UnknownRequest(name.to_owned()));
         }

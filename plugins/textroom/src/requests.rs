@@ -5,7 +5,7 @@ use portunus_core::{Fields, Right, Rights, requests};
 requests! {
     /// The requests of clients about their PeerConnection.
     pub enum Negotiation {
-        Setup = "setup": Event, Nothing;
+        Setup = "setup": Event, Nothing, Begins;
         Ack = "ack": Event, Nothing;
         Restart = "restart": Event, Nothing;
     }
@@ -38,7 +38,7 @@ requests! {
 /// What a room that is made, changed or ended outlives, and whom it writes to.
 fn room(fields: Fields<'_>) -> Rights {
     let has = |name| matches!(fields.text(name), Ok(Some(_)));
-    let permanent = fields.boolean("permanent") == Ok(Some(true));
+    let permanent = fields.member("permanent") == Ok(Some(true));
     let posts = has("post") || has("new_post");
     Rights::if_so(permanent, Right::Create).and(Rights::if_so(posts, Right::Forward))
 }

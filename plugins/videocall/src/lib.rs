@@ -11,7 +11,9 @@ mod users;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
-use portunus_core::{ConfiguredPlugin, Handle, Plugin, PluginContext, PluginHandle, PluginInfo};
+use portunus_core::{
+    Asked, ConfiguredPlugin, Handle, Plugin, PluginContext, PluginHandle, PluginInfo,
+};
 
 pub use request::Request;
 
@@ -45,7 +47,7 @@ impl Plugin for VideoCall {
     }
 
     fn begins(&self, request: &str) -> bool {
-        matches!(request, "register" | "call")
+        Asked::<Request>::named(request).is_some_and(Asked::begins)
     }
 
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {

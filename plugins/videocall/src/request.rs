@@ -10,8 +10,8 @@ requests! {
     /// What users may ask for.
     pub enum Request {
         List = "list": Event, Nothing;
-        Register = "register": Event, Nothing;
-        Call = "call": Event, Nothing;
+        Register = "register": Event, Nothing, Begins;
+        Call = "call": Event, Nothing, Begins;
         Accept = "accept": Event, Nothing;
         Set = "set": Event, Depends(recording);
         Hangup = "hangup": Event, Nothing;
@@ -109,7 +109,7 @@ impl Request {
     /// Returns the request of `message` if its client may make it. Its members are not read yet.
     pub(crate) fn read(message: &Message) -> Result<Self, Refusal> {
         let fields = Fields(&message.body);
-        let name = fields.required_string("request")?;
+        let name = fields.required("request")?;
         let asked = Asked::named(name).ok_or_else(|| Refusal::Unknown(name.to_owned()))?;
         Ok(asked.permit(fields, message.rights)?)
     }

@@ -37,7 +37,7 @@ impl Attached {
         match request {
             Request::List => Ok(json!({ "list": users.names().collect::<Vec<_>>() })),
             Request::Register => {
-                let name = fields.required_string("username")?;
+                let name = fields.required("username")?;
                 users.register(self.id, name)?;
                 Ok(json!({ "event": "registered", "username": name }))
             }
@@ -46,7 +46,7 @@ impl Attached {
             Request::Set => self.set(users, &fields.read()?, message),
             Request::Hangup => {
                 let name = users.get(self.id).and_then(|user| user.name.clone());
-                let reason = fields.string("reason").ok().flatten();
+                let reason = fields.member("reason").ok().flatten();
                 let reason = reason.unwrap_or("We did the hangup");
                 users.end_call(self.id, End::Request(reason));
                 Ok(hangup(name, "Explicit hangup"))
@@ -60,7 +60,7 @@ impl Attached {
         if me.call.state != CallState::Idle {
             return Err(Refusal::AlreadyInCall);
         }
-        let name = Fields(&message.body).required_string("username")?;
+        let name = Fields(&message.body).required("username")?;
         if name == my_name {
             return Err(Refusal::Oneself);
         }

@@ -39,7 +39,7 @@ impl Attached {
         let rights = Rights::if_so(self.shared.config.public, Right::Record);
         match Request::read(message, message.rights.and(rights))? {
             Request::Record => {
-                let seconds = Fields(&message.body).positive("max_duration")?;
+                let seconds = Fields(&message.body).member("max_duration")?;
                 let (answer, mid) = answer(offer(message)?, self.mailbox.next()?)?;
                 let caller = Caller {
                     mid,

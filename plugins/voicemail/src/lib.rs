@@ -15,7 +15,7 @@ use std::sync::Arc;
 use portunus_core::media::MediaPlane;
 use portunus_core::record::{Recorder, Whose};
 use portunus_core::{
-    ConfiguredPlugin, Fields, Handle, Plugin, PluginContext, PluginCounter, PluginHandle,
+    Asked, ConfiguredPlugin, Fields, Handle, Plugin, PluginContext, PluginCounter, PluginHandle,
     PluginInfo, PublicFile, PublicFiles, Reply,
 };
 use serde_json::{Value, json};
@@ -95,7 +95,7 @@ impl Plugin for VoiceMail {
     }
 
     fn begins(&self, request: &str) -> bool {
-        matches!(request, "record")
+        Asked::<Request>::named(request).is_some_and(Asked::begins)
     }
 
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
@@ -110,7 +110,7 @@ impl Plugin for VoiceMail {
         let answer = match request.as_object().map(Fields) {
             None => Err(Refusal::NotAnObject),
             Some(fields) => fields
-                .required_string("request")
+                .required::<&str>("request")
                 .map_err(Refusal::from)
                 .and_then(|name| match name.to_ascii_lowercase().as_str() {
                     "list" => Ok(self.shared.list()),

@@ -11,7 +11,7 @@ requests! {
     /// The requests of clients.
     pub enum Request {
         /// Begins a message with the media of an offer.
-        Record = "record": Event, Right(Right::Record);
+        Record = "record": Event, Right(Right::Record), Begins;
         /// Changes the PeerConnection.
         Update = "update": Event, Nothing;
         /// Ends the message, and the handle.
@@ -23,7 +23,7 @@ impl Request {
     /// Returns the request that the message names, if `rights` suffice.
     pub(crate) fn read(message: &Message, rights: Rights) -> Result<Self, Refusal> {
         let fields = Fields(&message.body);
-        let name = fields.required_string("request")?;
+        let name = fields.required("request")?;
         let asked = Asked::named(name).ok_or_else(|| Refusal::Unknown(name.to_owned()))?;
         Ok(asked.permit(fields, rights)?)
     }

@@ -118,7 +118,7 @@ impl LogControl for RememberedLog {
 }
 
 pub(super) fn set_level(gateway: &Gateway, fields: Fields<'_>) -> Result<Object, ApiError> {
-    let wanted = fields.required_positive("level")?;
+    let wanted = fields.required::<u64>("level")?;
     let level = u8::try_from(wanted).ok().and_then(LogLevel::new);
     let level = level.ok_or_else(|| {
         let text = format!("Invalid element type (level should be between 0 and 7, got {wanted})");
@@ -131,13 +131,13 @@ pub(super) fn set_level(gateway: &Gateway, fields: Fields<'_>) -> Result<Object,
 
 pub(super) fn set_timestamps(gateway: &Gateway, fields: Fields<'_>) -> Result<Object, ApiError> {
     let log = &gateway.context().facts.log;
-    log.set_timestamps(fields.required_boolean("timestamps")?);
+    log.set_timestamps(fields.required::<bool>("timestamps")?);
     Ok(Object::new().with("log_timestamps", log.timestamps()))
 }
 
 pub(super) fn set_colors(gateway: &Gateway, fields: Fields<'_>) -> Result<Object, ApiError> {
     let log = &gateway.context().facts.log;
-    log.set_colors(fields.required_boolean("colors")?);
+    log.set_colors(fields.required::<bool>("colors")?);
     Ok(Object::new().with("log_colors", log.colors()))
 }
 

@@ -22,7 +22,7 @@ pub(super) async fn resolve_address(fields: Fields<'_>) -> Result<Object, ApiErr
 
 pub(super) async fn test_stun(fields: Fields<'_>) -> Result<Object, ApiError> {
     let name = fields.required_string("address")?;
-    let port = port(fields.required_positive("port")?, "port")?;
+    let port = port(fields.required::<u64>("port")?, "port")?;
     let local = fields.positive("localport")?;
     let local = local
         .map(|local| self::port(local, "localport"))

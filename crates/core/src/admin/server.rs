@@ -75,7 +75,7 @@ pub(super) fn set_nack_optimizations(
     fields: Fields<'_>,
 ) -> Result<Object, ApiError> {
     let media = &gateway.context().media;
-    media.set_nack_optimizations(fields.required_boolean("nack_optimizations")?);
+    media.set_nack_optimizations(fields.required::<bool>("nack_optimizations")?);
     // The reply has a hyphen where the request has none.
     let told = media.settings().nack_optimizations;
     Ok(Object::new().with("nack-optimizations", told))
@@ -112,7 +112,7 @@ pub(super) fn accept_new_sessions(
     gateway: &Gateway,
     fields: Fields<'_>,
 ) -> Result<Object, ApiError> {
-    let accept = fields.required_boolean("accept")?;
+    let accept = fields.required::<bool>("accept")?;
     gateway.accept_new_sessions(accept);
     Ok(Object::new().with("accept", accept))
 }
@@ -144,7 +144,7 @@ fn remember(
     member: &str,
     told: &str,
 ) -> Result<Object, ApiError> {
-    let on = fields.required_boolean(member)?;
+    let on = fields.required::<bool>(member)?;
     flag.store(on, Ordering::Relaxed);
     Ok(Object::new().with(told, on))
 }
@@ -163,7 +163,7 @@ struct Number<'a> {
 
 /// Reads a number that has to be there; what is beyond `most` counts as that.
 fn number<'a>(fields: Fields<'_>, name: &'a str, most: u64) -> Result<Number<'a>, ApiError> {
-    let wanted = fields.required_positive(name)?;
+    let wanted = fields.required::<u64>(name)?;
     let value = u32::try_from(wanted.min(most)).unwrap_or(u32::MAX);
     Ok(Number {
         name,

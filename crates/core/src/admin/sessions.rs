@@ -20,7 +20,7 @@ pub(super) fn destroy(gateway: &Gateway, session: &std::sync::Arc<Session>) -> O
 }
 
 pub(super) fn set_timeout(session: &Session, fields: Fields<'_>) -> Result<Object, ApiError> {
-    let seconds = fields.required_integer("timeout")?;
+    let seconds = fields.required::<i64>("timeout")?;
     let timeout = match seconds {
         -1 => SessionTimeout::AsAll,
         0.. => SessionTimeout::Own(u32::try_from(seconds).unwrap_or(u32::MAX)),

@@ -73,7 +73,7 @@ pub(super) fn subscribe(
         })?,
         None => EventMask::ALL,
     };
-    let plugins = fields.strings("plugins")?.unwrap_or_default();
+    let plugins = fields.member::<Vec<&str>>("plugins")?.unwrap_or_default();
     let filter = EventFilter {
         kinds,
         plugins: plugins.into_iter().map(str::to_owned).collect(),

@@ -77,6 +77,12 @@ impl<'a> Fields<'a> {
         read.map_err(|fault| fault.of_member(name))
     }
 
+    /// Reads one member that has to be there.
+    pub fn required<T: Deserialize<'a>>(self, name: &str) -> Result<T, FieldError> {
+        self.member(name)?
+            .ok_or_else(|| FieldError::Missing(name.to_owned()))
+    }
+
     /// Whether the member is there.
     pub fn has(self, name: &str) -> bool {
         self.0.contains_key(name)
@@ -84,16 +90,15 @@ impl<'a> Fields<'a> {
 
     /// A string.
     pub fn string(self, name: &str) -> Result<Option<&'a str>, FieldError> {
-        self.convert(name, "a string", Value::as_str)
+        self.member(name)
     }
 
     /// A string that has to be there.
     pub fn required_string(self, name: &str) -> Result<&'a str, FieldError> {
-        self.string(name)?
-            .ok_or_else(|| FieldError::Missing(name.to_owned()))
+        self.required(name)
     }
 
-    /// A string; an empty one is none.
+    /// A string. An empty string counts as absent.
     pub fn text(self, name: &str) -> Result<Option<&'a str>, FieldError> {
         let text = self.string(name)?;
         Ok(text.filter(|text| !text.is_empty()))
@@ -102,12 +107,7 @@ impl<'a> Fields<'a> {
     /// `record_format`: what the files of recordings are to be like.
     pub fn record_format(self) -> Result<Option<Format>, FieldError> {
         let format = |value: &Value| value.as_str()?.parse().ok();
-        self.convert("record_format", "mjr, webm, mkv, mp4 or opus", format)
-    }
-
-    /// A list of strings.
-    pub fn strings(self, name: &str) -> Result<Option<Vec<&'a str>>, FieldError> {
-        self.list(name, "an array of strings", Value::as_str)
+        self.convert("record_format", with::FORMATS, format)
     }
 
     /// An object.
@@ -123,15 +123,17 @@ impl<'a> Fields<'a> {
 
     /// A list of at most 2,000 objects.
     pub fn objects(self, name: &str) -> Result<Option<Vec<Fields<'a>>>, FieldError> {
-        let list = self.0.get(name).and_then(Value::as_array);
-        if list.is_some_and(|list| list.len() > MAX_OBJECTS) {
-            return Err(FieldError::wrong_type(
-                name,
-                "an array of at most 2000 objects",
-            ));
+        let Some(list) = self.convert(name, "an array", Value::as_array)? else {
+            return Ok(None);
+        };
+        if list.len() > MAX_OBJECTS {
+            let wanted = "an array of at most 2000 objects";
+            return Err(FieldError::wrong_type(name, wanted));
         }
-        let object = |value: &'a Value| value.as_object().map(Fields);
-        self.list(name, "an array of objects", object)
+        let objects = list.iter().map(|value| value.as_object().map(Fields));
+        let objects: Option<Vec<_>> = objects.collect();
+        let wrong = || FieldError::wrong_type(name, "an array of objects");
+        objects.map(Some).ok_or_else(wrong)
     }
 
     /// The same, with at least one in it.
@@ -144,40 +146,27 @@ impl<'a> Fields<'a> {
 
     /// A boolean.
     pub fn boolean(self, name: &str) -> Result<Option<bool>, FieldError> {
-        self.convert(name, "a boolean", Value::as_bool)
+        self.member(name)
     }
 
     /// A boolean that has to be there.
     pub fn required_boolean(self, name: &str) -> Result<bool, FieldError> {
-        self.boolean(name)?
-            .ok_or_else(|| FieldError::Missing(name.to_owned()))
+        self.required(name)
     }
 
     /// An integer of 0 or more.
     pub fn positive(self, name: &str) -> Result<Option<u64>, FieldError> {
-        self.convert(name, "a positive integer", Value::as_u64)
+        self.member(name)
     }
 
     /// An integer of 0 or more that has to be there.
     pub fn required_positive(self, name: &str) -> Result<u64, FieldError> {
-        self.positive(name)?
-            .ok_or_else(|| FieldError::Missing(name.to_owned()))
+        self.required(name)
     }
 
     /// An integer.
     pub fn integer(self, name: &str) -> Result<Option<i64>, FieldError> {
-        self.convert(name, "an integer", Value::as_i64)
-    }
-
-    /// An integer that has to be there.
-    pub fn required_integer(self, name: &str) -> Result<i64, FieldError> {
-        self.integer(name)?
-            .ok_or_else(|| FieldError::Missing(name.to_owned()))
-    }
-
-    /// A number, whole or not.
-    pub fn number(self, name: &str) -> Result<Option<f64>, FieldError> {
-        self.convert(name, "a number", Value::as_f64)
+        self.member(name)
     }
 
     /// A simulcast, spatial or temporal layer: 0, 1 or 2.
@@ -200,21 +189,6 @@ impl<'a> Fields<'a> {
         };
         convert(value)
             .map(Some)
-            .ok_or_else(|| FieldError::wrong_type(name, wanted))
-    }
-
-    /// A list of what `convert` makes of its entries.
-    fn list<T>(
-        self,
-        name: &str,
-        wanted: &'static str,
-        convert: impl Fn(&'a Value) -> Option<T>,
-    ) -> Result<Option<Vec<T>>, FieldError> {
-        let Some(list) = self.convert(name, "an array", Value::as_array)? else {
-            return Ok(None);
-        };
-        let list: Option<Vec<T>> = list.iter().map(convert).collect();
-        list.map(Some)
             .ok_or_else(|| FieldError::wrong_type(name, wanted))
     }
 }
@@ -256,11 +230,11 @@ mod tests {
             "Invalid value (layer should be 0, 1 or 2)"
         );
         assert_eq!(
-            text(fields.number("flag").unwrap_err()),
+            text(fields.member::<f64>("flag").unwrap_err()),
             "Invalid element type (flag should be a number)"
         );
-        assert_eq!(fields.number("real"), Ok(Some(1.5)));
-        assert_eq!(fields.number("count"), Ok(Some(-1.0)));
+        assert_eq!(fields.member::<f64>("real"), Ok(Some(1.5)));
+        assert_eq!(fields.member::<f64>("count"), Ok(Some(-1.0)));
         assert_eq!(fields.positive("none"), Ok(None));
         assert_eq!(fields.integer("count"), Ok(Some(-1)));
     }
@@ -273,8 +247,8 @@ mod tests {
             "many": many, "none": null, "blank": "",
         });
         let fields = Fields(object.as_object().unwrap());
-        assert_eq!(fields.strings("texts"), Ok(Some(vec!["a", "b"])));
-        assert_eq!(fields.strings("absent"), Ok(None));
+        assert_eq!(fields.member("texts"), Ok(Some(vec!["a", "b"])));
+        assert_eq!(fields.member::<Vec<&str>>("absent"), Ok(None));
         assert_eq!(fields.text("blank"), Ok(None));
         assert_eq!(fields.objects("objects").unwrap().unwrap().len(), 1);
         assert!(fields.objects("empty").unwrap().unwrap().is_empty());
@@ -284,7 +258,7 @@ mod tests {
             "Invalid value (empty should not be empty)"
         );
         assert_eq!(
-            text(fields.strings("mixed").unwrap_err()),
+            text(fields.member::<Vec<&str>>("mixed").unwrap_err()),
             "Invalid element type (mixed should be an array of strings)"
         );
         assert_eq!(

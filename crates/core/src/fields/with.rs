@@ -20,14 +20,16 @@ pub fn text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Err
     Ok(text.filter(|text| !text.is_empty()))
 }
 
+/// What a format of recordings should be.
+pub const FORMATS: &str = "mjr, webm, mkv, mp4 or opus";
+
 /// The format of recordings.
 pub fn record_format<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Format>, D::Error> {
     let Some(value) = Option::<Value>::deserialize(from)? else {
         return Ok(None);
     };
     let format = value.as_str().and_then(|text| text.parse().ok());
-    let wanted = &"mjr, webm, mkv, mp4 or opus";
-    let wrong = || D::Error::invalid_type(Unexpected::Other("another value"), wanted);
+    let wrong = || D::Error::invalid_type(Unexpected::Other("another value"), &FORMATS);
     format.map(Some).ok_or_else(wrong)
 }
 

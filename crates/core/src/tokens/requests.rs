@@ -181,7 +181,7 @@ fn known(named: &[Value], packages: &[&str]) -> Result<BTreeSet<String>, ApiErro
 }
 
 fn rights(fields: Fields<'_>) -> Result<Option<Vec<Right>>, ApiError> {
-    let Some(names) = fields.strings("rights")? else {
+    let Some(names) = fields.member::<Vec<&str>>("rights")? else {
         return Ok(None);
     };
     let mut rights = Vec::new();

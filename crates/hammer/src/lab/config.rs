@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 
 use super::sink;
-use crate::namespace::LOAD_IP;
+use crate::machine::LOAD_IP;
 
 /// There is a configuration for each number of workers up to this.
 const MOST_WORKERS: usize = 16;

@@ -65,7 +65,7 @@ fn is_example(address: IpAddr) -> bool {
 /// `10000-10003`: the ports that clients are told with an address.
 pub(super) fn told_ports(it: &Reachable, media: &MediaConfig) -> Option<String> {
     let first = it.port.unwrap_or(media.port);
-    let more = u16::try_from(media.worker_count().saturating_sub(1)).unwrap_or(u16::MAX);
+    let more = u16::try_from(media.port_count().saturating_sub(1)).unwrap_or(u16::MAX);
     match (first, more) {
         (0, _) => None,
         (_, 0) => Some(first.to_string()),

@@ -52,7 +52,8 @@ async fn media(config: &Config, announced: &[&Reachable], server: &Server) -> Ve
         let first = it.port.unwrap_or(media.port);
         SocketAddr::new(it.announced, first.saturating_add(worker))
     };
-    let workers = u16::try_from(media.worker_count()).unwrap_or(u16::MAX);
+    // Workers that share a port count as one here.
+    let workers = u16::try_from(media.port_count()).unwrap_or(u16::MAX);
     if server.is_running {
         return count(config, announced, workers, port).await;
     }

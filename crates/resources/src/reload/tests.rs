@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use serde_json::json;
 
 use super::*;
-use crate::{Ids, Limits, Maker};
+use crate::{Ids, Limits, Maker, ResourceKeys};
 
 /// A room as the configuration has it.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,7 +58,10 @@ impl Resource for Room {
     type Written = WrittenRoom;
 
     const MEMBER: &'static str = "room";
-    const EDITABLE: &'static [&'static str] = &["pin"];
+
+    fn is_editable(key: &str) -> bool {
+        key == "pin"
+    }
 
     fn id(&self) -> &Id {
         &self.id
@@ -108,14 +111,14 @@ impl Reloadable for Plugin {
 
 impl Plugin {
     async fn start(save: Option<PathBuf>, configured: &[WrittenRoom]) -> Arc<Self> {
-        let opened = Resources::open(
-            Ids::Numbers,
-            None,
+        let keys = ResourceKeys {
+            admin_key: None,
+            ids: Ids::Numbers,
             save,
-            Limits::default(),
-            configured.to_vec(),
-        );
-        let (rooms, first) = opened.unwrap();
+            limits: Limits::default(),
+            max_wrong: 0,
+        };
+        let (rooms, first) = Resources::start(keys, configured.to_vec()).unwrap();
         let plugin = Arc::new(Plugin { rooms });
         for room in first {
             plugin.clone().make_configured(room).await.unwrap();

@@ -39,7 +39,7 @@ impl Attached {
         // One room after the other: others may go the other way. First it is in both, without media in the new one.
         let mut state = room.lock();
         state.check_rtp(by_rtp)?;
-        let admin = state.admit(fields, asker)?;
+        let admin = state.admit(fields, wish.token, asker)?;
         let settings = before.changing(&wish, &state.options)?;
         let id = state.free_id(wanted, ids)?;
         let join = Join {

@@ -25,7 +25,7 @@ impl Attached {
         let asked: Configuring<'_> = fields.read()?;
         let rtp = RtpRequest::read(fields)?;
         let mut state = room.lock();
-        let change = state.change(&id, &asked, fields, rights)?;
+        let change = state.change(&id, &asked, rights)?;
         let remote = rtp.and_then(|rtp| rtp.remote);
         let remote = remote.filter(|_| state.awaits_remote(&id));
         if let Some(remote) = remote {

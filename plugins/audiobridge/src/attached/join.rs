@@ -104,10 +104,11 @@ impl Attached {
         by_rtp: bool,
     ) -> Result<Join, Refusal> {
         room.check_rtp(by_rtp)?;
-        let admin = room.admit(fields, asker)?;
+        let admin = room.admit(fields, wish.token, asker)?;
         let settings = Settings::joining(wish, &room.options)?;
         let id = room.free_id(wanted, self.shared.rooms.ids())?;
-        let record = RecordWish::read(fields, asker.rights)?;
+        let (record, format) = (wish.record, wish.record_format);
+        let record = RecordWish::new(record, wish.filename, format, asker.rights)?;
         if let Some(wish) = &record {
             room.check_recording(wish.base.as_deref())?;
         }

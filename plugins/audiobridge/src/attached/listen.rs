@@ -6,6 +6,7 @@ use portunus_core::sdp::{Direction, Kind};
 use portunus_core::{Fields, Jsep, JsepKind, Message};
 use portunus_dsp::AudioCodec;
 use portunus_resources::{Asker, RoomContent};
+use serde::Deserialize;
 
 use super::configure::ok;
 use super::{Answer, Attached, Place};
@@ -23,6 +24,16 @@ const WISH: Wish<'static> = Wish {
     direction: Direction::SendOnly,
 };
 
+/// The members of `listen`.
+#[derive(Deserialize)]
+struct Listening<'a> {
+    #[serde(rename = "pin")]
+    _pin: Option<&'a str>,
+    token: Option<&'a str>,
+    #[serde(rename = "secret")]
+    _secret: Option<&'a str>,
+}
+
 impl Attached {
     /// With an offer it is answered, else an offer of ours is made.
     pub(super) fn listen(&mut self, message: &Message, asker: &Asker) -> Answer {
@@ -35,12 +46,10 @@ impl Attached {
         if self.heard().is_some() {
             return Err(Refusal::Listening);
         }
-        for name in ["pin", "token", "secret"] {
-            fields.string(name)?;
-        }
+        let Listening { token, .. } = fields.read()?;
         let room = self.shared.rooms.named(fields)?;
         let mut state = room.lock();
-        state.admit(fields, asker)?;
+        state.admit(fields, token, asker)?;
         let about = (&state.id, &state.options);
         let connection = &mut self.connection;
         let local = match jsep {

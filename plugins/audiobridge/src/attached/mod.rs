@@ -138,7 +138,7 @@ impl PluginHandle for Attached {
     fn message(&mut self, message: Message) -> Reply {
         let fields = Fields(&message.body);
         let refused = |refusal: Refusal| Reply::Success(refusal.to_json());
-        let name = match fields.required_string("request") {
+        let name = match fields.required("request") {
             Ok(name) => name,
             Err(error) => return refused(error.into()),
         };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use portunus_core::{DialId, Dialled, Fields};
-use portunus_resources::{Asker, RoomContent};
+use portunus_resources::{Asker, RoomContent, read_with_secret};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -22,14 +22,19 @@ struct DialOut {
     display: Option<String>,
 }
 
+/// The members of `stop_dial_out`.
+#[derive(Deserialize)]
+struct StopDialOut {
+    call: u64,
+}
+
 /// News of a call that wait at most: it has three.
 const NEWS: usize = 8;
 
 impl Shared {
     /// Calls a telephone into a room. The reply says that it is called; how it goes follows by events.
     pub(super) fn dial_out(&self, fields: Fields<'_>, asker: &Asker) -> Result<Value, Refusal> {
-        fields.string("secret")?;
-        let DialOut { to, trunk, display } = fields.read()?;
+        let DialOut { to, trunk, display } = read_with_secret(fields)?;
         self.rooms.ids().required(fields, "room")?;
         let telephone = self.doors.telephone().ok_or(Refusal::NoTelephone)?;
         let room = self.managed_room(fields)?;
@@ -74,12 +79,11 @@ impl Shared {
 
     /// Ends a call of `dial_out`, whether it was answered or still rings.
     pub(super) fn stop_dial_out(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
-        fields.string("secret")?;
-        let call = fields.required_positive("call")?;
-        self.rooms.ids().required(fields, "room")?;
-        self.managed(fields, |room| match room.phones.end(DialId(call)) {
-            true => Ok(room.message("success").with("call", call).into()),
-            false => Err(Refusal::NoSuchCall(call)),
+        self.managed(fields, |room, StopDialOut { call }| {
+            match room.phones.end(DialId(call)) {
+                true => Ok(room.message("success").with("call", call).into()),
+                false => Err(Refusal::NoSuchCall(call)),
+            }
         })
     }
 }

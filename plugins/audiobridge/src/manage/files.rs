@@ -5,7 +5,7 @@ use std::sync::Arc;
 use portunus_audio::Announcement;
 use portunus_core::{Fields, Later, Reply};
 use portunus_files::Folders;
-use portunus_resources::RoomContent;
+use portunus_resources::{RoomContent, read_with_secret};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::task::spawn_blocking;
@@ -26,17 +26,21 @@ struct PlayFile<'a> {
     looping: bool,
 }
 
+/// The members of `is_playing` and `stop_file`.
+#[derive(Deserialize)]
+struct OneFile<'a> {
+    file_id: &'a str,
+}
+
 impl Shared {
     pub(super) fn play_file(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
-        fields.string("secret")?;
         let PlayFile {
             filename,
             file_id,
             group,
             looping,
-        } = fields.read()?;
-        self.rooms.ids().required(fields, "room")?;
-        self.check_playing(fields)?;
+        } = read_with_secret(fields)?;
+        self.check_lock(fields, self.lock_play_file)?;
         let room = self.managed_room(fields)?;
         let mut state = room.lock();
         let group = state.options.wanted_group(group)?;
@@ -73,17 +77,16 @@ impl Shared {
     }
 
     pub(super) fn stop_all_files(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
-        fields.string("secret")?;
-        self.rooms.ids().required(fields, "room")?;
-        self.check_playing(fields)?;
-        self.managed(fields, |room| {
+        read_with_secret::<()>(fields)?;
+        self.check_lock(fields, self.lock_play_file)?;
+        self.managed(fields, |room, ()| {
             let files = room.stop_all_files();
             Ok(room.message("success").with("file_id_list", files).into())
         })
     }
 
     pub(super) fn list_announcements(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
-        self.managed(fields, |room| {
+        self.managed(fields, |room, ()| {
             let reply = room.message("announcements");
             Ok(reply.with("announcements", room.announcements()).into())
         })
@@ -94,19 +97,9 @@ impl Shared {
         fields: Fields<'_>,
         act: impl FnOnce(&mut RoomState, &str) -> Value,
     ) -> Result<Value, Refusal> {
-        fields.string("secret")?;
-        let file_id = fields.required_string("file_id")?;
-        self.rooms.ids().required(fields, "room")?;
-        self.check_playing(fields)?;
-        self.managed(fields, |room| Ok(act(room, file_id)))
-    }
-
-    /// Checks that a request may play files, where that is locked.
-    fn check_playing(&self, fields: Fields<'_>) -> Result<(), Refusal> {
-        match self.lock_play_file {
-            true => Ok(self.rooms.check_admin_key(fields)?),
-            false => Ok(()),
-        }
+        let OneFile { file_id } = read_with_secret(fields)?;
+        self.check_lock(fields, self.lock_play_file)?;
+        self.managed(fields, |room, ()| Ok(act(room, file_id)))
     }
 }
 

@@ -11,7 +11,8 @@ mod suspension;
 use std::sync::Arc;
 
 use portunus_core::{Asked, Fields, Object, Reply};
-use portunus_resources::Asker;
+use portunus_resources::{Asker, read_with_secret};
+use serde::Deserialize;
 
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
@@ -75,14 +76,23 @@ impl Shared {
         Ok(Reply::Success(answer))
     }
 
-    /// Does something with the room that a request names and may manage.
-    fn managed<T>(
+    /// Does something with the room that a request names and may manage, and with the request's members.
+    fn managed<'a, M: Deserialize<'a>, T>(
         &self,
-        fields: Fields<'_>,
-        act: impl FnOnce(&mut RoomState) -> Result<T, Refusal>,
+        fields: Fields<'a>,
+        act: impl FnOnce(&mut RoomState, M) -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
-        fields.string("secret")?;
-        self.rooms.managed(fields, |_, room| act(room))
+        let members = read_with_secret(fields)?;
+        self.rooms.managed(fields, |_, room| act(room, members))
+    }
+
+    /// Checks that a request names a room, and shows the admin key where that is `locked`.
+    fn check_lock(&self, fields: Fields<'_>, locked: bool) -> Result<(), Refusal> {
+        self.rooms.ids().required(fields, "room")?;
+        match locked {
+            true => Ok(self.rooms.check_admin_key(fields)?),
+            false => Ok(()),
+        }
     }
 
     /// The room that a request names and may manage.

@@ -1,7 +1,7 @@
 //! Participants, as moderators see and treat them.
 
 use portunus_core::Fields;
-use portunus_resources::{Asker, Id, RoomContent};
+use portunus_resources::{Asker, Id, RoomContent, read_with_secret};
 use serde_json::Value;
 
 use super::success;
@@ -35,7 +35,7 @@ impl Shared {
         muted: bool,
         asker: &Asker,
     ) -> Result<Value, Refusal> {
-        self.managed(fields, |room| {
+        self.managed(fields, |room, ()| {
             let changed = room.mute_room(muted, asker.handle.as_ref());
             Ok(changed_or_not(room, changed))
         })
@@ -50,7 +50,7 @@ impl Shared {
     }
 
     pub(super) fn kick_all(&self, fields: Fields<'_>, asker: &Asker) -> Result<Value, Refusal> {
-        self.managed(fields, |room| {
+        self.managed(fields, |room, ()| {
             room.kick_all(asker.handle.as_ref());
             tracing::info!(room = %room.id, "all participants kicked");
             Ok(success().into())
@@ -70,11 +70,11 @@ impl Shared {
         fields: Fields<'_>,
         act: impl FnOnce(&mut RoomState, &Id) -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
-        fields.string("secret")?;
+        read_with_secret::<()>(fields)?;
         let ids = self.rooms.ids();
         ids.required(fields, "room")?;
         let id = ids.required(fields, "id")?;
-        self.managed(fields, |room| act(room, &id))
+        self.managed(fields, |room, ()| act(room, &id))
     }
 }
 

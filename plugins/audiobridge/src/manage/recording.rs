@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use portunus_core::{Fields, Later, Reply};
-use portunus_resources::{Id, Ids, RoomContent};
+use portunus_resources::{Id, Ids, RoomContent, read_with_secret};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::success;
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
-use crate::room::{Room, record_mix, record_people};
+use crate::room::{Room, format_named, record_mix, record_people};
 
 /// The members of `enable_recording`.
 #[derive(Deserialize)]
@@ -28,18 +28,16 @@ struct EnableMjrs<'a> {
     mjrs: bool,
     #[serde(default, deserialize_with = "portunus_core::with::text")]
     mjrs_dir: Option<String>,
-    #[serde(rename = "record_format")]
-    _record_format: Option<&'a str>,
+    record_format: Option<&'a str>,
 }
 
 impl Shared {
     pub(super) fn enable_recording(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
-        fields.string("secret")?;
         let EnableRecording {
             record,
             record_file,
             record_dir,
-        } = fields.read()?;
+        } = read_with_secret(fields)?;
         let room = self.recorded_room(fields)?;
         let reply = Value::from(success().with("record", record));
         let mut state = room.lock();
@@ -58,13 +56,12 @@ impl Shared {
     }
 
     pub(super) fn enable_mjrs(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
-        fields.string("secret")?;
         let EnableMjrs {
             mjrs: record,
             mjrs_dir,
-            ..
-        } = fields.read()?;
-        let format = fields.record_format()?;
+            record_format,
+        } = read_with_secret(fields)?;
+        let format = format_named(record_format)?;
         let room = self.recorded_room(fields)?;
         let reply = Value::from(success().with("mjrs", record));
         let mut state = room.lock();

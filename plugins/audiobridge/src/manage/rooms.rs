@@ -4,8 +4,9 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use portunus_core::{Fields, Reply, Right};
-use portunus_resources::{AllowedTokens, Asker, Maker, RecordedRoom, RoomContent};
-use serde::de::IgnoredAny;
+use portunus_resources::{
+    AllowedRequest, AllowedTokens, Asker, Maker, RecordedRoom, RoomContent, read_with_secret,
+};
 use serde_json::Value;
 use tokio::time::sleep;
 
@@ -98,14 +99,14 @@ impl Shared {
     }
 
     pub(super) fn edit(&self, fields: Fields<'_>, asker: &Asker) -> Result<Reply, Refusal> {
-        fields.string("secret")?;
+        read_with_secret::<()>(fields)?;
         OPTIONS.check_edited(fields, is_type)?;
-        fields.boolean("permanent")?;
+        fields.member::<bool>("permanent")?;
         let edited = self.rooms.edit(fields, asker, |room| {
             let options = OPTIONS.edited(&room.options, fields)?;
             // A secret opens what signed tokens do: a client that gives the room its first one has to be let in by them.
             if let (None, Some(_)) = (&room.options.access.secret, &options.access.secret) {
-                room.check_signed_token(&options, asker, fields.string("token")?)?;
+                room.check_signed_token(&options, asker, fields.member("token")?)?;
             }
             room.options = options;
             let moved = ["new_record_dir", "new_mjrs_dir"];
@@ -129,8 +130,8 @@ impl Shared {
     }
 
     pub(super) fn destroy(&self, fields: Fields<'_>, asker: &Asker) -> Result<Reply, Refusal> {
-        fields.string("secret")?;
-        fields.boolean("permanent")?;
+        read_with_secret::<()>(fields)?;
+        fields.member::<bool>("permanent")?;
         Ok(self.rooms.destroy(fields, asker)?.reply())
     }
 
@@ -149,15 +150,13 @@ impl Shared {
     }
 
     pub(super) fn allowed(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
-        fields.string("secret")?;
-        let action = fields.required_string("action")?;
-        fields.member::<Vec<IgnoredAny>>("allowed")?;
+        let AllowedRequest { action, .. } = read_with_secret(fields)?;
         self.rooms.ids().required(fields, "room")?;
         let known = ["enable", "disable", "add", "remove"];
         if !known.iter().any(|it| it.eq_ignore_ascii_case(action)) {
             return Err(Refusal::Action(action.to_owned()));
         }
-        self.managed(fields, |room| {
+        self.managed(fields, |room, ()| {
             texts(fields, "allowed")?;
             Ok(room.allow(fields)?.into())
         })

@@ -3,34 +3,54 @@
 use std::sync::Arc;
 
 use portunus_core::Fields;
-use portunus_resources::{Asker, Id, RoomContent};
+use portunus_resources::{Asker, Id, RoomContent, read_with_secret};
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::success;
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
-use crate::room::Room;
+use crate::room::{RecordWish, Room};
+
+/// The members of `suspend`.
+#[derive(Deserialize)]
+struct Suspend {
+    #[serde(default)]
+    pause_events: bool,
+    #[serde(default)]
+    stop_record: bool,
+}
+
+/// The members of `resume`.
+#[derive(Deserialize)]
+struct Resume<'a> {
+    record: Option<bool>,
+    filename: Option<&'a str>,
+    record_format: Option<&'a str>,
+}
 
 impl Shared {
     pub(super) fn suspend(&self, fields: Fields<'_>, asker: &Asker) -> Result<Value, Refusal> {
-        fields.string("secret")?;
-        let paused = fields.boolean("pause_events")?.unwrap_or(false);
-        let stops = fields.boolean("stop_record")?.unwrap_or(false);
+        let Suspend {
+            pause_events,
+            stop_record,
+        } = read_with_secret(fields)?;
         let (room, id) = self.suspended(fields, asker)?;
-        let how = (paused, stops);
+        let how = (pause_events, stop_record);
         room.lock().suspend(&id, how, asker.handle.as_ref());
         Ok(success().into())
     }
 
     pub(super) fn resume(&self, fields: Fields<'_>, asker: &Asker) -> Result<Value, Refusal> {
-        fields.string("secret")?;
-        fields.boolean("record")?;
-        fields.string("filename")?;
-        fields.string("record_format")?;
+        let Resume {
+            record,
+            filename,
+            record_format,
+        } = read_with_secret(fields)?;
         let (room, id) = self.suspended(fields, asker)?;
-        let asked = (fields, asker.rights);
+        let wish = RecordWish::new(record, filename, record_format, asker.rights)?;
         let mut room = room.lock();
-        room.resume(&id, asked, asker.handle.as_ref())?;
+        room.resume(&id, wish, asker.handle.as_ref())?;
         Ok(success().into())
     }
 

@@ -1,6 +1,6 @@
 //! Changing how somebody is heard and what it hears.
 
-use portunus_core::{Fields, Rights};
+use portunus_core::Rights;
 use portunus_resources::Id;
 
 use super::{RecordWish, RoomState};
@@ -25,15 +25,20 @@ impl RoomState {
         &self,
         id: &Id,
         asked: &Configuring<'_>,
-        fields: Fields<'_>,
         rights: Rights,
     ) -> Result<Option<Change>, Refusal> {
         let Some(person) = self.roster.get(id) else {
             return Ok(None);
         };
         let settings = person.settings.configured(asked, &self.options)?;
-        let wish = RecordWish::read(fields, rights)?;
-        let stops = asked.record == Some(false);
+        let Configuring {
+            record,
+            filename,
+            record_format,
+            ..
+        } = *asked;
+        let wish = RecordWish::new(record, filename, record_format, rights)?;
+        let stops = record == Some(false);
         if let Some(wish) = &wish {
             self.check_recording(wish.base.as_deref())?;
         }

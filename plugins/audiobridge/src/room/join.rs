@@ -1,6 +1,7 @@
 //! Coming into a room: by `join`, and from another room.
 
-use portunus_core::{Fields, Object, Right, Rights};
+use portunus_core::record::Format;
+use portunus_core::{FieldError, Fields, Object, Right, Rights, with};
 use portunus_dsp::AudioCodec;
 use portunus_resources::{Asker, Id, RoomContent};
 
@@ -24,9 +25,13 @@ pub(crate) struct Join {
 
 impl RoomState {
     /// Checks that a request opens the room, as participants and listeners have to show it; says whether that was by its secret.
-    pub(crate) fn admit(&self, fields: Fields<'_>, asker: &Asker) -> Result<bool, Refusal> {
+    pub(crate) fn admit(
+        &self,
+        fields: Fields<'_>,
+        token: Option<&str>,
+        asker: &Asker,
+    ) -> Result<bool, Refusal> {
         self.check_there()?;
-        let token = fields.string("token")?;
         self.check_signed_token(&self.options, asker, token)?;
         self.options.access.check_pin(fields)?;
         let allowed = self.allowed.check(token);
@@ -130,14 +135,25 @@ impl RoomState {
 }
 
 impl RecordWish {
-    /// Reads that of `join`, `configure` and `resume`; none unless it asks for a recording.
-    pub(crate) fn read(fields: Fields<'_>, rights: Rights) -> Result<Option<Self>, Refusal> {
-        let base = fields.text("filename")?.map(str::to_owned);
+    /// Returns that of the members `record`, `filename` and `record_format`, or `None` if they ask for no recording.
+    pub(crate) fn new(
+        record: Option<bool>,
+        filename: Option<&str>,
+        record_format: Option<&str>,
+        rights: Rights,
+    ) -> Result<Option<Self>, FieldError> {
+        let base = filename.filter(|name| !name.is_empty());
         let wish = RecordWish {
-            base,
-            format: fields.record_format()?,
+            base: base.map(str::to_owned),
+            format: format_named(record_format)?,
             told_why: rights.may(Right::Record),
         };
-        Ok((fields.boolean("record")? == Some(true)).then_some(wish))
+        Ok((record == Some(true)).then_some(wish))
     }
+}
+
+/// The format of recordings with this name.
+pub(crate) fn format_named(name: Option<&str>) -> Result<Option<Format>, FieldError> {
+    let format = name.map(str::parse).transpose();
+    format.map_err(|_| FieldError::wrong_type("record_format", with::FORMATS))
 }

@@ -37,7 +37,7 @@ pub(crate) use callers::{PhoneEntrance, PhoneRooms};
 pub(crate) use dialled::{MAX_DIALLED, ended_with_room, tell_of_call};
 pub(crate) use forwarders::StreamIds;
 pub(crate) use hearing::hear;
-pub(crate) use join::Join;
+pub(crate) use join::{Join, format_named};
 pub(crate) use participant::{Link, PeerLink, RecordWish, RtpLink, Who};
 pub(crate) use recording::{record_mix, record_people};
 pub(crate) use state::shown;

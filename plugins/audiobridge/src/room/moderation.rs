@@ -1,6 +1,6 @@
 //! Muting, suspending and denoising participants, as a request names them.
 
-use portunus_core::{Fields, Handle, HandleId, Rights};
+use portunus_core::{Fields, Handle, HandleId};
 use portunus_resources::Id;
 
 use super::{Audience, RecordWish, RoomState};
@@ -94,14 +94,13 @@ impl RoomState {
         self.notify_about(client, "suspended", id);
     }
 
-    /// Lets somebody take part again, if it was suspended.
+    /// Lets somebody take part again, if it was suspended; it is recorded from then on if there is a `wish`.
     pub(crate) fn resume(
         &mut self,
         id: &Id,
-        (fields, rights): (Fields<'_>, Rights),
+        wish: Option<RecordWish>,
         client: Option<&Handle>,
     ) -> Result<(), Refusal> {
-        let wish = RecordWish::read(fields, rights)?;
         if let Some(wish) = &wish {
             self.check_recording(wish.base.as_deref())?;
         }

@@ -21,7 +21,7 @@ pub(super) async fn edit(
     DETAILS.check_edited(fields, |_| true)?;
     let saved = shared.mountpoints.permanent(fields)?.cloned();
     let permanent = saved.is_some();
-    let edited_event = fields.boolean("edited_event")?.unwrap_or(false);
+    let edited_event = fields.member("edited_event")?.unwrap_or(false);
 
     // Another edit may be waiting for the disk.
     let turn = mountpoint.editing.clone().lock_owned().await;

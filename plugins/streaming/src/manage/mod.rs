@@ -59,16 +59,8 @@ async fn answer(
             shared.notify(client, || mountpoint.event("kicked_all").into());
             Ok(json!({ "streaming": "kicked_all" }))
         }
-        // These need a client's handle, and administrators have none.
-        Request::Watch
-        | Request::Start
-        | Request::Pause
-        | Request::Stop
-        | Request::Configure
-        | Request::Switch
-        | Request::Seek
-        | Request::Publish
-        | Request::Unpublish => Err(Refusal::UnknownRequest(request.names().concat())),
+        // Those that an event answers need a client's handle, and administrators have none.
+        _ => Err(Refusal::UnknownRequest(request.names().concat())),
     }
 }
 
@@ -88,7 +80,7 @@ fn info(
     let access = mountpoint.details().access.clone();
     let has_secret = access.secret.is_some();
     if has_secret {
-        fields.string("secret")?;
+        fields.member::<&str>("secret")?;
     }
     let secret = (&mountpoint.id, access.secret.as_deref());
     let admin = shared.mountpoints.shows_secret(secret, fields, maker)?;
@@ -130,7 +122,7 @@ fn switch(
 ) -> Result<Value, Refusal> {
     let mountpoint = managed(shared, fields)?;
     if !enabled {
-        let stop = fields.boolean("stop_recording")?.unwrap_or(true);
+        let stop = fields.member("stop_recording")?.unwrap_or(true);
         if stop && rights.may(Right::Record) {
             mountpoint.stop_recordings();
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use portunus_core::record::{Format, Outcome};
 use portunus_core::{FieldError, Fields};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::managed;
@@ -19,9 +20,16 @@ const LEGACY: [(&str, MediaKind); 3] = [
     ("data", MediaKind::Data),
 ];
 
+/// An entry of `media` that starts a recording.
+#[derive(Deserialize)]
+struct File<'a> {
+    mid: &'a str,
+    filename: String,
+}
+
 pub(super) async fn recording(shared: &Shared, fields: Fields<'_>) -> Result<Value, Refusal> {
     let mountpoint = managed(shared, fields)?;
-    let action = fields.required_string("action")?;
+    let action = fields.required("action")?;
     match mountpoint.spec.source {
         SourceSpec::Rtp(_) | SourceSpec::Rtsp(_) | SourceSpec::Whip(_) => {}
         SourceSpec::Live(_) | SourceSpec::OnDemand(_) => {
@@ -103,18 +111,16 @@ fn to_start(
 ) -> Result<BTreeMap<usize, String>, Refusal> {
     let mut files = BTreeMap::new();
     for entry in media(fields)?.into_iter().flatten() {
-        let stream = place(mountpoint, entry)?;
-        files.insert(stream, entry.required_string("filename")?.to_owned());
+        let File { mid, filename } = entry.read()?;
+        files.insert(place(mountpoint, mid)?, filename);
     }
     for (name, kind) in LEGACY {
         if fields.has("media") {
             break;
         }
-        let file = fields.string(name)?;
+        let file = fields.member(name)?;
         let stream = mountpoint.streams.iter().position(|it| it.kind() == kind);
-        if let (Some(file), Some(stream)) = (file, stream) {
-            files.insert(stream, file.to_owned());
-        }
+        files.extend(stream.zip(file));
     }
     Ok(files)
 }
@@ -122,12 +128,12 @@ fn to_start(
 /// The places of the streams.
 fn to_stop(mountpoint: &Mountpoint, fields: Fields<'_>) -> Result<Vec<usize>, Refusal> {
     if let Some(entries) = media(fields)? {
-        let places = entries.into_iter().map(|entry| place(mountpoint, entry));
-        return places.collect();
+        let place = |entry: Fields<'_>| place(mountpoint, entry.required("mid")?);
+        return entries.into_iter().map(place).collect();
     }
     let mut streams = Vec::new();
     for (name, kind) in LEGACY {
-        if fields.boolean(name)? == Some(true) {
+        if fields.member(name)? == Some(true) {
             streams.extend(mountpoint.streams.iter().position(|it| it.kind() == kind));
         }
     }
@@ -144,8 +150,7 @@ fn media(fields: Fields<'_>) -> Result<Option<Vec<Fields<'_>>>, Refusal> {
     Ok(Some(objects.collect::<Result<_, _>>()?))
 }
 
-fn place(mountpoint: &Mountpoint, entry: Fields<'_>) -> Result<usize, Refusal> {
-    let mid = entry.required_string("mid")?;
+fn place(mountpoint: &Mountpoint, mid: &str) -> Result<usize, Refusal> {
     let mut streams = mountpoint.streams.iter();
     streams
         .position(|stream| stream.mid().as_str() == mid)

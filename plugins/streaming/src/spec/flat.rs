@@ -24,7 +24,7 @@ pub(super) fn keys() -> impl Iterator<Item = &'static str> {
 pub(super) fn read(fields: Fields<'_>) -> Result<Vec<MediaSpec>, SpecProblem> {
     let mut media = Vec::new();
     for (kind, mid, tables) in STREAMS {
-        let is_wanted = fields.boolean(kind.name())? == Some(true);
+        let is_wanted = fields.member(kind.name())? == Some(true);
         let Some(mid) = Mid::new(mid).filter(|_| is_wanted) else {
             continue;
         };

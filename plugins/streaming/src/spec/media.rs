@@ -189,7 +189,7 @@ impl MediaSpec {
             .as_object()
             .ok_or_else(|| SpecProblem::element("media", "expected an object for each stream"))?;
         let fields = Fields(entry);
-        let kind = match fields.required_string("type")? {
+        let kind = match fields.required("type")? {
             "audio" => MediaKind::Audio,
             "video" => MediaKind::Video,
             "data" if feed == Feed::Ports => MediaKind::Data,
@@ -203,7 +203,7 @@ impl MediaSpec {
             let known = known.chain(LISTED.keys(MediaKind::Video));
             check_keys(entry, &known.chain(LISTED.data.keys()).collect::<Vec<_>>())?;
         }
-        let mid = Mid::new(fields.required_string("mid")?)
+        let mid = Mid::new(fields.required("mid")?)
             .ok_or_else(|| SpecProblem::element("mid", "expected 1 to 16 visible characters"))?;
         let mut spec = MediaSpec::new(kind, mid);
         HEAD.read_into(&mut spec, fields)?;
@@ -214,7 +214,7 @@ impl MediaSpec {
             if !fields.has("datatype") {
                 spec.datatype = data_type(root, "datatype")?.unwrap_or_default();
             }
-            spec.buffermsg |= root.boolean("buffermsg") == Ok(Some(true));
+            spec.buffermsg |= root.member("buffermsg") == Ok(Some(true));
         }
         if feed == Feed::Ports {
             spec.check()?;
@@ -280,7 +280,7 @@ fn msid_text(msid: &Option<(String, String)>) -> Value {
 }
 
 fn data_type(fields: Fields<'_>, name: &str) -> Read<DataType> {
-    match fields.string(name)? {
+    match fields.member(name)? {
         None => Ok(None),
         Some("text") => Ok(Some(DataType::Text)),
         Some("binary") => Ok(Some(DataType::Binary)),
@@ -290,9 +290,9 @@ fn data_type(fields: Fields<'_>, name: &str) -> Read<DataType> {
 
 /// Reads a flag that has another name as well.
 fn buffermsg(fields: Fields<'_>, name: &str) -> Read<bool> {
-    match fields.boolean(name)? {
+    match fields.member(name)? {
         Some(true) => Ok(Some(true)),
-        Some(false) | None => Ok(fields.boolean("databuffermsg")?),
+        Some(false) | None => Ok(fields.member("databuffermsg")?),
     }
 }
 

@@ -73,7 +73,7 @@ impl MountpointSpec {
         origin: Origin,
     ) -> Result<Self, SpecProblem> {
         let fields = Fields(members);
-        let kind = fields.required_string("type")?.to_ascii_lowercase();
+        let kind = fields.required::<&str>("type")?.to_ascii_lowercase();
         let name = fields.text("name")?.map(presentable);
         if origin == Origin::Configuration && name.is_none() {
             return Err(SpecProblem::missing("name"));

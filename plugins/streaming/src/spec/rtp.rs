@@ -77,7 +77,7 @@ const ABS_CAPTURE_TIME: &str = "abscapturetime_src_ext_id";
 
 /// Reads the number of a header extension. 0 stands for none, and so does a negative number in the configuration.
 fn extension_id(fields: Fields<'_>, name: &str) -> Read<Option<u8>> {
-    match fields.integer(name)? {
+    match fields.member::<i64>(name)? {
         None => Ok(None),
         Some(..=0) => Ok(Some(None)),
         Some(id @ 1..=14) => Ok(Some(u8::try_from(id).ok())),
@@ -93,7 +93,7 @@ impl RtpSpec {
     /// Reads the options, with the streams in the list `media`, or in the older form without it.
     pub(super) fn read(fields: Fields<'_>, origin: Origin) -> Result<Self, SpecProblem> {
         let options = OPTIONS.read(fields)?;
-        if let Some(id @ ..0) = fields.integer(ABS_CAPTURE_TIME)?
+        if let Some(id @ ..0) = fields.member::<i64>(ABS_CAPTURE_TIME)?
             && origin == Origin::Request
         {
             return Err(out_of_range(id));
@@ -128,7 +128,7 @@ impl KeyframeSpec {
 
 /// Reads both members: one without the other means nothing.
 fn srtp(fields: Fields<'_>, name: &str) -> Read<Option<SrtpSpec>> {
-    let suite = fields.positive(name)?;
+    let suite = fields.member::<u64>(name)?;
     let crypto = fields.text("srtpcrypto")?;
     let Some((suite, crypto)) = suite.zip(crypto) else {
         return Ok(None);

@@ -135,7 +135,7 @@ pub(super) const OPTIONS: Options<RtspSpec, SpecProblem> = Options(&[
 /// Whether video is fetched. Something has to be.
 const VIDEO: Place<RtspSpec, SpecProblem> = Place {
     read: |rtsp, fields, name| {
-        rtsp.video = fields.boolean(name)?.unwrap_or(false);
+        rtsp.video = fields.member(name)?.unwrap_or(false);
         let reason = "neither audio nor video is to be fetched";
         match rtsp.audio || rtsp.video {
             true => Ok(()),
@@ -147,15 +147,14 @@ const VIDEO: Place<RtspSpec, SpecProblem> = Place {
 
 /// Reads a number that is only told: a larger one than there can be is none.
 fn number(fields: Fields<'_>, name: &str) -> Read<u32> {
-    Ok(fields
-        .positive(name)?
-        .and_then(|number| u32::try_from(number).ok()))
+    let number = fields.member::<u64>(name)?;
+    Ok(number.and_then(|number| number.try_into().ok()))
 }
 
 /// Reads whether the server has to be reached. `rtsp_check` is the older name.
 fn failcheck(fields: Fields<'_>, name: &str) -> Read<bool> {
-    match fields.boolean(name)? {
-        None => Ok(fields.boolean("rtsp_check")?),
+    match fields.member(name)? {
+        None => Ok(fields.member("rtsp_check")?),
         check => Ok(check),
     }
 }

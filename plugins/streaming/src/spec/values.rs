@@ -17,18 +17,18 @@ const LONGEST: u64 = 86_400;
 
 /// Reads a text. An empty text removes the value.
 pub(super) fn clearable(fields: Fields<'_>, name: &str) -> Read<Option<String>> {
-    let text = fields.string(name)?.map(str::to_owned);
+    let text = fields.member::<String>(name)?;
     Ok(text.map(|text| Some(text).filter(|text| !text.is_empty())))
 }
 
 /// Reads a string, which may be empty.
 pub(super) fn any_text(fields: Fields<'_>, name: &str) -> Read<String> {
-    Ok(fields.string(name)?.map(str::to_owned))
+    Ok(fields.member(name)?)
 }
 
 /// Reads a boolean that may be absent.
 pub(super) fn choice(fields: Fields<'_>, name: &str) -> Read<Option<bool>> {
-    Ok(fields.boolean(name)?.map(Some))
+    Ok(fields.member(name)?.map(Some))
 }
 
 /// Reads a number of at most 65,535.
@@ -42,14 +42,14 @@ pub(super) fn number32(fields: Fields<'_>, name: &str) -> Read<u32> {
 }
 
 fn number<T: TryFrom<u64> + Into<u64>>(fields: Fields<'_>, name: &str, most: T) -> Read<T> {
-    let number = fields.positive(name)?.map(T::try_from).transpose();
+    let number = fields.member::<u64>(name)?.map(T::try_from).transpose();
     let reason = || format!("expected at most {}", most.into());
     number.map_err(|_| SpecProblem::cannot_create(name, reason()))
 }
 
 /// Reads a time in seconds, at most a day. 0 counts as absent.
 pub(super) fn seconds(fields: Fields<'_>, name: &str) -> Read<u64> {
-    match fields.positive(name)? {
+    match fields.member(name)? {
         Some(seconds) if seconds > LONGEST => {
             let reason = format!("expected at most {LONGEST} seconds");
             Err(SpecProblem::element(name, reason))
@@ -60,7 +60,7 @@ pub(super) fn seconds(fields: Fields<'_>, name: &str) -> Read<u64> {
 
 /// Reads a UDP port.
 pub(super) fn port(fields: Fields<'_>, name: &str) -> Read<u16> {
-    let Some(port) = fields.positive(name)? else {
+    let Some(port) = fields.member::<u64>(name)? else {
         return Ok(None);
     };
     let wrong = |_| SpecProblem::element(name, format!("expected 0 to 65535, got {port}"));
@@ -74,7 +74,7 @@ pub(super) fn optional_port(fields: Fields<'_>, name: &str) -> Read<Option<u16>>
 
 /// Reads a payload type.
 pub(super) fn payload_type(fields: Fields<'_>, name: &str) -> Read<Option<u8>> {
-    let Some(pt) = fields.positive(name)? else {
+    let Some(pt) = fields.member::<u64>(name)? else {
         return Ok(None);
     };
     let good = u8::try_from(pt).ok().filter(|pt| is_payload_type(*pt));

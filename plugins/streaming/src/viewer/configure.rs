@@ -2,6 +2,7 @@
 
 use portunus_core::media::Layer;
 use portunus_core::{FieldError, Fields, Message, Mid, Object};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::subscription::{LayerRequest, Subscription};
@@ -12,10 +13,22 @@ use crate::spec::MediaKind;
 
 /// What is changed of one stream, or of all.
 struct Change {
-    /// None: all streams.
+    gate: Gate,
+    layers: LayerRequest,
+    delays: Delays,
+}
+
+/// Which stream is sent, or no longer.
+#[derive(Deserialize)]
+struct Gate {
+    /// `None`: all streams.
     mid: Option<String>,
     send: Option<bool>,
-    layers: LayerRequest,
+}
+
+/// The playout delay, in units of 10 ms.
+#[derive(Deserialize)]
+struct Delays {
     min_delay: Option<i64>,
     max_delay: Option<i64>,
 }
@@ -24,11 +37,9 @@ impl Change {
     fn read(members: &Map<String, Value>) -> Result<Self, Refusal> {
         let fields = Fields(members);
         Ok(Change {
-            mid: fields.string("mid")?.map(str::to_owned),
-            send: fields.boolean("send")?,
+            gate: fields.read()?,
             layers: fields.read()?,
-            min_delay: fields.integer("min_delay")?,
-            max_delay: fields.integer("max_delay")?,
+            delays: fields.read()?,
         })
     }
 
@@ -40,14 +51,14 @@ impl Change {
         for entry in entries {
             changes.push(Change::read(entry.as_object().ok_or_else(wrong)?)?);
         }
-        if changes.len() > 1 && changes.iter().any(|change| change.mid.is_none()) {
+        if changes.len() > 1 && changes.iter().any(|change| change.gate.mid.is_none()) {
             return Err(Refusal::element("mid", "each of several streams needs one"));
         }
         Ok(changes)
     }
 
     fn concerns(&self, subscription: &Subscription, mountpoint: &Mountpoint) -> bool {
-        match &self.mid {
+        match &self.gate.mid {
             None => true,
             Some(mid) => Mid::new(mid).is_some_and(|mid| subscription.is_named(mid, mountpoint)),
         }
@@ -67,7 +78,7 @@ impl Viewer {
         };
         let mut gates = Vec::new();
         for kind in [MediaKind::Audio, MediaKind::Video, MediaKind::Data] {
-            gates.push((kind, fields.boolean(kind.name())?));
+            gates.push((kind, fields.member(kind.name())?));
         }
         for change in &changes {
             for event in watching.change(change) {
@@ -94,10 +105,14 @@ impl Watching {
             if !change.concerns(subscription, mountpoint) {
                 continue;
             }
-            subscription.send = change.send.unwrap_or(subscription.send);
+            subscription.send = change.gate.send.unwrap_or(subscription.send);
             change.layers.apply(&mut subscription.layers);
             if subscription.kind == MediaKind::Video && mountpoint.has_playout_delay() {
-                subscription.delay.set(change.min_delay, change.max_delay);
+                let Delays {
+                    min_delay,
+                    max_delay,
+                } = change.delays;
+                subscription.delay.set(min_delay, max_delay);
             }
             events.extend(in_place(subscription, change.layers, mountpoint));
         }

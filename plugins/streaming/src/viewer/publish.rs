@@ -9,6 +9,7 @@ use portunus_core::sdp::{
 use portunus_core::{
     ExtensionKind, FieldError, Fields, Jsep, JsepKind, Message, Mid, equal_in_constant_time,
 };
+use serde::Deserialize;
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -168,6 +169,13 @@ impl Viewer {
     }
 }
 
+/// What a publisher shows.
+#[derive(Deserialize)]
+struct Shown<'a> {
+    token: Option<&'a str>,
+    secret: Option<&'a str>,
+}
+
 /// A publisher shows the mountpoint's token, or its secret. Without either anybody may publish.
 fn check_publisher(fields: Fields<'_>, mountpoint: &Mountpoint) -> Result<(), Refusal> {
     let SourceSpec::Whip(whip) = &mountpoint.spec.source else {
@@ -175,7 +183,7 @@ fn check_publisher(fields: Fields<'_>, mountpoint: &Mountpoint) -> Result<(), Re
         return Err(Refusal::Invalid(reason));
     };
     let secret = mountpoint.details().access.secret.clone();
-    let shown = (fields.string("token")?, fields.string("secret")?);
+    let shown: Shown<'_> = fields.read()?;
     if whip.token.is_none() && secret.is_none() {
         return Ok(());
     }
@@ -185,11 +193,12 @@ fn check_publisher(fields: Fields<'_>, mountpoint: &Mountpoint) -> Result<(), Re
             .is_some_and(|(known, shown)| equal_in_constant_time(known, shown))
     };
     // A client of WHIP has one token to show, which may be either.
-    let by_secret = right(secret.as_deref(), shown.1) || right(secret.as_deref(), shown.0);
-    if by_secret || right(whip.token.as_deref(), shown.0) {
+    let secret = secret.as_deref();
+    let by_secret = right(secret, shown.secret) || right(secret, shown.token);
+    if by_secret || right(whip.token.as_deref(), shown.token) {
         return Ok(());
     }
-    match shown {
+    match (shown.token, shown.secret) {
         (None, None) => Err(FieldError::Missing("token".to_owned()).into()),
         _ => Err(Refusal::Unauthorized("token")),
     }

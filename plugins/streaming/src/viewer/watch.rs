@@ -5,6 +5,7 @@ use std::sync::Arc;
 use portunus_core::Message;
 use portunus_core::sdp::Kind;
 use portunus_core::{FieldError, Fields, JsepKind, Mid};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::subscription::{LayerRequest, Subscription};
@@ -69,6 +70,14 @@ struct StreamRequest {
     kinds: [Option<bool>; 3],
 }
 
+/// The kinds of media that a `watch` names.
+#[derive(Deserialize)]
+struct Offers {
+    offer_audio: Option<bool>,
+    offer_video: Option<bool>,
+    offer_data: Option<bool>,
+}
+
 impl StreamRequest {
     fn read(fields: Fields<'_>) -> Result<Self, Refusal> {
         let mids = match fields.0.get("media") {
@@ -85,14 +94,13 @@ impl StreamRequest {
             }
             Some(_) => return Err(wrong_list("media")),
         };
-        Ok(StreamRequest {
-            mids,
-            kinds: [
-                fields.boolean("offer_audio")?,
-                fields.boolean("offer_video")?,
-                fields.boolean("offer_data")?,
-            ],
-        })
+        let Offers {
+            offer_audio,
+            offer_video,
+            offer_data,
+        } = fields.read()?;
+        let kinds = [offer_audio, offer_video, offer_data];
+        Ok(StreamRequest { mids, kinds })
     }
 
     /// What is requested after `last`, which stays as far as nothing is said. A list stands for itself.
@@ -115,9 +123,9 @@ impl Watch {
     fn read(fields: Fields<'_>) -> Result<Self, Refusal> {
         Ok(Watch {
             asked: StreamRequest::read(fields)?,
-            restart: fields.boolean("restart")?.unwrap_or(false),
+            restart: fields.member("restart")?.unwrap_or(false),
             layers: fields.read()?,
-            renegotiate: fields.boolean("renegotiate")?.unwrap_or(true),
+            renegotiate: fields.member("renegotiate")?.unwrap_or(true),
         })
     }
 }

@@ -21,7 +21,7 @@ pub(crate) fn requested_name<'a>(
     fields: Fields<'a>,
     request: &'a str,
 ) -> Result<&'a str, FieldError> {
-    Ok(fields.string("textroom")?.unwrap_or(request))
+    Ok(fields.member("textroom")?.unwrap_or(request))
 }
 
 impl Shared {
@@ -57,11 +57,4 @@ impl Shared {
 /// The answer to requests that have nothing to tell.
 pub(crate) fn success() -> Object {
     Object::new().with("textroom", "success")
-}
-
-/// Checks that members are strings, as far as they are there: what is of the wrong type is told before whether there is such a room.
-fn check_types(fields: Fields<'_>, strings: &[&str]) -> Result<(), FieldError> {
-    strings
-        .iter()
-        .try_for_each(|name| fields.string(name).map(drop))
 }

@@ -1,12 +1,24 @@
 //! Members, as moderators see and treat them.
 
 use portunus_core::{Fields, Object};
-use portunus_resources::{Asker, RoomContent};
-use serde::de::IgnoredAny;
+use portunus_resources::{AllowedRequest, Asker, RoomContent, read_with_secret};
+use serde::Deserialize;
 
-use super::{check_types, success};
+use super::success;
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
+
+/// The members of `kick`.
+#[derive(Deserialize)]
+struct Kick<'a> {
+    username: &'a str,
+}
+
+/// The members of `announcement`.
+#[derive(Deserialize)]
+struct Announcement<'a> {
+    text: &'a str,
+}
 
 impl Shared {
     pub(super) fn list_participants(&self, fields: Fields<'_>) -> Result<Object, Refusal> {
@@ -17,16 +29,13 @@ impl Shared {
     }
 
     pub(super) fn allowed(&self, fields: Fields<'_>) -> Result<Object, Refusal> {
-        check_types(fields, &["secret"])?;
-        fields.required_string("action")?;
-        fields.member::<Vec<IgnoredAny>>("allowed")?;
+        read_with_secret::<AllowedRequest<'_>>(fields)?;
         self.rooms
             .managed(fields, |_, room| Ok(room.allow(fields)?))
     }
 
     pub(super) fn kick(&self, fields: Fields<'_>, asker: &Asker) -> Result<Object, Refusal> {
-        check_types(fields, &["secret"])?;
-        let username = fields.required_string("username")?;
+        let Kick { username } = read_with_secret(fields)?;
         self.rooms.managed(fields, |_, room| {
             room.kick(username, asker.handle.as_ref())?;
             tracing::info!(room = %room.id, username, "member kicked");
@@ -35,8 +44,7 @@ impl Shared {
     }
 
     pub(super) fn announcement(&self, fields: Fields<'_>) -> Result<Object, Refusal> {
-        check_types(fields, &["secret"])?;
-        let text = fields.required_string("text")?;
+        let Announcement { text } = read_with_secret(fields)?;
         self.rooms.managed(fields, |_, room| {
             room.announce(text)?;
             Ok(success())

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use portunus_core::{Fields, Object};
-use portunus_resources::{AllowedTokens, Answer, Asker, Id, Maker};
+use portunus_resources::{AllowedTokens, Answer, Asker, Id, Maker, read_with_secret};
 
-use super::check_types;
 use crate::options::{OPTIONS, RoomOptions};
 use crate::plugin::Shared;
 use crate::post::Reachable;
@@ -17,7 +16,7 @@ impl Shared {
         let wanted = self.rooms.ids().wanted(fields, "room")?;
         let options = OPTIONS.read(fields)?;
         let allowed = AllowedTokens::read(fields)?;
-        fields.boolean("permanent")?;
+        fields.member::<bool>("permanent")?;
         self.rooms.check_admin_key(fields)?;
         let saved = self.rooms.permanent(fields)?;
         let maker = self.rooms.maker(asker.maker, saved.is_some());
@@ -46,9 +45,9 @@ impl Shared {
     }
 
     pub(super) fn edit(&self, fields: Fields<'_>, asker: &Asker) -> Result<Answer, Refusal> {
-        check_types(fields, &["secret"])?;
+        read_with_secret::<()>(fields)?;
         OPTIONS.check_edited(fields, |_| true)?;
-        fields.boolean("permanent")?;
+        fields.member::<bool>("permanent")?;
         self.rooms.edit(fields, asker, |room| {
             let options = OPTIONS.edited(&room.options, fields)?;
             if options.post != room.options.post {
@@ -65,8 +64,8 @@ impl Shared {
     }
 
     pub(super) fn destroy(&self, fields: Fields<'_>, asker: &Asker) -> Result<Answer, Refusal> {
-        check_types(fields, &["secret"])?;
-        fields.boolean("permanent")?;
+        read_with_secret::<()>(fields)?;
+        fields.member::<bool>("permanent")?;
         Ok(self.rooms.destroy(fields, asker)?)
     }
 
