@@ -2,6 +2,7 @@
 
 use portunus_record::Format;
 use portunus_sdp::{CodecName, Jsep, Kind};
+use serde::Deserialize;
 
 use super::answer::Forced;
 use super::{Forwarder, Publication, Publications, Stream};
@@ -49,7 +50,8 @@ pub struct RecordChange {
 }
 
 /// What is set of one stream, or of all video.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
 pub struct StreamSetting {
     /// The m-line. `None` means all video, which is neither let out nor held back by it.
     pub mid: Option<String>,

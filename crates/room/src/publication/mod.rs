@@ -19,7 +19,7 @@ use portunus_record::{JointRecording, Recorder, WeakSession};
 use portunus_rtp::Mid;
 use portunus_sdp::{CodecName, Kind};
 
-pub(crate) use answer::answer;
+pub(crate) use answer::{answer, answer_options, single};
 pub use configure::{Configure, RecordChange, StreamSetting};
 pub(crate) use forward::MAX_FORWARDERS;
 pub use forward::{ForwardRequest, Forwarder};
@@ -27,7 +27,7 @@ pub(crate) use origin::Origin;
 pub(crate) use placeholder::{dummy_streams, placeholder};
 pub use recording::FileNames;
 pub(crate) use recording::Recorded;
-pub use remote::{MAX_STREAMS, Place, Remote, RemotePublication, StreamUpdate};
+pub use remote::{MAX_STREAMS, Place, Remote, RemotePublication};
 pub use stream::{ExtensionIds, Stream};
 pub(crate) use talking::detection;
 
@@ -51,16 +51,18 @@ pub(crate) struct Publications {
 /// What a participant publishes.
 #[derive(Debug)]
 pub struct Publication {
-    origin: Origin,
+    /// Where its media comes from.
+    pub(crate) origin: Origin,
     /// Its place among those whose media is up; none as long as it is not.
     place: Option<u64>,
-    e2ee: bool,
+    /// Whether it is encrypted end to end.
+    pub e2ee: bool,
     /// One for each m-line.
     streams: Vec<Stream>,
     /// All streams in one file, if they are recorded so.
     recording: Option<JointRecording>,
     /// The other servers that it is published on.
-    remotes: Vec<RemotePublication>,
+    pub(crate) remotes: Vec<RemotePublication>,
 }
 
 impl Publications {
@@ -197,24 +199,9 @@ impl Publications {
 }
 
 impl Publication {
-    /// Whether it is encrypted end to end.
-    pub const fn e2ee(&self) -> bool {
-        self.e2ee
-    }
-
     /// One for each m-line.
     pub fn streams(&self) -> &[Stream] {
         &self.streams
-    }
-
-    /// Where its media comes from.
-    pub(crate) const fn origin(&self) -> &Origin {
-        &self.origin
-    }
-
-    /// The other servers that it is published on.
-    pub fn remotes(&self) -> &[RemotePublication] {
-        &self.remotes
     }
 
     /// Whether it only holds places.

@@ -31,8 +31,7 @@ impl State {
 
     /// Gives the seats of one subscription away anew; its client is told of the changes, and if the `dominant` speaker has.
     fn reseat(&mut self, key: ConnectionId, ranked: &[PersonId], dominant: bool) {
-        let publications = &self.publications;
-        let changed = self.subscriptions.change(key, |subscriber| {
+        let changed = self.change_subscriber(key, |subscriber, publications| {
             let changed = subscriber.reseat(ranked, publications);
             if !changed.is_empty() {
                 subscriber.relay(publications);
@@ -52,10 +51,7 @@ impl State {
     pub(super) fn seat(&mut self, key: ConnectionId) {
         let speakers = self.subscriptions.get(key).ok();
         let ranked = self.ranked(speakers.and_then(|known| known.speakers()));
-        let publications = &self.publications;
-        let seated = self
-            .subscriptions
-            .change(key, |subscriber| subscriber.reseat(&ranked, publications));
+        let seated = self.change_subscriber(key, |it, all| it.reseat(&ranked, all));
         drop(seated);
     }
 

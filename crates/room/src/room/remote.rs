@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use super::{Room, State};
 use crate::publication::{
     ForwardRequest, Forwarder, MAX_FORWARDERS, Origin, Publication, Remote, RemotePublication,
-    Stream, StreamUpdate, check_e2ee,
+    Stream, check_e2ee,
 };
 use crate::roster::{Participant, Party, Profile, RecordSettings};
 use crate::{Event, Notice, PersonId, Refusal};
@@ -54,13 +54,14 @@ impl State {
         self.record(id, false);
     }
 
-    /// What another server's publisher sends by now.
+    /// What another server's publisher sends by now: of streams that there are, and of new ones. What `updates` do not describe keeps its
+    /// description.
     pub fn update_remote(
         &mut self,
         id: &PersonId,
         profile: Profile,
         e2ee: Option<bool>,
-        updates: Vec<StreamUpdate>,
+        updates: Vec<Stream>,
     ) {
         let renamed = self
             .roster
@@ -132,7 +133,7 @@ impl State {
         if self.roster.named(id)?.connection().is_none() {
             return Err(Refusal::NotOurs);
         }
-        let known = self.publications.forwardable(id)?.remotes();
+        let known = &self.publications.forwardable(id)?.remotes;
         if known.len() >= MAX_FORWARDERS {
             return Err(Refusal::TooManyRemotes);
         }
@@ -166,7 +167,7 @@ impl State {
     pub fn remotes(&self, id: &PersonId) -> Result<&[RemotePublication], Refusal> {
         self.roster.named(id)?;
         let publication = self.publications.get(id);
-        Ok(publication.map_or(&[], Publication::remotes))
+        Ok(publication.map_or(&[], |known| &known.remotes))
     }
 }
 

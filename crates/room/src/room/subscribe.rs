@@ -5,6 +5,7 @@ use std::sync::Arc;
 use portunus_sdp::{Description, Jsep, LocalJsep};
 
 use super::State;
+use crate::publication::Publications;
 use crate::subscription::{
     Change, Offer, Subscriber, SubscriberConfigure, SubscriberJoin, Switch, Watch,
 };
@@ -63,7 +64,7 @@ impl State {
         let (subscriber, answer) = watch.subscriber(way, owner, jsep, room, &self.publications)?;
         let key = self.insert(subscriber);
         let local = match answer {
-            Some(answer) => self.answer_viewer(key, answer),
+            Some(answer) => self.change_subscriber(key, |it, all| it.answer(answer, all))?,
             None => self.offer(key),
         };
         let local = local.inspect_err(|_| self.forget_subscriber(key))?;
@@ -83,7 +84,7 @@ impl State {
 
     /// Takes a new subscription in, whose seats are given away before its client knows anything.
     fn insert(&mut self, subscriber: Subscriber) -> ConnectionId {
-        let key = subscriber.connection().id();
+        let key = subscriber.connection.id();
         let seated = subscriber.has_seats();
         self.subscriptions.insert(subscriber);
         if seated {
@@ -93,15 +94,15 @@ impl State {
         key
     }
 
-    /// Answers the viewer's offer; media flows from then on.
-    fn answer_viewer(
+    /// Changes a subscription in view of what is published.
+    pub(super) fn change_subscriber<T>(
         &mut self,
         key: ConnectionId,
-        answer: Description,
-    ) -> Result<LocalJsep, Refusal> {
+        change: impl FnOnce(&mut Subscriber, &Publications) -> T,
+    ) -> Result<T, Refusal> {
         let publications = &self.publications;
         self.subscriptions
-            .change(key, |subscriber| subscriber.answer(answer, publications))?
+            .change(key, |subscriber| change(subscriber, publications))
     }
 
     /// Checks that there is this subscription.
@@ -125,7 +126,7 @@ impl State {
         let Ok(subscriber) = self.subscriptions.get(key) else {
             return;
         };
-        let (client, before) = (subscriber.connection().clone(), self.received(key));
+        let (client, before) = (subscriber.connection.clone(), self.received(key));
         // It is there.
         let _ = self.subscriptions.change(key, Subscriber::end);
         self.notify_unsubscribed(&*client, &before);
@@ -134,14 +135,11 @@ impl State {
 
     /// Changes what a subscription receives.
     pub fn change(&mut self, key: ConnectionId, change: Change) -> Result<Outcome, Refusal> {
-        let client = self.subscriptions.get(key)?.connection().clone();
+        let client = self.subscriptions.get(key)?.connection.clone();
         let before = self.received(key);
-        let publications = &self.publications;
-        let changed = self
-            .subscriptions
-            .change(key, |subscriber| subscriber.change(change, publications))??;
+        let changed = self.change_subscriber(key, |it, all| it.change(change, all))??;
         self.notify_unsubscribed(&*client, &before);
-        let offer = |subscriber: &mut Subscriber| subscriber.offer_change(changed);
+        let offer = |subscriber: &mut Subscriber| subscriber.negotiation.change(changed);
         match self.subscriptions.change(key, offer)? {
             Offer::Nothing => Ok(Outcome::Done),
             Offer::Later => Ok(Outcome::Later),
@@ -155,12 +153,9 @@ impl State {
 
     /// Puts other sources on m-lines.
     pub fn switch(&mut self, key: ConnectionId, switch: Switch) -> Result<Switched, Refusal> {
-        let publications = &self.publications;
-        let switched = self
-            .subscriptions
-            .change(key, |subscriber| subscriber.switch(switch, publications))??;
+        let switched = self.change_subscriber(key, |it, all| it.switch(switch, all))??;
         let mut offer = None;
-        let renegotiate = |subscriber: &mut Subscriber| subscriber.renegotiate(false);
+        let renegotiate = |subscriber: &mut Subscriber| subscriber.negotiation.renegotiate(false);
         if switched.revived && self.subscriptions.change(key, renegotiate)? == Offer::Now {
             offer = self.offer_by_itself(key);
             if offer.is_some() {
@@ -181,10 +176,7 @@ impl State {
         if let Some(last_n) = configure.last_n {
             self.follow_speakers(key, last_n)?;
         }
-        let publications = &self.publications;
-        let current = self.subscriptions.change(key, |subscriber| {
-            subscriber.configure(configure, publications)
-        })?;
+        let current = self.change_subscriber(key, |it, all| it.configure(configure, all))?;
         for (mid, kind, layer, reason) in current {
             let notice = Notice::Layer {
                 mid,
@@ -197,7 +189,8 @@ impl State {
         if !configure.offers() {
             return Ok(Outcome::Done);
         }
-        let offer = |subscriber: &mut Subscriber| subscriber.renegotiate(configure.restart);
+        let offer =
+            |subscriber: &mut Subscriber| subscriber.negotiation.renegotiate(configure.restart);
         match self.subscriptions.change(key, offer)? {
             Offer::Nothing => Ok(Outcome::Done),
             Offer::Later => Ok(Outcome::Later),
@@ -207,16 +200,12 @@ impl State {
 
     /// Stops or resumes all media.
     pub fn pause(&mut self, key: ConnectionId, paused: bool) -> Result<(), Refusal> {
-        let publications = &self.publications;
-        self.subscriptions
-            .change(key, |subscriber| subscriber.pause(paused, publications))
+        self.change_subscriber(key, |it, all| it.pause(paused, all))
     }
 
     /// Takes the client's answer.
     pub fn accept(&mut self, key: ConnectionId, answer: &Description) -> Result<(), Refusal> {
-        let publications = &self.publications;
-        self.subscriptions
-            .change(key, |subscriber| subscriber.accept(answer, publications))?;
+        self.change_subscriber(key, |it, all| it.accept(answer, all))?;
         // Somebody may have a seat where the client cannot decode it.
         if self.subscriptions.get(key)?.has_seats() {
             self.reseat_all();
@@ -226,7 +215,8 @@ impl State {
 
     /// Offers what waited until the last offer was answered.
     pub fn offer_pending(&mut self, key: ConnectionId) {
-        let offer = self.subscriptions.change(key, Subscriber::offer_pending);
+        let next = |subscriber: &mut Subscriber| subscriber.negotiation.next();
+        let offer = self.subscriptions.change(key, next);
         if offer == Ok(Offer::Now) {
             self.tell_offer(key);
         }
@@ -235,7 +225,9 @@ impl State {
     /// The client's offer took the place of ours, which nobody will answer now.
     pub fn offer_replaced(&mut self, key: ConnectionId) {
         // Who has left has no offer.
-        let _ = self.subscriptions.change(key, Subscriber::offer_replaced);
+        let _ = self
+            .subscriptions
+            .change(key, |subscriber| subscriber.negotiation.replaced());
     }
 
     /// Offers m-lines that have lost their publisher.
@@ -253,7 +245,7 @@ impl State {
         };
         if let Ok(subscriber) = self.subscriptions.get(key) {
             let told = Told::new(self, Notice::Offered(key));
-            subscriber.connection().tell(&told, Some(offer));
+            subscriber.connection.tell(&told, Some(offer));
         }
         self.notify_subscription(key, &Event::Resubscribed(key));
     }

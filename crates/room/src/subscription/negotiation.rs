@@ -4,7 +4,7 @@ use super::payloads::Payloads;
 
 /// How far offer and answer are, and what waits for the next offer. There is at most one offer without an answer.
 #[derive(Debug, Default)]
-pub(super) struct Negotiation {
+pub(crate) struct Negotiation {
     signaling: Signaling,
     pending: Pending,
     /// The client made the offer, and takes none of ours.
@@ -46,7 +46,7 @@ pub(crate) enum Offer {
 
 impl Negotiation {
     /// The client asked for a change, which may have come to nothing.
-    pub(super) fn change(&mut self, changed: bool) -> Offer {
+    pub(crate) fn change(&mut self, changed: bool) -> Offer {
         if !changed && !self.pending.offer && !self.pending.removals {
             return Offer::Nothing;
         }
@@ -54,7 +54,7 @@ impl Negotiation {
     }
 
     /// Something changed by itself, or the client asks for an offer: with ICE restarted, if `restart`.
-    pub(super) fn renegotiate(&mut self, restart: bool) -> Offer {
+    pub(crate) fn renegotiate(&mut self, restart: bool) -> Offer {
         if self.of_client {
             return Offer::Nothing;
         }
@@ -72,7 +72,7 @@ impl Negotiation {
     }
 
     /// What waited for an answer that has come.
-    pub(super) fn next(&mut self) -> Offer {
+    pub(crate) fn next(&mut self) -> Offer {
         match self.pending.offer || self.pending.restart {
             true => self.renegotiate(false),
             false => Offer::Nothing,
@@ -105,7 +105,7 @@ impl Negotiation {
     }
 
     /// The client's offer took the place of ours, which nobody will answer now.
-    pub(super) fn replaced(&mut self) {
+    pub(crate) fn replaced(&mut self) {
         if self.signaling == Signaling::HaveLocalOffer {
             self.signaling = Signaling::Stable;
             self.pending.offer = true;

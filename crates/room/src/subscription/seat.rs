@@ -54,10 +54,7 @@ impl Seat {
         options: &RoomSettings,
         payloads: &mut Payloads,
     ) -> (Self, Vec<(ExtensionKind, u8)>) {
-        let codecs = match kind {
-            Kind::Audio => &options.audiocodec,
-            Kind::Video | Kind::Data => &options.videocodec,
-        };
+        let codecs = options.codecs(kind);
         let mut extensions = Vec::new();
         let mut formats = Vec::with_capacity(codecs.len());
         for codec in codecs {

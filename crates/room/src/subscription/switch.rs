@@ -1,6 +1,7 @@
 //! Putting other sources on m-lines, without a negotiation.
 
 use portunus_rtp::Mid;
+use serde::Deserialize;
 
 use super::Subscriber;
 use super::layers::LayerRequest;
@@ -17,7 +18,7 @@ pub enum Switch {
 }
 
 /// A source for an m-line.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
 pub struct SwitchEntry {
     /// The publisher.
     pub feed: PersonId,
@@ -60,7 +61,7 @@ impl Subscriber {
                 let text = format!("{} mid {}", entry.feed, entry.mid);
                 return Err(Refusal::NoSuchFeed(text));
             }
-            if publication.e2ee() != self.e2ee {
+            if publication.e2ee != self.e2ee {
                 return Err(Refusal::MixedFeeds);
             }
         }
@@ -91,7 +92,7 @@ impl Subscriber {
             entries.push(SwitchEntry {
                 feed: feed.clone(),
                 mid: stream.mid.to_string(),
-                sub_mid: line.mid().to_string(),
+                sub_mid: line.mid.to_string(),
                 layers: LayerRequest::default(),
             });
         }
@@ -102,7 +103,7 @@ impl Subscriber {
     fn switch_line(&mut self, entry: &SwitchEntry, publications: &Publications) -> Option<bool> {
         let stable = self.negotiation.is_stable();
         let mut lines = self.lines.iter_mut();
-        let line = lines.find(|line| line.mid().as_str() == entry.sub_mid)?;
+        let line = lines.find(|line| line.mid.as_str() == entry.sub_mid)?;
         let mut streams = publications.up(&entry.feed)?.streams().iter();
         let stream = streams.find(|stream| stream.mid.as_str() == entry.mid)?;
         if !line.fits(stream) {

@@ -3,6 +3,7 @@
 use portunus_core::{Fields, Object};
 use portunus_resources::{Asker, RoomContent};
 use portunus_room::Connection;
+use serde::Deserialize;
 
 use super::success;
 use crate::Shared;
@@ -10,6 +11,13 @@ use crate::client::Client;
 use crate::read::person_in;
 use crate::refusal::Refusal;
 use crate::show::moderation;
+
+/// What `moderate` says beside of whom.
+#[derive(Deserialize)]
+struct Moderation<'a> {
+    mid: &'a str,
+    mute: bool,
+}
 
 impl Shared {
     pub(super) fn list_participants(&self, fields: Fields<'_>) -> Result<Object, Refusal> {
@@ -36,8 +44,7 @@ impl Shared {
     pub(super) fn moderate(&self, fields: Fields<'_>, asker: &Asker) -> Result<Object, Refusal> {
         self.managed(fields, |door, room| {
             let id = person_in(fields, self.rooms.ids(), "id")?;
-            let mid = fields.required_string("mid")?;
-            let mute = fields.required_boolean("mute")?;
+            let Moderation { mid, mute } = fields.read()?;
             room.moderate(&id, mid, mute)?;
             door.notify(asker.handle.as_ref(), || {
                 let show = self.show(room);

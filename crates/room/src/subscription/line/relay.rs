@@ -70,7 +70,7 @@ impl Line {
             let wanted = feeds.iter().filter_map(|feed| {
                 let publication = publications.up(feed)?;
                 let stream = publication.data().next()?;
-                let from = publication.origin().source(stream.mid)?;
+                let from = publication.origin.source(stream.mid)?;
                 let options = RouteOptions {
                     enabled: gate && self.send && stream.is_open(),
                     label: Some(feed.as_str().into()),
@@ -83,7 +83,7 @@ impl Line {
         let track = self
             .track(publications)
             .and_then(|(_, publication, stream)| {
-                let from = publication.origin().source(stream.mid)?;
+                let from = publication.origin.source(stream.mid)?;
                 Some((from, self.options(stream, gate)))
             });
         track.into_iter().collect()
