@@ -3,6 +3,8 @@
 use portunus_record::Format;
 use portunus_sdp::{CodecName, Kind};
 
+use crate::Refusal;
+
 /// The settings of a room. A door has those of its own beside them: who may come in, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoomSettings {
@@ -63,6 +65,14 @@ pub struct RoomSettings {
 }
 
 impl RoomSettings {
+    /// Checks that a publisher who is encrypted end to end, or is not, may be in the room.
+    pub fn check_e2ee(&self, e2ee: bool) -> Result<(), Refusal> {
+        match self.require_e2ee && !e2ee {
+            true => Err(Refusal::E2eeNeeded),
+            false => Ok(()),
+        }
+    }
+
     /// The codecs for media of `kind`, the preferred one first.
     pub fn codecs(&self, kind: Kind) -> &[CodecName] {
         match kind {

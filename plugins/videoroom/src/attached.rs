@@ -158,24 +158,20 @@ impl Attached {
     ) -> Result<PersonId, Refusal> {
         let (fields, ids) = (Fields(&message.body), self.shared.rooms.ids());
         let id = read::wanted_id(fields, ids)?;
-        let JoinRequest {
-            profile,
-            token,
-            talk,
-        } = fields.read()?;
+        let joining: JoinRequest<'_> = fields.read()?;
         let configure = match request {
             Participation::JoinAndConfigure => Some(ConfigureRequest::read(fields, asker.rights)?),
             _ => None,
         };
         if !by_secret {
-            door.allowed.check(token)?;
+            door.allowed.check(joining.token)?;
         }
         let id = id.unwrap_or_else(|| read::free_id(state, ids));
         let join = Join {
             id: id.clone(),
-            profile,
+            profile: joining.profile,
             permissions: Permissions::ALL,
-            talk,
+            talk: joining.talk,
         };
         state.join(self.client.clone(), join)?;
         let is_configured = configure.is_some();
@@ -195,7 +191,7 @@ impl Attached {
         );
         if let Some(person) = state.person(&id) {
             let show = self.show(state);
-            let joined = || show.has_joined(person, token).into();
+            let joined = || show.has_joined(person, joining.token).into();
             self.client.handle.notify(joined);
         }
         if is_configured {
@@ -298,15 +294,11 @@ impl Attached {
         let mut state = conference.lock();
         let key = self.client.key();
         state.check_subscriber(key)?;
-        let answer = match &message.jsep {
-            Some(jsep) if jsep.kind == JsepKind::Offer => {
+        if let Some(jsep) = &message.jsep {
+            if jsep.kind == JsepKind::Offer {
                 return Err(room::Refusal::WrongSdpType.into());
             }
-            Some(jsep) => Some(&jsep.description),
-            None => None,
-        };
-        if let Some(answer) = answer {
-            state.accept(key, answer)?;
+            state.accept(key, &jsep.description)?;
         }
         if request == Participation::Leave {
             state.leave_subscriber(key);
@@ -317,7 +309,7 @@ impl Attached {
             return Ok(());
         }
         let outcome = self.change(&mut state, request, message);
-        if answer.is_some() {
+        if message.jsep.is_some() {
             state.offer_pending(key);
         }
         outcome

@@ -38,7 +38,7 @@ use crate::{PersonId, Refusal};
 /// Those whose media is up have a place in the order in which it came up, and nobody else has.
 #[derive(Debug)]
 pub(crate) struct Publications {
-    media: MediaPlane,
+    pub(crate) media: MediaPlane,
     recorder: Recorder,
     names: FileNames,
     /// What recordings of the room belong to, as long as there are any.
@@ -77,11 +77,6 @@ impl Publications {
             in_order: BTreeMap::new(),
             next_place: 0,
         }
-    }
-
-    /// The media plane.
-    pub(crate) const fn media(&self) -> &MediaPlane {
-        &self.media
     }
 
     /// What somebody publishes, whether its media is up or not.
@@ -226,11 +221,13 @@ impl Publication {
 
     /// The codec of the first stream of `kind` that has one.
     pub fn codec(&self, kind: Kind) -> Option<CodecName> {
-        let streams = self.streams.iter().filter(|stream| !stream.disabled);
-        let mut codecs = streams
-            .filter(|stream| stream.kind == kind)
-            .filter_map(|stream| stream.codec);
-        codecs.next()
+        let mut streams = self.streams.iter();
+        let codec = |stream: &Stream| {
+            stream
+                .codec
+                .filter(|_| !stream.disabled && stream.kind == kind)
+        };
+        streams.find_map(codec)
     }
 
     /// Whether somebody talks on any stream, or `None` if no audio says how loud it is.
@@ -256,14 +253,6 @@ impl Publication {
         if let Origin::Remote(remote) = &self.origin {
             remote.close();
         }
-    }
-}
-
-/// Checks that a publisher who is encrypted end to end, or is not, may be in a room that needs that, or does not.
-pub(crate) fn check_e2ee(required: bool, e2ee: bool) -> Result<(), Refusal> {
-    match required && !e2ee {
-        true => Err(Refusal::E2eeNeeded),
-        false => Ok(()),
     }
 }
 

@@ -161,21 +161,13 @@ impl Remote {
 
 fn extensions(stream: &Stream) -> ExtensionMap {
     let ids = stream.extensions;
-    let known = [
-        (ExtensionKind::AudioLevel, ids.audio_level),
-        (ExtensionKind::VideoOrientation, ids.video_orientation),
-        (ExtensionKind::PlayoutDelay, ids.playout_delay),
-        (
-            ExtensionKind::DependencyDescriptor,
-            ids.dependency_descriptor,
-        ),
-    ];
     let mut extensions = ExtensionMap::default();
-    for (kind, id) in known {
-        if let Some(id) = id {
-            extensions.set(kind, id);
-        }
-    }
+    let mut set = |kind, id: Option<u8>| id.map(|id| extensions.set(kind, id));
+    set(ExtensionKind::AudioLevel, ids.audio_level);
+    set(ExtensionKind::VideoOrientation, ids.video_orientation);
+    set(ExtensionKind::PlayoutDelay, ids.playout_delay);
+    let dependencies = ids.dependency_descriptor;
+    set(ExtensionKind::DependencyDescriptor, dependencies);
     extensions
 }
 

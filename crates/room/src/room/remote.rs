@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use super::{Room, State};
 use crate::publication::{
     ForwardRequest, Forwarder, MAX_FORWARDERS, Origin, Publication, Remote, RemotePublication,
-    Stream, check_e2ee,
+    Stream,
 };
 use crate::roster::{Participant, Party, Profile, RecordSettings};
 use crate::{Event, Notice, PersonId, Refusal};
@@ -34,16 +34,14 @@ impl State {
         self.publications.check_limit(self.settings.publishers)
     }
 
-    /// Checks that somebody who is encrypted end to end, or is not, may publish here.
-    pub fn check_e2ee(&self, e2ee: bool) -> Result<(), Refusal> {
-        check_e2ee(self.settings.require_e2ee, e2ee)
-    }
-
     /// Adds a publisher of another server under an id that is free.
     pub fn add_remote(&mut self, id: &PersonId, new: NewRemote) {
         let mut person = Participant::new(id.clone(), Party::Remote);
         person.profile = new.profile;
-        person.settings.record = RecordSettings::of_room(self.settings.record);
+        person.settings.record = RecordSettings {
+            on: self.settings.record,
+            ..RecordSettings::default()
+        };
         self.roster.add(person);
         let origin = Origin::Remote(new.remote);
         self.publications.start(id, origin, new.e2ee, new.streams);
@@ -54,8 +52,8 @@ impl State {
         self.record(id, false);
     }
 
-    /// What another server's publisher sends by now: of streams that there are, and of new ones. What `updates` do not describe keeps its
-    /// description.
+    /// What another server's publisher sends by now: of streams that there are, and of new ones. A stream that the update does
+    /// not describe keeps its description.
     pub fn update_remote(
         &mut self,
         id: &PersonId,

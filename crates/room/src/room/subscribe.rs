@@ -40,13 +40,9 @@ impl State {
         trusted: bool,
     ) -> Result<LocalJsep, Refusal> {
         let owner = self.owner(join.private_id, trusted)?;
-        let way = (connection, self.publications.media().clone());
+        let way = (connection, self.publications.media.clone());
         let subscriber = join.subscriber(way, owner, &self.settings, &self.publications)?;
-        let key = self.insert(subscriber);
-        let offer = self.offer(key);
-        let offer = offer.inspect_err(|_| self.forget_subscriber(key))?;
-        self.notify_subscription(key, &Event::Subscribing(key));
-        Ok(offer)
+        self.begin(subscriber, None)
     }
 
     /// Adds a subscription whose m-lines are seats. Returns its offer, or the answer to the client's. `trusted` clients
@@ -59,17 +55,10 @@ impl State {
         trusted: bool,
     ) -> Result<LocalJsep, Refusal> {
         let owner = self.owner(watch.private_id, trusted)?;
-        let way = (connection, self.publications.media().clone());
+        let way = (connection, self.publications.media.clone());
         let room = (&*self.name, &self.settings);
         let (subscriber, answer) = watch.subscriber(way, owner, jsep, room, &self.publications)?;
-        let key = self.insert(subscriber);
-        let local = match answer {
-            Some(answer) => self.change_subscriber(key, |it, all| it.answer(answer, all))?,
-            None => self.offer(key),
-        };
-        let local = local.inspect_err(|_| self.forget_subscriber(key))?;
-        self.notify_subscription(key, &Event::Subscribing(key));
-        Ok(local)
+        self.begin(subscriber, answer)
     }
 
     /// The participant whose private id it is, where the room needs one or it is given. Trusted clients
@@ -82,8 +71,13 @@ impl State {
         Ok(owner.cloned())
     }
 
-    /// Takes a new subscription in, whose seats are given away before its client knows anything.
-    fn insert(&mut self, subscriber: Subscriber) -> ConnectionId {
+    /// Takes a new subscription in, whose seats are given away before its client knows anything. Returns its offer, or the
+    /// `answer` to the client's.
+    fn begin(
+        &mut self,
+        subscriber: Subscriber,
+        answer: Option<Description>,
+    ) -> Result<LocalJsep, Refusal> {
         let key = subscriber.connection.id();
         let seated = subscriber.has_seats();
         self.subscriptions.insert(subscriber);
@@ -91,7 +85,13 @@ impl State {
             self.measure_speech();
             self.seat(key);
         }
-        key
+        let local = match answer {
+            Some(answer) => self.change_subscriber(key, |it, all| it.answer(answer, all))?,
+            None => self.offer(key),
+        };
+        let local = local.inspect_err(|_| self.forget_subscriber(key))?;
+        self.notify_subscription(key, &Event::Subscribing(key));
+        Ok(local)
     }
 
     /// Changes a subscription in view of what is published.
@@ -140,29 +140,24 @@ impl State {
         let changed = self.change_subscriber(key, |it, all| it.change(change, all))??;
         self.notify_unsubscribed(&*client, &before);
         let offer = |subscriber: &mut Subscriber| subscriber.negotiation.change(changed);
-        match self.subscriptions.change(key, offer)? {
-            Offer::Nothing => Ok(Outcome::Done),
-            Offer::Later => Ok(Outcome::Later),
-            Offer::Now => {
-                let offer = self.offer(key)?;
-                self.notify_subscription(key, &Event::Resubscribed(key));
-                Ok(Outcome::Offer(offer))
-            }
+        let outcome = self.outcome(key, offer)?;
+        if let Outcome::Offer(_) = outcome {
+            self.notify_subscription(key, &Event::Resubscribed(key));
         }
+        Ok(outcome)
     }
 
     /// Puts other sources on m-lines.
     pub fn switch(&mut self, key: ConnectionId, switch: Switch) -> Result<Switched, Refusal> {
-        let switched = self.change_subscriber(key, |it, all| it.switch(switch, all))??;
+        let (changes, offers) = self.change_subscriber(key, |it, all| it.switch(switch, all))??;
         let mut offer = None;
         let renegotiate = |subscriber: &mut Subscriber| subscriber.negotiation.renegotiate(false);
-        if switched.revived && self.subscriptions.change(key, renegotiate)? == Offer::Now {
+        if offers && self.subscriptions.change(key, renegotiate)? == Offer::Now {
             offer = self.offer_by_itself(key);
             if offer.is_some() {
                 self.notify_subscription(key, &Event::Resubscribed(key));
             }
         }
-        let changes = switched.changes;
         Ok(Switched { changes, offer })
     }
 
@@ -177,21 +172,24 @@ impl State {
             self.follow_speakers(key, last_n)?;
         }
         let current = self.change_subscriber(key, |it, all| it.configure(configure, all))?;
-        for (mid, kind, layer, reason) in current {
-            let notice = Notice::Layer {
-                mid,
-                kind,
-                layer,
-                reason,
-            };
-            self.tell_subscriber(key, notice);
+        for layer in current {
+            self.tell_layer(key, layer);
         }
         if !configure.offers() {
             return Ok(Outcome::Done);
         }
         let offer =
             |subscriber: &mut Subscriber| subscriber.negotiation.renegotiate(configure.restart);
-        match self.subscriptions.change(key, offer)? {
+        self.outcome(key, offer)
+    }
+
+    /// Makes an offer if that is what is to be done.
+    fn outcome(
+        &mut self,
+        key: ConnectionId,
+        due: impl FnOnce(&mut Subscriber) -> Offer,
+    ) -> Result<Outcome, Refusal> {
+        match self.subscriptions.change(key, due)? {
             Offer::Nothing => Ok(Outcome::Done),
             Offer::Later => Ok(Outcome::Later),
             Offer::Now => self.offer(key).map(Outcome::Offer),

@@ -56,7 +56,6 @@ pub(super) const fn yes() -> bool {
 /// A stream that is going to be received.
 #[derive(Debug)]
 pub(crate) struct Track {
-    pub(super) feed: PersonId,
     pub(super) mid: Mid,
     pub(super) kind: Kind,
     pub(super) codec: Option<CodecName>,
@@ -84,7 +83,6 @@ pub(crate) fn tracks(
                 return Err(Refusal::TooManyLines);
             }
             tracks.push(Track {
-                feed: request.feed.clone(),
                 mid: stream.mid,
                 kind: stream.kind,
                 codec: stream.codec,
@@ -102,7 +100,7 @@ pub(crate) fn e2ee_of(
 ) -> Result<Option<bool>, Refusal> {
     let mut e2ee = None;
     for track in tracks {
-        let this = publications.published(&track.feed)?.e2ee;
+        let this = publications.published(&track.request.feed)?.e2ee;
         if e2ee.is_some_and(|e2ee| e2ee != this) {
             return Err(Refusal::MixedFeeds);
         }
@@ -119,7 +117,7 @@ impl Subscriber {
         publications: &Publications,
     ) -> Result<bool, Refusal> {
         let tracks = tracks(change.subscribe, publications)?;
-        if self.negotiation.is_of_client() {
+        if self.negotiation.of_client {
             return Err(Refusal::LinesOfClient);
         }
         let concerned = change.unsubscribe.iter();
@@ -151,7 +149,7 @@ impl Subscriber {
         if track.kind == Kind::Data
             && let Some(line) = lines.find(|line| line.kind == Kind::Data)
         {
-            return Ok(line.add_data(track.feed));
+            return Ok(line.add_data(track.request.feed));
         }
         let free = |line: &&mut Line| {
             let same = line.kind == track.kind && line.codec() == track.codec;

@@ -65,7 +65,9 @@ pub(crate) type CurrentLayer = (Mid, LayerKind, u8, LayerReason);
 impl Subscriber {
     /// Checks that a `configure` can be applied.
     pub(crate) fn check_configure(&self, configure: &SubscriberConfigure) -> Result<(), Refusal> {
-        self.check_blocked()?;
+        if self.owner_kicked {
+            return Err(Refusal::OwnerKicked);
+        }
         for mid in configure.lines.iter().filter_map(|s| s.mid.as_deref()) {
             if !self.lines.iter().any(|line| line.mid.as_str() == mid) {
                 return Err(Refusal::NoSuchFeed(format!("mid {mid}")));
@@ -84,7 +86,7 @@ impl Subscriber {
         publications: &Publications,
     ) -> Vec<CurrentLayer> {
         for line in &mut self.lines {
-            line.set_send(configure.sends(line.kind));
+            line.send = configure.sends(line.kind).unwrap_or(line.send);
         }
         let mut current = Vec::new();
         for setting in &configure.lines {

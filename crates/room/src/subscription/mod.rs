@@ -20,6 +20,7 @@ use portunus_rtp::Mid;
 use portunus_sdp::MAX_MEDIA;
 
 pub use change::{Change, Subscribe, Unsubscribe};
+pub(crate) use configure::CurrentLayer;
 pub use configure::{LineSetting, SubscriberConfigure};
 pub use join::{LastN, SubscriberJoin};
 pub(crate) use layers::changed_layers;
@@ -27,7 +28,6 @@ pub use layers::{LayerKind, LayerRequest, RequestedLayers};
 pub use line::Line;
 pub(crate) use negotiation::Offer;
 pub(crate) use seating::Follow;
-pub(crate) use subscriber::LayerChange;
 pub use subscriber::Subscriber;
 pub use switch::{Switch, SwitchEntry};
 pub use watch::{MAX_SPEAKERS, Watch};
@@ -120,7 +120,7 @@ impl Subscriptions {
         let Some(Entry { subscriber, feeds }) = self.by_connection.get_mut(&key) else {
             return;
         };
-        match subscriber.follow() {
+        match subscriber.seating.follow {
             Follow::Nobody => self.followers.remove(&key),
             Follow::Feed(_) | Follow::Speakers(_) => self.followers.insert(key),
         };
@@ -147,7 +147,7 @@ impl Subscriptions {
 
     /// The most speakers that any of them follows, if any does.
     pub(crate) fn most_followed(&self) -> Option<usize> {
-        let speakers = |key| self.by_connection.get(key)?.subscriber.speakers();
+        let speakers = |key| self.by_connection.get(key)?.subscriber.seating.speakers();
         self.followers.iter().filter_map(speakers).max()
     }
 

@@ -8,8 +8,9 @@ pub(crate) struct Negotiation {
     signaling: Signaling,
     pending: Pending,
     /// The client made the offer, and takes none of ours.
-    of_client: bool,
-    payloads: Payloads,
+    pub(super) of_client: bool,
+    /// The payload types that were given out.
+    pub(super) payloads: Payloads,
 }
 
 /// In the words of the PeerConnection's `signalingState`.
@@ -117,11 +118,6 @@ impl Negotiation {
         self.signaling == Signaling::Stable
     }
 
-    /// Whether the client made the offer.
-    pub(super) const fn is_of_client(&self) -> bool {
-        self.of_client
-    }
-
     /// Whether something waits to be offered.
     pub(super) const fn pending_offer(&self) -> bool {
         self.pending.offer
@@ -130,11 +126,6 @@ impl Negotiation {
     /// Whether the next offer restarts ICE.
     pub(super) const fn restarts(&self) -> bool {
         self.pending.restart
-    }
-
-    /// The payload types that were given out.
-    pub(super) const fn payloads(&mut self) -> &mut Payloads {
-        &mut self.payloads
     }
 }
 

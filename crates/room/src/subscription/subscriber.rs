@@ -31,11 +31,11 @@ pub struct Subscriber {
     /// The m-lines in their order.
     pub lines: Vec<Line>,
     pub(crate) negotiation: Negotiation,
-    seating: Seating,
+    pub(crate) seating: Seating,
     /// Whether all media is stopped.
     pub paused: bool,
     /// Its owner was thrown out: nothing is relayed any more.
-    owner_kicked: bool,
+    pub(super) owner_kicked: bool,
 }
 
 /// Another layer of a stream is relayed.
@@ -79,35 +79,9 @@ impl Subscriber {
         self.relay(publications);
     }
 
-    /// Checks that its owner was not thrown out.
-    pub(crate) fn check_blocked(&self) -> Result<(), Refusal> {
-        match self.owner_kicked {
-            true => Err(Refusal::OwnerKicked),
-            false => Ok(()),
-        }
-    }
-
     /// The publishers that it receives something of.
     pub(super) fn feeds(&self) -> impl Iterator<Item = &PersonId> {
         self.lines.iter().flat_map(Line::feeds)
-    }
-
-    /// Whom its seats follow.
-    pub(super) const fn follow(&self) -> &Follow {
-        self.seating.follow()
-    }
-
-    /// How many speakers it follows, if it does.
-    pub(crate) const fn speakers(&self) -> Option<usize> {
-        self.seating.speakers()
-    }
-
-    /// Follows another number of speakers, of as many at most as there are seats for.
-    pub(crate) fn set_speakers(&mut self, speakers: usize) -> Result<(), Refusal> {
-        match self.seating.set_speakers(speakers) {
-            true => Ok(()),
-            false => Err(Refusal::TooFewSeats),
-        }
     }
 
     /// Adds seats: for each slot an m-line of each kind.
@@ -126,7 +100,7 @@ impl Subscriber {
                 };
                 let earlier = kinds.iter().take(place);
                 let nth = earlier.filter(|other| *other == kind).count();
-                let payloads = self.negotiation.payloads();
+                let payloads = &mut self.negotiation.payloads;
                 let (seat, extensions) = Seat::new(*kind, (slot, nth), options, payloads);
                 let line = Line::with_seat(*kind, mid, seat, extensions);
                 self.lines.push(line);
@@ -162,7 +136,7 @@ impl Subscriber {
         let mut changed = Vec::new();
         for (index, line) in self.lines.iter_mut().enumerate() {
             let Some(seat) = &line.seat else { continue };
-            let occupant = self.seating.occupant(seat.slot());
+            let occupant = self.seating.occupant(seat.slot);
             let track = occupant.and_then(|feed| {
                 let streams = publications.up(feed)?.streams();
                 Some((feed, seat.stream_of(line.kind, streams)?))
@@ -182,7 +156,7 @@ impl Subscriber {
         publications: &Publications,
     ) -> Result<LocalJsep, Refusal> {
         for line in &mut self.lines {
-            line.update_format(publications, self.negotiation.payloads());
+            line.update_format(publications, &mut self.negotiation.payloads);
         }
         let transport_cc = options.transport_wide_cc_ext;
         let lines = self.lines.iter();

@@ -30,22 +30,14 @@ pub struct SwitchEntry {
     pub layers: LayerRequest,
 }
 
-/// What a switch has changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct SwitchedLines {
-    /// M-lines that have another source.
-    pub(crate) changes: usize,
-    /// Some of them were inactive, and have to be offered anew.
-    pub(crate) revived: bool,
-}
-
 impl Subscriber {
-    /// Puts other sources on m-lines.
+    /// Puts other sources on m-lines. Returns how many have another one, and whether some were inactive, so that they have to be
+    /// offered anew.
     pub(crate) fn switch(
         &mut self,
         switch: Switch,
         publications: &Publications,
-    ) -> Result<SwitchedLines, Refusal> {
+    ) -> Result<(usize, bool), Refusal> {
         let entries = match switch {
             Switch::Streams(entries) => entries,
             Switch::Feed(feed) => self.matching(&feed, publications)?,
@@ -65,15 +57,15 @@ impl Subscriber {
                 return Err(Refusal::MixedFeeds);
             }
         }
-        let mut switched = SwitchedLines::default();
+        let (mut changes, mut offers) = (0, false);
         for entry in &entries {
             if let Some(revived) = self.switch_line(entry, publications) {
-                switched.changes += 1;
-                switched.revived |= revived;
+                changes += 1;
+                offers |= revived;
             }
         }
         self.relay(publications);
-        Ok(switched)
+        Ok((changes, offers))
     }
 
     /// Entries that switch everything to `feed`, m-line by m-line of the same kind and codec.

@@ -100,16 +100,13 @@ impl Request {
             entries: Vec::new(),
             is_old: false,
         };
-        match fields.objects("streams")? {
-            Some(streams) => {
-                for stream in streams {
-                    request.read_stream(stream)?;
-                }
-            }
-            None => {
-                request.is_old = true;
-                request.read_old(fields)?;
-            }
+        let streams = fields.objects("streams")?;
+        request.is_old = streams.is_none();
+        for stream in streams.into_iter().flatten() {
+            request.read_stream(stream)?;
+        }
+        if request.is_old {
+            request.read_old(fields)?;
         }
         Ok(request)
     }

@@ -2,7 +2,7 @@
 
 use portunus_core::{Fields, Object};
 use portunus_resources::{Asker, RoomContent};
-use portunus_room::Connection;
+use portunus_room::{Connection, PersonId};
 use serde::Deserialize;
 
 use super::success;
@@ -12,9 +12,10 @@ use crate::read::person_in;
 use crate::refusal::Refusal;
 use crate::show::moderation;
 
-/// What `moderate` says beside of whom.
+/// The members of `moderate`.
 #[derive(Deserialize)]
 struct Moderation<'a> {
+    id: PersonId,
     mid: &'a str,
     mute: bool,
 }
@@ -43,8 +44,7 @@ impl Shared {
 
     pub(super) fn moderate(&self, fields: Fields<'_>, asker: &Asker) -> Result<Object, Refusal> {
         self.managed(fields, |door, room| {
-            let id = person_in(fields, self.rooms.ids(), "id")?;
-            let Moderation { mid, mute } = fields.read()?;
+            let Moderation { id, mid, mute } = self.rooms.ids().members(fields).read()?;
             room.moderate(&id, mid, mute)?;
             door.notify(asker.handle.as_ref(), || {
                 let show = self.show(room);

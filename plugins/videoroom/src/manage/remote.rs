@@ -35,7 +35,7 @@ impl Shared {
             return Err(Refusal::NoSuchRoom(id));
         }
         let e2ee = request.e2ee.unwrap_or(false);
-        state.check_e2ee(e2ee)?;
+        state.settings().check_e2ee(e2ee)?;
         let entries = request.streams.into_iter().enumerate();
         let streams = entries.map(|(index, entry)| entry.stream(state.settings(), index));
         let streams: Vec<Stream> = streams.collect::<Result<_, _>>()?;
@@ -72,24 +72,20 @@ impl Shared {
         let room = self.managed_room(fields)?;
         let id = person_in(fields, self.rooms.ids(), "id")?;
         room.lock().remote_streams(&id)?;
-        let RemoteRequest {
-            profile,
-            e2ee,
-            streams: entries,
-        } = fields.read()?;
+        let request: RemoteRequest = fields.read()?;
         let mut state = room.lock();
         let streams = state.remote_streams(&id)?;
-        if let Some(e2ee) = e2ee {
-            state.check_e2ee(e2ee)?;
+        if let Some(e2ee) = request.e2ee {
+            state.settings().check_e2ee(e2ee)?;
         }
         let mut updates = Vec::new();
         let mut count = streams.len();
-        for entry in entries {
+        for entry in request.streams {
             let index = entry.place_among(streams, count)?;
             updates.push(entry.stream(state.settings(), index)?);
             count = count.max(index.saturating_add(1));
         }
-        state.update_remote(&id, profile, e2ee, updates);
+        state.update_remote(&id, request.profile, request.e2ee, updates);
         Ok(success())
     }
 

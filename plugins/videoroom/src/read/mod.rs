@@ -58,7 +58,8 @@ fn metadata<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Err
     Ok(metadata.map(|metadata| Value::from(metadata).to_string()))
 }
 
-/// Reads what is set of single streams: the list `streams`, or else members of the request itself. `mid` tells the m-line of one.
+/// Reads what is set of single streams: the list `streams`, or else members of the request itself. `mid` returns the m-line of
+/// a setting.
 fn settings<'a, T: Deserialize<'a>>(
     fields: Fields<'a>,
     mid: impl Fn(&T) -> Option<&String>,

@@ -139,7 +139,7 @@ impl Line {
 
     /// Its place among those that follow the speakers or one publisher, if it does.
     pub fn slot(&self) -> Option<usize> {
-        self.seat.as_ref().map(Seat::slot)
+        self.seat.as_ref().map(|seat| seat.slot)
     }
 
     /// The least and the greatest playout delay in units of 10 ms, if the viewer or the publisher of `stream` asks for it.
@@ -182,9 +182,9 @@ impl Line {
         let request = track.request;
         self.format.codec = track.codec;
         self.source = match self.kind {
-            Kind::Data => Source::Data(vec![track.feed]),
+            Kind::Data => Source::Data(vec![request.feed]),
             Kind::Audio | Kind::Video => Source::Track {
-                feed: track.feed,
+                feed: request.feed,
                 mid: track.mid,
             },
         };
@@ -327,11 +327,6 @@ impl Line {
         self.ready = self.seat.is_some();
     }
 
-    /// Lets its media through, or not.
-    pub(super) fn set_send(&mut self, send: Option<bool>) {
-        self.send = send.unwrap_or(self.send);
-    }
-
     /// Applies what is requested of it; gives the layers that are requested and there already, and why they are.
     pub(super) fn configure(
         &mut self,
@@ -341,7 +336,7 @@ impl Line {
         if self.is_empty() && self.seat.is_none() {
             return Vec::new();
         }
-        self.set_send(setting.send);
+        self.send = setting.send.unwrap_or(self.send);
         if self.kind != Kind::Video {
             return Vec::new();
         }
