@@ -29,7 +29,9 @@ mod worker;
 
 pub use addresses::{Reachable, reachable};
 pub use capture::{CaptureEnd, CaptureError, CaptureFormat, CaptureOptions, CaptureStats};
-pub use command::{KeyframeCache, KeyframeInterval, Priority, RouteOptions, SourceRef, TrackRef};
+pub use command::{
+    KeyframeCache, KeyframeInterval, Priority, RouteOptions, SourceRef, TrackRef, layer_number,
+};
 pub use config::{AnnouncedAddress, MediaConfig};
 pub use error::MediaError;
 pub use event::{
