@@ -1,5 +1,7 @@
 //! Of audio rooms.
 
+use std::time::Duration;
+
 use portunus_core::audio::{AudioThreadStats, AudioThreads};
 
 use super::{line, metric};
