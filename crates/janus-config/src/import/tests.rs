@@ -133,17 +133,20 @@ fn a_turn_server_is_one_key_with_its_login() {
     for (nat, expected) in [
         ("", "turn:turn.example.org"),
         (
-            "turn_port = 3479; turn_type = \"udp\"",
+            "turn_port = 3479; turn_type = \"udp\";",
             "turn:turn.example.org:3479",
         ),
-        ("turn_type = \"tcp\"", "turn:turn.example.org?transport=tcp"),
         (
-            "turn_port = 443; turn_type = \"tls\"",
+            "turn_type = \"tcp\";",
+            "turn:turn.example.org?transport=tcp",
+        ),
+        (
+            "turn_port = 443; turn_type = \"tls\";",
             "turns:turn.example.org:443",
         ),
-        ("turn_type = \"tls\"", "turns:turn.example.org:3478"),
+        ("turn_type = \"tls\";", "turns:turn.example.org:3478"),
     ] {
-        let file = format!("nat: {{ turn_server = \"turn.example.org\"; {nat}; {login} }}");
+        let file = format!("nat: {{ turn_server = \"turn.example.org\"; {nat} {login} }}");
         let (all, remarks) = imported(&[("janus.jcfg", &file)]);
         let found = |key| all.get("media").and_then(|it| it.get(key)?.as_str());
         assert_eq!(found("turn_server"), Some(expected), "{remarks:?}");
