@@ -356,6 +356,11 @@ impl Peer {
         self.socket.connect_again();
     }
 
+    /// From now on the server sees it at another port of the loopback address `ip`.
+    pub async fn move_to(&mut self, ip: IpAddr) {
+        self.socket.move_to(ip).await;
+    }
+
     /// The messages that have come on the data channel `label`.
     pub fn messages(&self, label: &str) -> Vec<&DataMessage> {
         let messages = self.events.iter().filter_map(|event| match event {

@@ -121,6 +121,14 @@ impl ClientSocket {
         }
     }
 
+    /// From another port of `ip`, which only the server sees, as behind a NAT.
+    pub(crate) async fn move_to(&mut self, ip: IpAddr) {
+        match self {
+            ClientSocket::Udp(socket) => *socket = UdpSocket::bind((ip, 0)).await.unwrap(),
+            ClientSocket::Tcp(_) => self.connect_again(),
+        }
+    }
+
     pub(crate) fn close(&mut self) {
         if let ClientSocket::Tcp(tcp) = self {
             tcp.stream = None;

@@ -22,6 +22,7 @@ pub(super) fn write(dir: &Path, ip: &str, cores: usize) -> io::Result<()> {
         ("adapting", "bandwidth_adaptation = true"),
         ("not-adapting", "bandwidth_adaptation = false"),
         ("busy-poll", "busy_poll_us = 200"),
+        ("one-port", "one_port = true"),
         ("real-time", "real_time = true"),
     ] {
         let media = format!("[media]\n{key}\n");

@@ -92,7 +92,7 @@ COMMAND is a program and its arguments, quoted as for a shell. It may hold {ip} 
 server's first core), {cores} (how many it has) and {dir}, a folder with configurations for it: {dir}/portunus.toml,
 {dir}/portunus-N.toml (the same with N workers),
 {dir}/portunus-adapting.toml and {dir}/portunus-not-adapting.toml (bandwidth adaptation on and off),
-{dir}/portunus-busy-poll.toml (busy_poll_us = 200), {dir}/portunus-transcoding.toml (sip.transcoding),
+{dir}/portunus-busy-poll.toml (busy_poll_us = 200), {dir}/portunus-one-port.toml (one_port = true), {dir}/portunus-transcoding.toml (sip.transcoding),
 {dir}/portunus-webhook.toml and
 {dir}/portunus-hanging-webhook.toml (all events are posted to hammer, which takes them or never answers) and {dir}/janus/. Two commands are known by name:
   portunus        portunus --config {dir}/portunus.toml

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 use super::Worker;
 use super::ends::guarded;
 use super::handshakes::{self, Waiting};
-use super::peers::Peer;
+use super::peers::{Peer, Whose};
 use crate::CloseReason;
 use crate::graph::{self, History, Source};
 use crate::sys::{RECEIVED_MESSAGES, ReceiveBatch};
@@ -78,14 +78,23 @@ impl Worker {
         remote: SocketAddr,
         datagram: &mut [u8],
     ) {
+        if self.handover.is_on() {
+            self.copy_for_contender(now, (local, remote), datagram);
+        }
         match self.peers.sender(remote, datagram) {
-            None => self.counters.unknown_peer(),
-            Some(slot) if handshakes::is_handshake(datagram) => {
-                self.take_handshake(now, slot, Path::udp(local, remote), datagram);
+            Whose::Peer(slot) => self.take_of(now, slot, Path::udp(local, remote), datagram),
+            Whose::Worker(_) | Whose::Nobody if self.handover.is_on() => {
+                self.hand_over(now, (local, remote), datagram);
             }
-            Some(slot) => {
-                self.give_datagram(now, slot, Path::udp(local, remote), datagram);
-            }
+            Whose::Worker(_) | Whose::Nobody => self.counters.unknown_peer(),
+        }
+    }
+
+    /// Takes a datagram of a peer, or lets it wait if it is part of a handshake.
+    pub(super) fn take_of(&mut self, now: Instant, slot: usize, path: Path, datagram: &mut [u8]) {
+        match handshakes::is_handshake(datagram) {
+            true => self.take_handshake(now, slot, path, datagram),
+            false => drop(self.give_datagram(now, slot, path, datagram)),
         }
     }
 
