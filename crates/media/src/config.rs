@@ -164,7 +164,7 @@ impl MediaConfig {
     }
 
     /// Ports of UDP, and as many of TCP with [`MediaConfig::ice_tcp`].
-    pub(crate) fn port_count(&self) -> usize {
+    pub fn port_count(&self) -> usize {
         match self.one_port {
             true => 1,
             false => self.worker_count(),

@@ -65,7 +65,7 @@ fn is_example(address: IpAddr) -> bool {
 /// `10000-10003`: the ports that clients are told with an address.
 pub(super) fn told_ports(it: &Reachable, media: &MediaConfig) -> Option<String> {
     let first = it.port.unwrap_or(media.port);
-    let more = u16::try_from(media.worker_count().saturating_sub(1)).unwrap_or(u16::MAX);
+    let more = u16::try_from(media.port_count().saturating_sub(1)).unwrap_or(u16::MAX);
     match (first, more) {
         (0, _) => None,
         (_, 0) => Some(first.to_string()),
@@ -130,8 +130,8 @@ fn unreachable(told: &[Reachable], media: &MediaConfig) -> Finding {
     let text = "Clients are told private addresses only: those on the internet get no media.";
     let published = match is_container() {
         true if media.port > 0 => {
-            " In a container, give it the network of the host, or publish each UDP port under its \
-             own number."
+            " In a container, give it the network of the host, or publish the UDP ports of media: \
+             with media.one_port that is one."
         }
         _ => "",
     };
