@@ -241,6 +241,16 @@ impl Config {
         Ok(sections)
     }
 
+    /// Takes into the listeners how many ports media has. The command line may have changed that.
+    pub(crate) fn count_media_ports(&mut self) {
+        let more = u16::try_from(self.media.port_count().saturating_sub(1)).unwrap_or(u16::MAX);
+        let of_media = |it: &&mut Listener| it.key.starts_with("media.");
+        for listener in self.listeners.iter_mut().filter(of_media) {
+            let first = *listener.ports.start();
+            listener.ports = first..=first.saturating_add(more);
+        }
+    }
+
     /// Puts the announced addresses into the media plane's configuration; names are looked up.
     pub(crate) async fn resolve_announced(&mut self) -> Result<(), ResolveError> {
         for entry in &self.reached.announced {
