@@ -44,15 +44,16 @@ async function echoes(page: Page): Promise<void> {
 const NEW_PORT = '127.0.0.1';
 const NEW_ADDRESS = '127.0.0.3';
 
-for (const [name, config, moves] of [
-  ['full', '', [NEW_PORT, NEW_ADDRESS]],
+for (const [name, config, moves, workers] of [
+  ['full', '', [NEW_PORT, NEW_ADDRESS], 1],
+  ['full, workers on one port', 'one_port = true\n', [NEW_PORT, NEW_ADDRESS], 4],
   // With ICE-lite the browser has to find out that its checks are not answered, which takes it longer.
-  ['lite', 'ice_lite = true\n', [NEW_ADDRESS]],
+  ['lite', 'ice_lite = true\n', [NEW_ADDRESS], 1],
 ] as const) {
   test(`a tenth is lost, nothing gets through for 10 s, the address changes: the call goes on without a new offer, ICE ${name}`, async ({ page }) => {
     test.skip(isReference, 'starts a server of its own');
     const relay = await startRelay(1);
-    const server = await startPortunus({ workers: 1, config: `${relay.config}${config}` });
+    const server = await startPortunus({ workers, config: `${relay.config}${config}` });
     relay.to(server.media);
     try {
       await page.addInitScript(observe);

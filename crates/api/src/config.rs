@@ -501,9 +501,11 @@ impl Configuration for TlsConfig {
     }
 
     fn probe(&self, probe: &mut Probe) {
-        if self.certificate.is_some()
-            && let Err(error) = tls::read(self, "")
-        {
+        let Some(certificate) = &self.certificate else {
+            return;
+        };
+        probe.certificate("certificate", certificate);
+        if let Err(error) = tls::read(self, "") {
             probe.error("certificate", error);
         }
     }

@@ -15,6 +15,7 @@ use portunus_core::{Budget, OverBudget, Purse, Share, prices};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tokio::task::yield_now;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
@@ -238,6 +239,11 @@ where
         request.map(Body::new)
     });
     let service = service.map_response(move |response| bodies::paid(response, purse.clone()));
+    // A client that asks without end does not hold up others: each has one request in its turn.
+    let service = service.then(|response| async {
+        yield_now().await;
+        response
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)

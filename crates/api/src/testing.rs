@@ -5,8 +5,10 @@
 )]
 
 use std::net::IpAddr;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use axum::http::HeaderMap;
 use axum::{Extension, Router};
@@ -46,6 +48,19 @@ pub fn forwarded_client(headers: &HeaderMap, proxies: &[Network]) -> Option<IpAd
 ///
 /// If it cannot be made or written.
 pub fn write_certificate(folder: &Path) -> CertificateDer<'static> {
+    write_certificate_for(folder, 0..1, &["localhost"])
+}
+
+/// Writes a certificate for these names and IP addresses, which is valid from and until so many days from now.
+///
+/// # Panics
+///
+/// If it cannot be made or written.
+pub fn write_certificate_for(
+    folder: &Path,
+    days: Range<i32>,
+    names: &[&str],
+) -> CertificateDer<'static> {
     let group = EcGroup::from_curve_name(Nid::X9_62_PRIME256V1).unwrap();
     let key = PKey::from_ec_key(EcKey::generate(&group).unwrap()).unwrap();
     let mut name = X509Name::builder().unwrap();
@@ -56,13 +71,21 @@ pub fn write_certificate(folder: &Path) -> CertificateDer<'static> {
     builder.set_subject_name(&name).unwrap();
     builder.set_issuer_name(&name).unwrap();
     builder.set_pubkey(&key).unwrap();
-    let (from, to) = (Asn1Time::days_from_now(0), Asn1Time::days_from_now(1));
-    builder.set_not_before(&from.unwrap()).unwrap();
-    builder.set_not_after(&to.unwrap()).unwrap();
-    let names = SubjectAlternativeName::new()
-        .dns("localhost")
-        .build(&builder.x509v3_context(None, None));
-    builder.append_extension(names.unwrap()).unwrap();
+    let now = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
+    let at = |days: i32| Asn1Time::from_unix(now as i64 + i64::from(days) * 86_400).unwrap();
+    builder.set_not_before(&at(days.start)).unwrap();
+    builder.set_not_after(&at(days.end)).unwrap();
+    if !names.is_empty() {
+        let mut alternative = SubjectAlternativeName::new();
+        for name in names {
+            match name.parse::<IpAddr>() {
+                Ok(_) => alternative.ip(name),
+                Err(_) => alternative.dns(name),
+            };
+        }
+        let alternative = alternative.build(&builder.x509v3_context(None, None));
+        builder.append_extension(alternative.unwrap()).unwrap();
+    }
     builder.sign(&key, MessageDigest::sha256()).unwrap();
     let certificate = builder.build();
     std::fs::write(folder.join("cert.pem"), certificate.to_pem().unwrap()).unwrap();

@@ -17,6 +17,7 @@ use futures_util::{SinkExt, StreamExt};
 use portunus_core::{ApiError, Client, Gateway, Outbox, OverBudget, Purse, Requester, Share};
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
+use tokio::task::yield_now;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Error;
 use tokio_tungstenite::tungstenite::error::ProtocolError;
@@ -305,6 +306,8 @@ async fn read(
             continue;
         }
         requests.take(&request).await;
+        // A client that asks without end does not hold up others: each has one request in its turn.
+        requests.meanwhile(yield_now()).await;
     }
 }
 

@@ -9,10 +9,24 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
 
+use crate::BrokerTls;
+
 /// What bytes go over.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+/// Connects once, for somebody who wants to know whether that works. Logs in nowhere: a broker
+/// would end the connection of a running server that has the same name.
+pub(crate) async fn attempt(
+    host: &str,
+    port: u16,
+    tls: &BrokerTls,
+) -> Result<Box<dyn Stream>, String> {
+    let tls = tls.client().map_err(|error| error.to_string())?;
+    let connected = connect(host, port, tls.as_ref()).await;
+    connected.map_err(|error| error.to_string())
+}
 
 /// Connects; an IPv6 address stands without brackets.
 pub(crate) async fn connect(

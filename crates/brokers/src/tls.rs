@@ -88,6 +88,9 @@ impl BrokerTls {
         if !self.tls_enable && files.iter().all(|file| file.is_none()) {
             return;
         }
+        if let Some(path) = &self.tls_client_cert {
+            probe.certificate("tls_client_cert", path);
+        }
         // A URL may ask for TLS, too.
         let on = BrokerTls {
             tls_enable: true,

@@ -24,6 +24,19 @@ impl fmt::Display for Protocol {
     }
 }
 
+/// Ports that the server listens on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listener {
+    /// The key that says so, with its section, as in `http.port`.
+    pub key: String,
+    /// The protocol.
+    pub protocol: Protocol,
+    /// The addresses. Empty means all.
+    pub addresses: Vec<IpAddr>,
+    /// The ports, none of which is 0.
+    pub ports: RangeInclusive<u16>,
+}
+
 /// Ports that a key of a section has somebody listen on.
 #[derive(Debug)]
 pub(crate) struct Claim {
@@ -46,6 +59,16 @@ pub(crate) struct Pairs {
 }
 
 impl Claim {
+    /// Returns what a program may know of it.
+    pub(crate) fn listener(&self) -> Listener {
+        Listener {
+            key: self.key.clone(),
+            protocol: self.protocol,
+            addresses: self.addresses.clone(),
+            ports: self.ports.clone(),
+        }
+    }
+
     /// The first port that both would have.
     fn meets(&self, other: &Claim) -> Option<u16> {
         let first = *self.ports.start().max(other.ports.start());
@@ -198,6 +221,24 @@ mod tests {
                 "line 1: sip.listen: UDP port 10004 is there twice",
             ]
         );
+    }
+
+    #[test]
+    fn listeners_are_those_of_sections_that_are_on() {
+        let listeners = crate::defaults(|file| {
+            file.section("http", |it| claim(it, Protocol::Tcp, &["127.0.0.1"], 8088));
+            file.section("websocket", |it| claim(it, Protocol::Tcp, &[], 0));
+            file.section("sip", |it| claim(it, Protocol::Udp, &[], 5060));
+            file.listens_nowhere("sip");
+            file.listeners()
+        });
+        let http = Listener {
+            key: "http.port".to_owned(),
+            protocol: Protocol::Tcp,
+            addresses: on(&["127.0.0.1"]),
+            ports: 8088..=8088,
+        };
+        assert_eq!(listeners, [http]);
     }
 
     #[test]

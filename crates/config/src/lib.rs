@@ -54,7 +54,7 @@ mod section;
 mod similar;
 
 pub use changes::{Changes, Sections, with_live};
-pub use claims::Protocol;
+pub use claims::{Listener, Protocol};
 pub use configuration::Configuration;
 pub use entry::Entry;
 pub use form::{optional, seconds, text};
@@ -62,6 +62,8 @@ pub use lines::Lines;
 pub use mistake::Mistake;
 pub use ports::PortRange;
 pub use printed::{PrintError, Printed, Table, keys_of};
-pub use probe::{Finding, Probe, Recorded, Severity, takes_files};
+pub use probe::{
+    Attempt, Certificate, Finding, Probe, Recorded, Remote, Severity, Written, takes_files,
+};
 pub use secret::Secret;
 pub use section::{Section, defaults, read};

@@ -1,11 +1,12 @@
 //! Finds faults of a configuration that reads well: files and addresses that the machine lacks, and keys that together
-//! make no sense.
+//! make no sense. It also collects what the server writes, shows and connects to.
 
 use std::fmt::{self, Display};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, UdpSocket};
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
@@ -49,13 +50,55 @@ pub struct Recorded {
     pub dir: Option<String>,
 }
 
-/// Collects findings. Keys are relative to the section that is being looked at.
+/// A file or folder that the server writes, and the key that names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// The key with its section.
+    pub key: String,
+    /// The file or folder.
+    pub path: PathBuf,
+}
+
+/// A PEM file of certificates that the server shows to others, its own certificate first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Certificate {
+    /// The key that names the file, with its section.
+    pub key: String,
+    /// The file.
+    pub path: PathBuf,
+}
+
+/// Tries to reach another server once, and says why that fails. Nothing happens before it is
+/// polled.
+pub type Attempt = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
+
+/// Another server that this one connects to.
+pub struct Remote {
+    /// The key that says where it is, with its section.
+    pub key: String,
+    /// Where it is, for people.
+    pub address: String,
+    /// Tries to reach it, by what the server itself would use.
+    pub attempt: Attempt,
+}
+
+impl fmt::Debug for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Remote({}: {})", self.key, self.address)
+    }
+}
+
+/// What a section has to do with the machine and with other servers: faults, files, and who is
+/// connected to. Keys are relative to the section that is being looked at.
 #[derive(Debug, Default)]
 pub struct Probe {
     /// With a dot at its end, unless it is the file itself.
     path: String,
     findings: Vec<Finding>,
     recorded: Vec<Recorded>,
+    written: Vec<Written>,
+    certificates: Vec<Certificate>,
+    remotes: Vec<Remote>,
 }
 
 impl Probe {
@@ -124,6 +167,7 @@ impl Probe {
 
     /// The folder has to be there or to be made, and to take files.
     pub fn written_folder(&mut self, key: &str, path: &Path) {
+        self.writes(key, path);
         if let Err(error) = takes_files(path) {
             self.error(
                 key,
@@ -134,6 +178,7 @@ impl Probe {
 
     /// The file has to be writable; if it is not there, its folder has to take files.
     pub fn written_file(&mut self, key: &str, path: &Path) {
+        self.writes(key, path);
         let outcome = match fs::metadata(path) {
             Ok(it) if it.is_dir() => Err(io::Error::from(ErrorKind::IsADirectory)),
             Ok(_) => Ok(access(path, Access::READ_OK | Access::WRITE_OK)).and_then(|it| Ok(it?)),
@@ -171,14 +216,60 @@ impl Probe {
         });
     }
 
+    fn writes(&mut self, key: &str, path: &Path) {
+        self.written.push(Written {
+            key: format!("{}{key}", self.path),
+            path: path.to_owned(),
+        });
+    }
+
+    /// The server shows the first certificate of this PEM file to others. Whether it can be read is
+    /// not looked at.
+    pub fn certificate(&mut self, key: &str, path: &Path) {
+        self.certificates.push(Certificate {
+            key: format!("{}{key}", self.path),
+            path: path.to_owned(),
+        });
+    }
+
+    /// The server connects to another one at `address`. `attempt` tries it once, if somebody wants
+    /// to know.
+    pub fn connects(
+        &mut self,
+        key: &str,
+        address: impl Display,
+        attempt: impl Future<Output = Result<(), String>> + Send + 'static,
+    ) {
+        self.remotes.push(Remote {
+            key: format!("{}{key}", self.path),
+            address: address.to_string(),
+            attempt: Box::pin(attempt),
+        });
+    }
+
+    /// The files and folders that the server writes.
+    pub fn written(&self) -> &[Written] {
+        &self.written
+    }
+
+    /// The certificates that the server shows.
+    pub fn certificates(&self) -> &[Certificate] {
+        &self.certificates
+    }
+
+    /// Takes the servers that this one connects to.
+    pub fn take_remotes(&mut self) -> Vec<Remote> {
+        std::mem::take(&mut self.remotes)
+    }
+
     /// The keys that ask for recordings.
     pub fn recorded(&self) -> &[Recorded] {
         &self.recorded
     }
 
-    /// Returns all findings.
-    pub fn into_findings(self) -> Vec<Finding> {
-        self.findings
+    /// The findings so far.
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
     }
 }
 
@@ -205,8 +296,7 @@ mod tests {
     fn found(look: impl FnOnce(&mut Probe)) -> Vec<String> {
         let mut probe = Probe::default();
         probe.section("part", look);
-        let findings = probe.into_findings();
-        findings.iter().map(ToString::to_string).collect()
+        probe.findings().iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -282,12 +372,23 @@ mod tests {
             it.records("room[2].record", Some("x"));
         });
         probe.error("key", "is wrong");
+        probe.section("events", |it| {
+            it.certificate("certificate", "/c.pem".as_ref());
+            it.connects("backend", "example.org:1", async { Ok(()) });
+        });
+        let certificate = Certificate {
+            key: "events.certificate".to_owned(),
+            path: "/c.pem".into(),
+        };
+        assert_eq!(probe.certificates(), [certificate]);
+        let remotes = format!("{:?}", probe.take_remotes());
+        assert_eq!(remotes, "[Remote(events.backend: example.org:1)]");
         let recorded = Recorded {
             key: "rooms.room[2].record".to_owned(),
             dir: Some("x".to_owned()),
         };
         assert_eq!(probe.recorded(), [recorded]);
-        let findings = probe.into_findings();
+        let findings = probe.findings();
         let told: Vec<_> = findings.iter().map(ToString::to_string).collect();
         assert_eq!(
             told,

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer};
 
-use crate::claims::{self, Claim, Pairs, Protocol};
+use crate::claims::{self, Claim, Listener, Pairs, Protocol};
 use crate::message::plain;
 use crate::similar::most_similar;
 use crate::{Entry, Mistake, PortRange, fields};
@@ -321,6 +321,11 @@ impl<'t> Section<'t> {
         let path = format!("{}{section}.", self.path);
         self.claims.retain(|claim| !claim.key.starts_with(&path));
         self.pairs.retain(|pairs| !pairs.key.starts_with(&path));
+    }
+
+    /// Returns what the sections that were read so far listen on. Port 0 is not among it.
+    pub fn listeners(&self) -> Vec<Listener> {
+        self.claims.iter().map(Claim::listener).collect()
     }
 
     /// A key with its section, and where it is in the file, if it is there; none if it is a mistake by itself.

@@ -117,7 +117,7 @@ impl Configuration for MqttEvents {
     }
 
     fn probe(&self, probe: &mut Probe) {
-        self.tls.probe(probe);
+        self.server.probe(&self.tls, probe);
     }
 }
 

@@ -81,7 +81,7 @@ impl Configuration for NatsEvents {
     }
 
     fn probe(&self, probe: &mut Probe) {
-        self.tls.probe(probe);
+        self.server.probe(&self.tls, probe);
     }
 }
 

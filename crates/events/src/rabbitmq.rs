@@ -91,7 +91,7 @@ impl Configuration for RabbitEvents {
     }
 
     fn probe(&self, probe: &mut Probe) {
-        self.tls.probe(probe);
+        self.server.probe(&self.tls, probe);
     }
 }
 

@@ -1,9 +1,10 @@
 //! What makes the figures of a run doubtful, beside hammer's own limits, which the scenarios know.
 
-use crate::ceiling::UNDISTURBED;
 use crate::figures::{percent, time_us};
 use crate::record::{Criterion, DELIVERED_AT_LEAST, RunRecord, Sample};
 
+/// The share of the time that the loop has to have its core for, or something else ran there.
+pub(crate) const UNDISTURBED: f64 = 0.97;
 /// How much of a core the hypervisor may take.
 const STOLEN: f64 = 0.02;
 /// How idle a server's cores are when something else than them was the limit.
@@ -91,8 +92,8 @@ fn highest(shares: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::example;
     use crate::record::{Lateness, LoadUse, ServerUse};
-    use crate::report::example;
 
     #[test]
     fn a_clean_run_has_none_and_a_disturbed_one_says_why() {

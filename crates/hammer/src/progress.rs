@@ -89,6 +89,7 @@ fn line(sample: &Sample) -> String {
         received_bytes,
         expected_packets,
         received_packets,
+        longest_gap_ms,
         stalls,
         ..
     } = sample;
@@ -107,6 +108,9 @@ fn line(sample: &Sample) -> String {
             time_us(delay.p50_us),
             time_us(delay.p99_us)
         );
+    }
+    if let Some(gap_ms) = longest_gap_ms {
+        line += &format!("  gap {}", time_us(gap_ms * 1e3));
     }
     if let Some(server) = &sample.server {
         line += &format!(
@@ -142,11 +146,12 @@ mod tests {
             expected_packets: 100,
             received_packets: 99,
             received_bytes: 125_000_000,
+            longest_gap_ms: Some(34.0),
             ..Sample::default()
         };
         assert_eq!(
             line(&sample),
-            "12 s  1,200 participants  1.00 Gbit/s  99.00 %"
+            "12 s  1,200 participants  1.00 Gbit/s  99.00 %  gap 34.0 ms"
         );
     }
 }

@@ -19,6 +19,7 @@ use crate::ingest::{
 use crate::leg::{LegGates, LegId, LegRemote, LegStatus, LegTones, NewLeg};
 use crate::outlet::NewOutlet;
 use crate::waiting::Held;
+use crate::worker::PassedPipe;
 use crate::{
     CaptureError, DataMessage, LineStats, MediaIdentity, MediaSettings, PeerId, PeerStats, RouteId,
     TalkDetection,
@@ -284,6 +285,8 @@ pub(crate) enum Command {
     },
     /// To the source's worker.
     AddOutlet(Box<NewOutlet>),
+    /// To the worker of the peer that has connected by TCP, from the worker that has accepted.
+    TakePipe(Box<PassedPipe>),
     /// To the worker that the ingest is to live on.
     AddIngest(Box<NewIngest>),
     /// To the worker whose ingests it feeds.

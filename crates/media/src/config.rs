@@ -18,6 +18,8 @@ pub struct MediaConfig {
     pub pin: bool,
     /// The UDP port of worker 0; worker n has the n-th after it. 0 lets the kernel choose.
     pub port: u16,
+    /// All workers share [`MediaConfig::port`], and [`MediaConfig::ice_tcp_port`].
+    pub one_port: bool,
     /// Addresses to bind; empty means all interfaces' addresses, found at start.
     pub bind: Vec<IpAddr>,
     /// 1:1 NAT: what clients are told instead of the bound addresses (same port unless one is given). In a file they may
@@ -71,6 +73,7 @@ impl Default for MediaConfig {
             workers: 0,
             pin: true,
             port: 10_000,
+            one_port: false,
             bind: Vec::new(),
             announced: Vec::new(),
             loopback: true,
@@ -115,7 +118,7 @@ impl Configuration for MediaConfig {
             "needs media.certificate",
         );
         let last = |first: u16| {
-            let more = u16::try_from(media.worker_count().saturating_sub(1)).unwrap_or(u16::MAX);
+            let more = u16::try_from(media.port_count().saturating_sub(1)).unwrap_or(u16::MAX);
             first.saturating_add(more)
         };
         let addresses = media.listening();
@@ -141,9 +144,11 @@ impl Configuration for MediaConfig {
         for address in &self.bind {
             probe.address("bind", *address);
         }
-        if self.certificate.is_some()
-            && let Err(error) = MediaIdentity::read(self)
-        {
+        let Some(certificate) = &self.certificate else {
+            return;
+        };
+        probe.certificate("certificate", certificate);
+        if let Err(error) = MediaIdentity::read(self) {
             probe.error("certificate", error);
         }
     }
@@ -155,6 +160,14 @@ impl MediaConfig {
         match self.workers {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             workers => workers,
+        }
+    }
+
+    /// Ports of UDP, and as many of TCP with [`MediaConfig::ice_tcp`].
+    pub fn port_count(&self) -> usize {
+        match self.one_port {
+            true => 1,
+            false => self.worker_count(),
         }
     }
 

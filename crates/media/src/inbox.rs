@@ -15,6 +15,8 @@ pub(crate) struct Inbox {
     waker: Waker,
     /// The worker is at work, and looks for commands before it sleeps.
     is_attended: AtomicBool,
+    /// The worker has to have another turn before it sleeps, for what is no command.
+    is_needed: AtomicBool,
 }
 
 impl Inbox {
@@ -23,13 +25,24 @@ impl Inbox {
             commands: SegQueue::new(),
             waker,
             is_attended: AtomicBool::new(false),
+            is_needed: AtomicBool::new(false),
         }
     }
 
     /// Asks for something. A worker that is at work anyway is not woken: that would be a system call, and a turn for nothing.
     pub(crate) fn send(&self, command: Command) {
         self.commands.push(command);
-        // Either this sees that the worker wants to sleep, or the worker sees the command: see [`Inbox::leave`].
+        self.wake_sleeper();
+    }
+
+    /// Makes the worker have a turn for what is no command and is there already. A worker that is at work is not woken.
+    pub(crate) fn need(&self) {
+        self.is_needed.store(true, Ordering::Release);
+        self.wake_sleeper();
+    }
+
+    fn wake_sleeper(&self) {
+        // Either this sees that the worker wants to sleep, or the worker sees what there is: see [`Inbox::leave`].
         fence(Ordering::SeqCst);
         if !self.is_attended.load(Ordering::Relaxed) {
             self.wake();
@@ -53,12 +66,13 @@ impl Inbox {
     pub(crate) fn leave(&self) -> bool {
         self.is_attended.store(false, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        self.commands.is_empty()
+        self.commands.is_empty() && !self.is_needed.load(Ordering::Relaxed)
     }
 
-    /// The worker is at work until it says otherwise.
+    /// The worker is at work until it says otherwise. It sees in this turn what it was needed for before.
     pub(crate) fn attend(&self) {
         self.is_attended.store(true, Ordering::Relaxed);
+        self.is_needed.swap(false, Ordering::AcqRel);
     }
 }
 
@@ -98,6 +112,21 @@ mod tests {
         assert!(inbox.leave());
         inbox.send(Command::Shutdown);
         assert!(is_woken(&mut poll));
+    }
+
+    #[test]
+    fn who_is_needed_has_one_turn_more_before_it_sleeps() {
+        let (mut poll, inbox) = inbox();
+        inbox.attend();
+        inbox.need();
+        assert!(!is_woken(&mut poll));
+        assert!(!inbox.leave(), "a turn more");
+        inbox.attend();
+        assert!(inbox.leave());
+        inbox.need();
+        assert!(is_woken(&mut poll));
+        inbox.attend();
+        assert!(inbox.leave(), "it had its turn");
     }
 
     #[test]

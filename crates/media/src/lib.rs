@@ -22,6 +22,7 @@ mod sys;
 #[doc(hidden)]
 pub mod testing;
 mod totals;
+mod user_fragment;
 mod waiting;
 mod worker;
 

@@ -14,6 +14,7 @@ use crate::command::{Command, RouteOptions, SourceRef, TrackRef};
 use crate::inbox::Inbox;
 use crate::offered::{Offered, PublicAddress};
 use crate::totals::WorkerTotals;
+use crate::user_fragment::with_worker;
 use crate::waiting::Waiting;
 use crate::worker::SharedLoad;
 use crate::{
@@ -49,7 +50,7 @@ pub struct RouteId {
 /// How a peer starts.
 #[derive(Debug, Clone)]
 pub struct PeerOptions {
-    /// Our ICE credentials.
+    /// Our ICE credentials. The peer is told [`MediaPlane::local_ice`] of them.
     pub ice: IceCredentials,
     /// Whether our ICE agent is the controlling one (the side that offers).
     pub controlling: bool,
@@ -69,6 +70,8 @@ struct Shared {
     /// Of the certificate that new peers present. Locked while a peer is made, so that it has the certificate of its fingerprint.
     fingerprint: Mutex<Fingerprint>,
     address: IpAddr,
+    /// All workers share a port.
+    one_port: bool,
     next_id: AtomicU64,
     running: watch::Receiver<()>,
     lost: watch::Receiver<bool>,
@@ -107,6 +110,7 @@ impl MediaPlane {
             workers: started.workers,
             fingerprint: Mutex::new(started.fingerprint),
             address: started.address,
+            one_port: started.one_port,
             next_id: AtomicU64::new(1),
             running: started.running,
             lost: started.lost,
@@ -133,6 +137,7 @@ impl MediaPlane {
             workers: Vec::new(),
             fingerprint: Mutex::new(detached.fingerprint),
             address: detached.address,
+            one_port: false,
             next_id: AtomicU64::new(1),
             running: watch::channel(()).1,
             lost: watch::channel(false).1,
@@ -185,9 +190,14 @@ impl MediaPlane {
         self.shared.workers.iter().map(|worker| worker.local)
     }
 
-    /// The UDP addresses of all workers, as peers are told and as they are bound, the most preferred of each worker first.
+    /// The UDP addresses of all workers, as peers are told and as they are bound, the most preferred of each worker first. Those
+    /// that workers share are there once.
     pub fn addresses(&self) -> impl Iterator<Item = (SocketAddr, SocketAddr)> {
-        let workers = self.shared.workers.iter();
+        let most = match self.shared.one_port {
+            true => 1,
+            false => self.workers(),
+        };
+        let workers = self.shared.workers.iter().take(most);
         workers.flat_map(|worker| worker.candidates.udp_addresses())
     }
 
@@ -208,7 +218,8 @@ impl MediaPlane {
             .unwrap_or_default()
     }
 
-    /// Where workers listen for connections of peers, in the order of the workers; nowhere without ICE-TCP.
+    /// Where workers listen for connections of peers, in the order of the workers; nowhere without ICE-TCP. Workers that share a
+    /// port have one listener.
     pub fn listeners(&self) -> impl Iterator<Item = SocketAddr> {
         let workers = self.shared.workers.iter();
         workers.filter_map(|worker| worker.listening)
@@ -323,6 +334,7 @@ impl MediaPlane {
         let PeerOptions {
             ice, controlling, ..
         } = options;
+        let ice = self.local_ice(peer, ice);
         let fingerprint = self.locked_fingerprint();
         self.send(
             peer,
@@ -352,7 +364,18 @@ impl MediaPlane {
         );
     }
 
-    /// Starts an ICE restart with new credentials of ours; DTLS and SRTP stay.
+    /// Makes credentials of ours those of a peer: where workers share a port, the user fragment ends with the number of its worker.
+    pub fn local_ice(&self, peer: PeerId, ice: IceCredentials) -> IceCredentials {
+        match self.shared.one_port {
+            true => IceCredentials {
+                ufrag: with_worker(&ice.ufrag, peer.worker),
+                pwd: ice.pwd,
+            },
+            false => ice,
+        }
+    }
+
+    /// Starts an ICE restart with new credentials, as [`MediaPlane::local_ice`] makes them; DTLS and SRTP stay.
     pub fn restart_ice(&self, peer: PeerId, ice: IceCredentials) {
         self.send(peer, Command::RestartIce { peer, ice });
     }

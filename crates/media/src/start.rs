@@ -21,7 +21,7 @@ use crate::offered::Offered;
 use crate::plane::WorkerPort;
 use crate::sys::{MediaSocket, pin_to_core, run_first};
 use crate::waiting::Waiting;
-use crate::worker::{Counters, INBOX, Rings, SharedLoad, Worker, WorkerParts, most_pipes};
+use crate::worker::{Counters, INBOX, Links, Rings, SharedLoad, Worker, WorkerParts, most_pipes};
 use crate::{MediaConfig, MediaError, MediaIdentity, MediaSettings, PeerEvent};
 
 /// A receive buffer that is worth a warning: it holds some ten milliseconds of what a worker can take.
@@ -38,6 +38,8 @@ pub(crate) struct Started {
     pub(crate) workers: Vec<WorkerPort>,
     pub(crate) fingerprint: Fingerprint,
     pub(crate) address: IpAddr,
+    /// All workers share a port.
+    pub(crate) one_port: bool,
     pub(crate) events: mpsc::Receiver<PeerEvent>,
     /// Closed when all workers have ended.
     pub(crate) running: watch::Receiver<()>,
@@ -68,15 +70,32 @@ pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
 
     let mut ports = Vec::with_capacity(count);
     let mut parts = Vec::with_capacity(count);
-    for (index, rings) in Rings::connect(count).into_iter().enumerate() {
-        let socket = bind(&config, &reachable, index)?;
+    let sockets = bind_all(&config, &reachable)?;
+    let links = match config.one_port {
+        true => Links::connect(count),
+        false => (0..count).map(|_| None).collect(),
+    };
+    let mut shared_listening = None;
+    let links = Rings::connect(count).into_iter().zip(links);
+    for (index, ((rings, links), socket)) in links.zip(sockets).enumerate() {
         let poll = Poll::new().map_err(MediaError::Thread)?;
         let waker = Waker::new(poll.registry(), INBOX).map_err(MediaError::Thread)?;
         let inbox = Arc::new(Inbox::new(waker));
-        let listener = listen(&config, socket.local(), index)?;
-        let mut candidates = candidates(&reachable, socket.local(), index);
+        let place = match config.one_port {
+            true => 0,
+            false => index,
+        };
+        // Where there is one port, the first worker accepts for all.
+        let listener = match place == index {
+            true => listen(&config, socket.local(), index)?,
+            false => None,
+        };
+        let mut candidates = candidates(&reachable, socket.local(), place);
         let listening = listener.as_ref().and_then(|l| l.local_addr().ok());
-        if let Some(listening) = listening {
+        if config.one_port && listening.is_some() {
+            shared_listening = listening;
+        }
+        if let Some(listening) = listening.or(shared_listening) {
             let ports = (socket.local().port(), listening.port());
             let by_tcp = tcp_candidates(&candidates, ports);
             candidates.extend(by_tcp);
@@ -97,20 +116,22 @@ pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
             listening,
         });
         let counts = (peers, ingests, totals, load);
-        parts.push(((socket, listener), poll, rings, candidates, counts));
+        parts.push(((socket, listener), poll, (rings, links), candidates, counts));
     }
     let inboxes: Vec<Arc<Inbox>> = ports.iter().map(|port| Arc::clone(&port.inbox)).collect();
     for (index, (sockets, poll, rings, candidates, counts)) in parts.into_iter().enumerate() {
         let (socket, listener) = sockets;
+        let (rings, links) = rings;
         let (peer_count, ingest_count, totals, load) = counts;
         let worker = WorkerParts {
             index: index as u16,
             socket,
             listener,
-            most_pipes,
+            most_pipes: config.ice_tcp.then_some(most_pipes),
             poll,
             inboxes: inboxes.clone(),
             rings,
+            links,
             events: events_in.clone(),
             last_stats: Arc::clone(&last_stats),
             identity: Arc::clone(&identity),
@@ -134,6 +155,7 @@ pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
         workers: ports,
         fingerprint: identity.fingerprint().clone(),
         address,
+        one_port: config.one_port,
         events,
         running,
         lost,
@@ -214,12 +236,26 @@ fn streams(config: &MediaConfig) -> StreamConfig {
     }
 }
 
-/// One address is bound as it is; otherwise all are, by the unspecified one.
+/// Binds the sockets of all workers.
+fn bind_all(config: &MediaConfig, reachable: &[Reachable]) -> Result<Vec<MediaSocket>, MediaError> {
+    let count = config.worker_count();
+    if config.one_port {
+        return bind(config, reachable, (0, count));
+    }
+    let mut all = Vec::with_capacity(count);
+    for index in 0..count {
+        all.extend(bind(config, reachable, (index, 1))?);
+    }
+    Ok(all)
+}
+
+/// Binds `count` sockets to the port with the number `index`. One address is bound as it is; otherwise all are, by the
+/// unspecified one.
 fn bind(
     config: &MediaConfig,
     reachable: &[Reachable],
-    index: usize,
-) -> Result<MediaSocket, MediaError> {
+    (index, count): (usize, usize),
+) -> Result<Vec<MediaSocket>, MediaError> {
     let port = match config.port {
         0 => 0,
         port => u16::try_from(usize::from(port) + index)
@@ -231,17 +267,19 @@ fn bind(
         _ if config.ipv6 => SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)),
         _ => only_v4,
     };
-    let bound = MediaSocket::bind(address).or_else(|error| match error.raw_os_error() {
+    let group = |address| MediaSocket::bind_group(address, count);
+    let bound = group(address).or_else(|error| match error.raw_os_error() {
         // A kernel without IPv6.
-        Some(libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL) if config.bind.is_empty() => {
-            MediaSocket::bind(only_v4)
-        }
+        Some(libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL) if config.bind.is_empty() => group(only_v4),
         _ => Err(error),
     });
-    let mut socket = bound.map_err(|error| MediaError::Socket { address, error })?;
-    let apart = socket.send_apart(reachable.iter().map(|r| r.bound));
-    let buffer = socket.receive_buffer();
-    tracing::debug!(local = %socket.local(), apart, buffer, "media socket");
+    let mut sockets = bound.map_err(|error| MediaError::Socket { address, error })?;
+    let addresses = reachable.iter().map(|r| r.bound);
+    let apart = MediaSocket::send_group_apart(&mut sockets, addresses);
+    let first = sockets.first();
+    let buffer = first.map_or(0, MediaSocket::receive_buffer);
+    let local = first.map(MediaSocket::local);
+    tracing::debug!(?local, count, apart, buffer, "media socket");
     if index == 0 && buffer < LITTLE_BUFFER {
         tracing::warn!(
             "the kernel holds only {} KiB of what comes to a media socket: bursts are lost under load. \
@@ -249,7 +287,7 @@ fn bind(
             buffer >> 10
         );
     }
-    Ok(socket)
+    Ok(sockets)
 }
 
 /// Connections that wait to be accepted.

@@ -23,6 +23,10 @@ pub struct MediaTotals {
     pub send_refused: u64,
     /// Packets for another worker that found its ring full.
     pub ring_dropped: u64,
+    /// Datagrams that came to the socket of another worker than their peer's, where workers share a port, and were handed over.
+    pub handed_over: u64,
+    /// Datagrams that were to be handed over, and that the other worker did not take in time.
+    pub handover_dropped: u64,
     /// Packets left out because too many waited for their viewer.
     pub pacer_dropped: u64,
     /// Events that the control plane did not take in time.
@@ -110,6 +114,8 @@ pub(crate) struct WorkerTotals {
     pub(crate) send_dropped: AtomicU64,
     pub(crate) send_refused: AtomicU64,
     pub(crate) ring_dropped: AtomicU64,
+    pub(crate) handed_over: AtomicU64,
+    pub(crate) handover_dropped: AtomicU64,
     pub(crate) pacer_dropped: AtomicU64,
     pub(crate) events_dropped: AtomicU64,
     pub(crate) ingested_packets: AtomicU64,
@@ -145,6 +151,8 @@ impl WorkerTotals {
             send_dropped: zero(),
             send_refused: zero(),
             ring_dropped: zero(),
+            handed_over: zero(),
+            handover_dropped: zero(),
             pacer_dropped: zero(),
             events_dropped: zero(),
             ingested_packets: zero(),
@@ -180,6 +188,8 @@ impl WorkerTotals {
         sum.send_dropped += self.send_dropped.load(Relaxed);
         sum.send_refused += self.send_refused.load(Relaxed);
         sum.ring_dropped += self.ring_dropped.load(Relaxed);
+        sum.handed_over += self.handed_over.load(Relaxed);
+        sum.handover_dropped += self.handover_dropped.load(Relaxed);
         sum.pacer_dropped += self.pacer_dropped.load(Relaxed);
         sum.events_dropped += self.events_dropped.load(Relaxed);
         sum.ingested_packets += self.ingested_packets.load(Relaxed);

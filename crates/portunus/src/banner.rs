@@ -176,7 +176,9 @@ fn media(facts: &Facts<'_>) -> String {
 
 /// The ports of workers, those in a row as a range.
 fn ports(addresses: &[SocketAddr]) -> String {
-    let ports: Vec<u16> = addresses.iter().map(SocketAddr::port).collect();
+    let mut ports: Vec<u16> = addresses.iter().map(SocketAddr::port).collect();
+    // Workers may share one.
+    ports.dedup();
     let in_a_row = ports
         .windows(2)
         .all(|pair| matches!(pair, [a, b] if a.checked_add(1) == Some(*b)));
@@ -193,6 +195,14 @@ fn ports(addresses: &[SocketAddr]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_port_that_workers_share_is_named_once() {
+        let address = |port| SocketAddr::from(([0, 0, 0, 0], port));
+        assert_eq!(ports(&[address(10_000); 4]), "10000");
+        assert_eq!(ports(&[10_000, 10_001, 10_002].map(address)), "10000-10002");
+        assert_eq!(ports(&[10_000, 10_005].map(address)), "10000, 10005");
+    }
 
     #[test]
     fn it_names_every_address_and_the_rule_about_cameras() {

@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::config::{Announced, Config, ConfigError, DEFAULT_FILE};
+use crate::doctor::Doctor;
 use crate::import_janus::ImportJanus;
 use crate::recordings::Recordings;
 
@@ -38,6 +39,10 @@ pub(crate) struct Cli {
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1024))]
     workers: Option<u16>,
 
+    /// Let all workers share the ports of media, as media.one_port of the configuration does
+    #[arg(long)]
+    one_port: bool,
+
     /// What clients are told instead of the machine's address, as in media.announced, whose place it takes; may be given several times
     #[arg(long, value_name = "ADDRESS")]
     announce: Vec<Announced>,
@@ -51,6 +56,10 @@ pub(crate) enum Command {
     Recordings(Recordings),
     /// Make one configuration of the .jcfg (and .cfg) files of a Janus
     ImportJanus(ImportJanus),
+
+    /// Look whether the server can work on this machine, and say what to change: addresses, ports,
+    /// certificates, limits, disks
+    Doctor(Doctor),
 
     /// Ask the running server whether it works; for health checks of containers and load balancers
     Health(Health),
@@ -91,7 +100,7 @@ impl Health {
 const AFTER_HELP: &str = "\
 Ports (all configurable): 8088/tcp web pages and Janus API over HTTP, 8188/tcp Janus API over WebSocket,
 7088/tcp dashboard and Admin API over HTTP (on loopback unless admin.bind is set), 10000/udp and the following, one for
-each worker, media.
+each worker, or one for all with media.one_port, media.
 
 Signals: SIGTERM takes nobody new and lets calls go on until they end, for server.drain_timeout at most; then the server
 ends. SIGINT (Ctrl+C) ends calls without waiting for them. A second signal ends a drain, and the next one all that is left.
@@ -105,6 +114,9 @@ impl Cli {
         let mut config = load(self.file().as_deref())?;
         if let Some(workers) = self.workers {
             config.media.workers = workers.into();
+        }
+        if self.one_port {
+            config.media.one_port = true;
         }
         if !self.announce.is_empty() {
             config.reached.announced = self.announce.clone();
@@ -120,7 +132,7 @@ impl Cli {
 }
 
 /// Returns the file that was named, or the default one if it may exist.
-fn file(named: &Option<PathBuf>) -> Option<PathBuf> {
+pub(crate) fn file(named: &Option<PathBuf>) -> Option<PathBuf> {
     // One that cannot be looked at is there: without its secrets nobody wants to run.
     let may_exist = |file: &PathBuf| !matches!(file.try_exists(), Ok(false));
     let default = || Some(PathBuf::from(DEFAULT_FILE)).filter(may_exist);
@@ -128,7 +140,7 @@ fn file(named: &Option<PathBuf>) -> Option<PathBuf> {
 }
 
 /// Reads the configuration of a file, or takes all defaults without one.
-fn load(file: Option<&Path>) -> Result<Config, ConfigError> {
+pub(crate) fn load(file: Option<&Path>) -> Result<Config, ConfigError> {
     match file {
         Some(file) => Config::load(file),
         None => Ok(Config::default()),

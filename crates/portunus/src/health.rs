@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use portunus_api::HttpConfig;
+use reqwest::StatusCode;
 use tokio_rustls::rustls;
 
 use crate::cli::Health;
@@ -48,21 +49,29 @@ pub(crate) fn run(options: &Health) -> ExitCode {
     }
 }
 
-/// Returns where the sign of life is, as seen from this machine.
-fn url(http: &HttpConfig, path: &str) -> Option<String> {
-    let at = |scheme, ip, port| format!("{scheme}://{}/{path}", SocketAddr::new(ip, port));
-    let ip = http
-        .bind
-        .first()
-        .copied()
-        .map_or(Ipv4Addr::LOCALHOST.into(), reachable);
+/// Returns the URL of one of the server's own paths, such as `livez`, as seen from this machine.
+pub(crate) fn url(http: &HttpConfig, path: &str) -> Option<String> {
     if http.enabled {
-        return Some(at("http", ip, http.port));
+        return Some(at("http", local(http, http.port), path));
     }
     if let Some(own) = http.metrics_bind.filter(|_| http.metrics) {
-        return Some(at("http", reachable(own.ip()), own.port()));
+        return Some(at("http", own, path));
     }
-    http.https.then(|| at("https", ip, http.https_port))
+    let secure = local(http, http.https_port);
+    http.https.then(|| at("https", secure, path))
+}
+
+/// Returns a URL at an address that the server listens on.
+pub(crate) fn at(scheme: &str, bound: SocketAddr, path: &str) -> String {
+    let address = SocketAddr::new(reachable(bound.ip()), bound.port());
+    format!("{scheme}://{address}/{path}")
+}
+
+/// Returns where a port of HTTP can be connected to from this machine.
+pub(crate) fn local(http: &HttpConfig, port: u16) -> SocketAddr {
+    let ip = http.bind.first().copied();
+    let ip = ip.map_or(Ipv4Addr::LOCALHOST.into(), reachable);
+    SocketAddr::new(ip, port)
 }
 
 /// Returns the address to connect to for an address that a server listens on.
@@ -74,7 +83,24 @@ fn reachable(ip: IpAddr) -> IpAddr {
     }
 }
 
-/// Returns the server's answer, or the reason why there is none.
+/// What the server answers.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    status: StatusCode,
+    text: String,
+}
+
+impl Answer {
+    /// Returns the text if the server says yes, else the reason why not.
+    pub(crate) fn succeeded(self) -> Result<String, String> {
+        match self.status.is_success() {
+            true => Ok(self.text),
+            false => Err(format!("{}: {}", self.status, self.text.trim_end())),
+        }
+    }
+}
+
+/// Returns the server's yes, or the reason why there is none.
 fn ask(url: &str) -> Result<String, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -82,26 +108,26 @@ fn ask(url: &str) -> Result<String, String> {
         .map_err(|error| error.to_string())?;
     // Another may have been installed: any will do.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    runtime.block_on(async {
-        let client = reqwest::Client::builder()
-            .timeout(TIMEOUT)
-            .no_proxy()
-            // The certificate names the server's host, and this is its address.
-            .danger_accept_invalid_certs(true)
-            .build()
-            .map_err(|error| causes(&error))?;
-        let response = client
-            .get(url)
-            .send()
-            .await
-            .map_err(|error| causes(&error))?;
-        let status = response.status();
-        let text = response.text().await.map_err(|error| causes(&error))?;
-        match status.is_success() {
-            true => Ok(text),
-            false => Err(format!("{status}: {}", text.trim_end())),
-        }
-    })
+    runtime.block_on(get(url))?.succeeded()
+}
+
+/// Fetches a page of the server that runs on this machine.
+pub(crate) async fn get(url: &str) -> Result<Answer, String> {
+    let client = reqwest::Client::builder()
+        .timeout(TIMEOUT)
+        .no_proxy()
+        // The certificate names the server's host, and this is its address.
+        .danger_accept_invalid_certs(true)
+        .build()
+        .map_err(|error| causes(&error))?;
+    let response = client
+        .get(url)
+        .send()
+        .await
+        .map_err(|error| causes(&error))?;
+    let status = response.status();
+    let text = response.text().await.map_err(|error| causes(&error))?;
+    Ok(Answer { status, text })
 }
 
 /// Returns an error's last cause: the ones before it only say that a request failed.

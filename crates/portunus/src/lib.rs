@@ -5,6 +5,7 @@ mod banner;
 mod check;
 mod cli;
 mod config;
+mod doctor;
 mod event_handlers;
 mod health;
 mod import_janus;
@@ -41,6 +42,7 @@ pub fn main() -> ExitCode {
     let cli = Arc::new(Cli::parse());
     match &cli.command {
         Some(Command::Recordings(command)) => return command.run(),
+        Some(Command::Doctor(doctor)) => return doctor.run(),
         Some(Command::Health(options)) => return health::run(options),
         Some(Command::Completions { shell }) => return manual::completions(*shell),
         Some(Command::Man { folder }) => return manual::pages(folder),

@@ -3,7 +3,7 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// A server with fewer soon turns clients away.
-const FEW: u64 = 4_096;
+pub(crate) const FEW: u64 = 4_096;
 
 /// Raises the limit to what the system allows (the soft limit to the hard one): most systems begin with 1,024, for the sake of
 /// programs that call `select`, which nothing here does.

@@ -55,7 +55,7 @@ port = 0
 ";
 
 #[test]
-fn the_command_line_says_which_address_is_announced() {
+fn the_command_line_says_which_address_is_announced_and_that_workers_share_a_port() {
     let (_folder, path) = file("[media]\nannounced = [\"198.51.100.1\"]\n");
     let path = path.to_str().unwrap();
     let asked = ["--print-config", "--config", path];
@@ -70,6 +70,8 @@ fn the_command_line_says_which_address_is_announced() {
         announced(&both),
         "announced = [\"203.0.113.7\", \"2001:db8::7\"]"
     );
+    let printed = stdout(&run(&[&asked[..], &["--one-port"]].concat()));
+    assert!(printed.contains("one_port = true"), "{printed}");
     let wrong = run(&["--announce", "1.2.3"]);
     assert_eq!(wrong.status.code(), Some(2), "{}", stderr(&wrong));
 }

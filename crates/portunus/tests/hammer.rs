@@ -9,10 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use clap::Parser;
 use portunus_hammer::progress::Progress;
 use portunus_hammer::record::{Criterion, RunRecord, Sample};
-use portunus_hammer::scenario::{bridge, echo, room, sip, streaming};
+use portunus_hammer::scenario::Scenario;
 use tempfile::TempDir;
 
 /// Longer than anything should take on a busy machine.
@@ -20,46 +19,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 const VIEWERS: u32 = 20;
 
-#[derive(Debug, Parser)]
-struct Streaming {
-    #[command(flatten)]
-    options: streaming::Options,
-}
-
-#[derive(Debug, Parser)]
-struct Echo {
-    #[command(flatten)]
-    options: echo::Options,
-}
-
-#[derive(Debug, Parser)]
-struct Room {
-    #[command(flatten)]
-    options: room::RoomOptions,
-}
-
-#[derive(Debug, Parser)]
-struct Star {
-    #[command(flatten)]
-    options: room::StarOptions,
-}
-
-#[derive(Debug, Parser)]
-struct Rooms {
-    #[command(flatten)]
-    options: room::RoomsOptions,
-}
-
-#[derive(Debug, Parser)]
-struct Bridge {
-    #[command(flatten)]
-    options: bridge::Options,
-}
-
-#[derive(Debug, Parser)]
-struct Sip {
-    #[command(flatten)]
-    options: sip::Options,
+/// Runs a scenario by its words on a command line.
+fn hammer(words: impl IntoIterator<Item: Into<String>>) -> RunRecord {
+    let words: Vec<String> = words.into_iter().map(Into::into).collect();
+    let scenario = Scenario::of(&words).unwrap();
+    scenario.run(&Progress::start("test")).unwrap()
 }
 
 /// A running server, which ends with the test.
@@ -202,12 +166,11 @@ fn is_sound(record: &RunRecord, viewers: u32) {
 
 fn stream(server: &Server, more: &[&str]) -> RunRecord {
     let viewers = VIEWERS.to_string();
-    let mut line = vec!["hammer", "--janus", &server.url, "--viewers", &viewers];
+    let mut line = vec!["streaming", "--janus", &server.url, "--viewers", &viewers];
     line.extend(["--duration", "2", "--settle", "0.5", "--bitrate", "500k"]);
     line.extend(["--check-share", "1"]);
     line.extend(more);
-    let options = Streaming::parse_from(line).options;
-    streaming::run(&options, &Progress::start("test")).unwrap()
+    hammer(line)
 }
 
 #[test]
@@ -309,7 +272,7 @@ fn stalls_of_cores_are_told_from_delays() {
 }
 
 fn room(server: &Server, more: &[&str]) -> RunRecord {
-    let mut line = vec!["hammer", "--janus", &server.url, "--publishers", "3"];
+    let mut line = vec!["room", "--janus", &server.url, "--publishers", "3"];
     line.extend(["--subscribers", "4", "--duration", "2", "--settle", "0.5"]);
     line.extend([
         "--bitrate",
@@ -320,8 +283,7 @@ fn room(server: &Server, more: &[&str]) -> RunRecord {
         "1",
     ]);
     line.extend(more);
-    let options = Room::parse_from(line).options;
-    room::run_room(&options, &Progress::start("test")).unwrap()
+    hammer(line)
 }
 
 #[test]
@@ -348,12 +310,11 @@ fn a_room_is_watched_by_one_connection_and_layers_of_simulcast_are_counted_once(
 #[test]
 fn all_watch_all_in_a_star() {
     let server = portunus();
-    let mut line = vec!["hammer", "--janus", &server.url, "--subscribers", "3"];
+    let mut line = vec!["star", "--janus", &server.url, "--subscribers", "3"];
     line.extend(["--multistream", "--duration", "2", "--settle", "0.5"]);
     line.extend(["--bitrate", "300k", "--audio-bitrate", "32k"]);
     line.extend(["--check-share", "1"]);
-    let options = Star::parse_from(line).options;
-    let record = room::run_star(&options, &Progress::start("test")).unwrap();
+    let record = hammer(line);
     is_sound(&record, 3);
     let step = record.steps.first().expect("a step");
     assert_eq!(step.peer_connections, 3 * 2, "{step:?}");
@@ -380,7 +341,7 @@ fn viewers_who_can_take_little_are_counted_apart() {
 fn rooms_are_made_and_taken_away() {
     let server = portunus();
     let pid = server.child.id().to_string();
-    let mut line = vec!["hammer", "--janus", &server.url, "--server-pid", &pid];
+    let mut line = vec!["rooms", "--janus", &server.url, "--server-pid", &pid];
     line.extend([
         "--viewers",
         "2",
@@ -392,8 +353,7 @@ fn rooms_are_made_and_taken_away() {
     ]);
     line.extend(["--duration", "1", "--settle", "0.5", "--bitrate", "300k"]);
     line.extend(["--audio-bitrate", "32k", "--check-share", "1"]);
-    let options = Rooms::parse_from(line).options;
-    let record = room::run_rooms(&options, &Progress::start("test")).unwrap();
+    let record = hammer(line);
     is_sound(&record, 2);
     let step = record.steps.first().expect("a step");
     assert_eq!(step.peer_connections, 2 * 3 * 2, "{step:?}");
@@ -429,7 +389,7 @@ fn a_source_published_by_whip_is_watched_by_whep() {
 fn peers_get_back_what_they_send() {
     let server = portunus();
     let line = [
-        "hammer",
+        "echo",
         "--janus",
         &server.url,
         "--peers",
@@ -440,13 +400,12 @@ fn peers_get_back_what_they_send() {
     let line = line
         .into_iter()
         .chain(["--duration", "2", "--settle", "0.5"]);
-    let options = Echo::parse_from(line).options;
-    let record = echo::run(&options, &Progress::start("test")).unwrap();
+    let record = hammer(line);
     is_sound(&record, 5);
 }
 
 fn audio_rooms(server: &Server, more: &[&str]) -> RunRecord {
-    let mut line = vec!["hammer", "--janus", &server.url, "--duration", "3"];
+    let mut line = vec!["bridge", "--janus", &server.url, "--duration", "3"];
     line.extend([
         "--settle",
         "2",
@@ -456,8 +415,7 @@ fn audio_rooms(server: &Server, more: &[&str]) -> RunRecord {
         "60000",
     ]);
     line.extend(more);
-    let options = Bridge::parse_from(line).options;
-    bridge::run(&options, &Progress::start("test")).unwrap()
+    hammer(line)
 }
 
 /// All join, and each hears all who talk in its room, but not itself.
@@ -509,11 +467,10 @@ fn sentences_over_a_bad_way_are_scored() {
 }
 
 fn calls(server: &Server, more: &[&str]) -> RunRecord {
-    let mut line = vec!["hammer", "--janus", &server.url];
+    let mut line = vec!["sip", "--janus", &server.url];
     line.extend(["--settle", "0.5", "--check-share", "1"]);
     line.extend(more);
-    let options = Sip::parse_from(line).options;
-    sip::run(&options, &Progress::start("test")).unwrap()
+    hammer(line)
 }
 
 /// All calls are up, and what is said is heard at the far end and comes back.

@@ -6,8 +6,8 @@
     missing_docs
 )]
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use openssl::asn1::Asn1Time;
@@ -202,6 +202,57 @@ fn a_client_hello_may_span_two_datagrams() {
         pair.network.rewrite = split_client_hello;
         assert!(pair.connect(), "{pair:#?}");
     }
+}
+
+/// Whether a datagram begins with a handshake message of this type.
+fn begins_with(bytes: &[u8], message: u8) -> bool {
+    bytes[0] == 22 && bytes[13] == message
+}
+
+/// The random of a hello, after the header of its record, that of its message, and the version.
+const RANDOM: std::ops::Range<usize> = 27..59;
+
+/// The same ClientHello by somebody else.
+fn forged(hello: &[u8], random: u8) -> Vec<u8> {
+    let mut forged = hello.to_vec();
+    forged[RANDOM].fill(random);
+    forged
+}
+
+#[test]
+fn a_client_hello_in_the_peers_name_before_its_own_does_no_harm() {
+    // The forged one comes in place of the first, and what answers it gets lost: the peer has not begun.
+    static ANSWER: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+    static HELLOS: AtomicU32 = AtomicU32::new(0);
+    let mut pair = Pair::new(3, Link::GOOD);
+    pair.network.rewrite = |bytes| {
+        let mut answer = ANSWER.lock().unwrap();
+        if begins_with(bytes, 1) && HELLOS.fetch_add(1, Ordering::Relaxed) == 0 {
+            return vec![forged(bytes, 1)];
+        }
+        if begins_with(bytes, 2) && answer.is_empty() {
+            answer.extend(&bytes[RANDOM]);
+        }
+        let is_lost = begins_with(bytes, 2) && bytes[RANDOM] == answer[..];
+        Vec::from_iter((!is_lost).then(|| bytes.to_vec()))
+    };
+    assert!(pair.connect(), "{pair:#?}");
+    assert!(HELLOS.load(Ordering::Relaxed) >= 2);
+}
+
+#[test]
+fn client_hellos_in_the_peers_name_after_its_own_do_no_harm() {
+    static HELLOS: AtomicU32 = AtomicU32::new(0);
+    let mut pair = Pair::new(5, Link::GOOD);
+    pair.network.rewrite = |bytes| match begins_with(bytes, 1) {
+        true => {
+            HELLOS.fetch_add(1, Ordering::Relaxed);
+            vec![bytes.to_vec(), forged(bytes, 1), forged(bytes, 2)]
+        }
+        false => vec![bytes.to_vec()],
+    };
+    assert!(pair.connect(), "{pair:#?}");
+    assert!(HELLOS.load(Ordering::Relaxed) >= 1);
 }
 
 #[test]

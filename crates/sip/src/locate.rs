@@ -9,7 +9,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng as _, SeedableRng as _};
 
 use crate::flow::{Target, Transport};
-use crate::message::Host;
+use crate::message::{Host, SipUri};
 
 /// A list has no more targets than this.
 pub const MAX_TARGETS: usize = 16;
@@ -27,6 +27,32 @@ pub struct Destination {
     pub transport: Option<Transport>,
     /// Whether the URI is `sips:`.
     pub secure: bool,
+}
+
+impl Destination {
+    /// Returns where a URI leads; `usual` is the transport where it names none. Returns `None` if
+    /// it names an unknown transport or a `maddr` that is no host.
+    pub fn of(uri: &SipUri, usual: Option<Transport>) -> Option<Self> {
+        let host = match uri.params.get("maddr") {
+            Some(maddr) => maddr.parse().ok()?,
+            None => uri.host.clone(),
+        };
+        let transport = match uri.transport() {
+            Some(transport) => Some(transport.parse::<Transport>().ok()?),
+            None => usual,
+        };
+        let transport = match transport {
+            Some(Transport::Tcp | Transport::Udp) if uri.secure => Some(Transport::Tls),
+            Some(Transport::Ws) if uri.secure => Some(Transport::Wss),
+            other => other,
+        };
+        Some(Destination {
+            host,
+            port: uri.port,
+            transport,
+            secure: uri.secure,
+        })
+    }
 }
 
 /// What can be reached from here.

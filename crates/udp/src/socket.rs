@@ -24,8 +24,31 @@ pub struct Socket {
 impl Socket {
     /// Binds `address`; the unspecified IPv6 address takes IPv4 too.
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
+        Self::bind_as(address, false)
+    }
+
+    /// Binds `count` sockets to `address`. The kernel gives each of them the datagrams of some senders: a hash of both addresses
+    /// and ports chooses the socket, and always the same one (SO_REUSEPORT).
+    ///
+    /// # Errors
+    /// As [`Socket::bind`]: also if the port belongs to another group of sockets.
+    pub fn bind_group(address: SocketAddr, count: usize) -> io::Result<Vec<Self>> {
+        // The first one does not share yet, so that it fails where another program has the port.
+        let first = Self::bind(address)?;
+        let address = first.local;
+        if count > 1 {
+            set_option(&first, libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
+        }
+        let others = (1..count).map(|_| Self::bind_as(address, true));
+        std::iter::once(Ok(first)).chain(others).collect()
+    }
+
+    fn bind_as(address: SocketAddr, shares: bool) -> io::Result<Self> {
         let socket = open(address)?;
         let receive_buffer = ask_receive_buffer(&socket, BUFFER_BYTES);
+        if shares {
+            set_option(&socket, libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
+        }
         socket.bind(&address.into())?;
         let local = socket
             .local_addr()?
@@ -55,20 +78,44 @@ impl Socket {
     /// Addresses that the kernel refuses are left out: what is sent from them leaves as before. Returns how many
     /// have a socket.
     pub fn send_apart(&mut self, addresses: impl IntoIterator<Item = IpAddr>) -> usize {
-        // Only for that moment may other sockets have the same port.
-        let shared = set_option(self, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1);
-        let local = self.local.ip();
+        Self::send_group_apart(std::slice::from_mut(self), addresses)
+    }
+
+    /// Does the same for each of a group of sockets that share an address. Returns how many addresses have a socket in each of them.
+    pub fn send_group_apart(
+        group: &mut [Self],
+        addresses: impl IntoIterator<Item = IpAddr>,
+    ) -> usize {
+        // Only for that moment may sockets that are not of the group have the same port.
+        let shared = group.iter().try_for_each(|socket| socket.share(1));
         for ip in addresses {
-            let is_ours = local == ip || local.is_unspecified() && !ip.is_unspecified();
-            if shared.is_ok() && is_ours && self.apart.iter().all(|(known, _)| *known != ip) {
-                let socket = connected_to_itself(SocketAddr::new(ip, self.local.port()));
-                self.apart.extend(socket.map(|socket| (ip, socket)));
+            for socket in &mut *group {
+                let local = socket.local.ip();
+                let is_ours = local == ip || local.is_unspecified() && !ip.is_unspecified();
+                if shared.is_ok() && is_ours && socket.apart.iter().all(|(known, _)| *known != ip) {
+                    let apart = connected_to_itself(SocketAddr::new(ip, socket.local.port()));
+                    socket.apart.extend(apart.map(|apart| (ip, apart)));
+                }
             }
         }
-        if set_option(self, libc::SOL_SOCKET, libc::SO_REUSEADDR, 0).is_err() {
-            self.apart.clear();
+        for socket in &mut *group {
+            if socket.share(0).is_err() {
+                socket.apart.clear();
+            }
         }
-        self.apart.len()
+        group
+            .iter()
+            .map(|socket| socket.apart.len())
+            .min()
+            .unwrap_or(0)
+    }
+
+    /// Lets other sockets that allow it, too, be bound to its port, or no longer.
+    fn share(&self, shared: i32) -> io::Result<()> {
+        let own = [self.fd.as_fd()].into_iter();
+        let all = own.chain(self.apart.iter().map(|(_, apart)| apart.as_fd()));
+        all.map(|fd| set_option(&fd, libc::SOL_SOCKET, libc::SO_REUSEADDR, shared))
+            .collect()
     }
 
     /// Whether the kernel knows UDP_SEGMENT.
@@ -119,13 +166,12 @@ fn open(address: SocketAddr) -> io::Result<socket2::Socket> {
     Ok(socket)
 }
 
-/// One of an address of ours that only sends. The port is shared by those who allow it until it is bound.
+/// One of an address of ours that only sends. Its port is shared by those who allow it, until that is ended.
 fn connected_to_itself(address: SocketAddr) -> io::Result<OwnedFd> {
     let socket = open(address)?;
     set_option(&socket, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
     socket.bind(&address.into())?;
     socket.connect(&address.into())?;
-    set_option(&socket, libc::SOL_SOCKET, libc::SO_REUSEADDR, 0)?;
     Ok(socket.into())
 }
 
@@ -291,6 +337,67 @@ mod tests {
             }
             assert_eq!((out.counters().refused, out.counters().dropped), (0, 0));
         }
+    }
+
+    #[test]
+    fn a_group_shares_a_port_and_a_sender_is_always_given_to_the_same_socket() {
+        for (bind, ip) in [
+            ("127.0.0.1", "127.0.0.1"),
+            ("0.0.0.0", "127.0.0.1"),
+            ("::", "127.0.0.1"),
+            ("::", "::1"),
+        ] {
+            let (bind, ip): (IpAddr, IpAddr) = (bind.parse().unwrap(), ip.parse().unwrap());
+            let mut group = Socket::bind_group(SocketAddr::new(bind, 0), 4).unwrap();
+            assert_eq!(Socket::send_group_apart(&mut group, [ip]), 1);
+            let server = SocketAddr::new(ip, group.first().unwrap().local().port());
+            let clients: Vec<UdpSocket> = (0..40)
+                .map(|_| UdpSocket::bind(SocketAddr::new(ip, 0)).unwrap())
+                .collect();
+            for round in 0..3 {
+                for client in &clients {
+                    client.send_to(&[round], server).unwrap();
+                }
+            }
+            let mut batch = ReceiveBatch::new(128, ReceiveBatch::WHOLE);
+            let mut by_socket = Vec::new();
+            for socket in &group {
+                let received = batch.receive(socket).unwrap();
+                let remotes: Vec<SocketAddr> = batch.iter(received).map(|m| m.remote).collect();
+                by_socket.push(remotes);
+            }
+            let all: usize = by_socket.iter().map(Vec::len).sum();
+            assert_eq!(all, 3 * clients.len(), "{bind}");
+            for client in &clients {
+                let client = client.local_addr().unwrap();
+                let times = |remotes: &Vec<SocketAddr>| {
+                    remotes.iter().filter(|remote| **remote == client).count()
+                };
+                let mut times: Vec<usize> = by_socket.iter().map(times).collect();
+                times.sort_unstable();
+                assert_eq!(times, [0, 0, 0, 3], "{bind}");
+            }
+            let used = by_socket.iter().filter(|remotes| !remotes.is_empty());
+            assert!(used.count() > 1, "{bind}: of 40 senders");
+            // Each of them sends from the port.
+            let other = Socket::bind(SocketAddr::new(ip, 0)).unwrap();
+            let mut out = SendBatch::new(64 << 10, 16, true);
+            for socket in &group {
+                send(&mut out, socket, (ip, other.local()), &[7]);
+                assert_eq!(take(&other), [(server, None, vec![7])]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_group_takes_no_port_of_others_and_lets_none_in() {
+        let taken = Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        assert!(Socket::bind_group(taken.local(), 2).is_err());
+        let mut group = Socket::bind_group("127.0.0.1:0".parse().unwrap(), 2).unwrap();
+        let address = group.first().unwrap().local();
+        Socket::send_group_apart(&mut group, [address.ip()]);
+        assert!(Socket::bind(address).is_err());
+        assert!(Socket::bind_group(address, 2).is_err());
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::trunk::TrunkConfig;
 use portunus_core::configuration::{Configuration, PortRange, Probe, Protocol, Section};
 use portunus_core::media::ingest::{IngestError, interface_address, probe_interface};
 use portunus_core::{Network, Networks, certificate_expiry};
+use portunus_sip::net::ping;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The plugin's part of the configuration.
@@ -201,6 +202,20 @@ impl Configuration for SipConfig {
         }
         if let Some(folder) = &self.prompts {
             probe.folder("prompts", folder);
+        }
+        if let Some(certificate) = &self.tls_certificate {
+            probe.certificate("tls_certificate", certificate);
+        }
+        for (n, trunk) in self.trunks.iter().enumerate() {
+            let Some((server, _)) = trunk.outgoing() else {
+                continue;
+            };
+            let key = format!("trunks[{n}].server");
+            let files = files.clone();
+            probe.connects(&key, &trunk.server, async move {
+                let asked = ping(&server, &files).await;
+                asked.map_err(|error| error.to_string())
+            });
         }
     }
 }

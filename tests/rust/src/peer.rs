@@ -44,6 +44,9 @@ pub struct Peer {
     /// What loses datagrams on their way here: the share of them, and how many it were.
     losing: Option<(StdRng, f64)>,
     lost: u64,
+    forged_hello: Option<ForgedHello>,
+    /// The datagrams of media that were sent, as they left, if they are recorded.
+    pub recorded: Option<Vec<Vec<u8>>>,
     /// The RTP packets that have come.
     pub packets: Vec<Packet>,
     /// What the transport has said.
@@ -71,10 +74,27 @@ pub struct Packet {
     pub extensions: Vec<(u8, Vec<u8>)>,
 }
 
+/// A ClientHello that somebody sends from this peer's address before its own.
+#[derive(Debug)]
+struct ForgedHello {
+    datagram: Vec<u8>,
+    /// How much later DTLS of this peer begins.
+    delay: Duration,
+    /// When it begins, once the forged one was sent.
+    begins: Option<Instant>,
+    /// The peer's own, until then, and where it goes.
+    own: Option<(Vec<u8>, SocketAddr)>,
+}
+
 impl Peer {
     /// A connection that offers first.
     pub async fn offering() -> Self {
         Self::new(true, ClientSocket::udp().await)
+    }
+
+    /// The same at this loopback address.
+    pub async fn offering_from(ip: IpAddr) -> Self {
+        Self::new(true, ClientSocket::udp_from(ip).await)
     }
 
     /// A connection that answers first.
@@ -137,6 +157,8 @@ impl Peer {
             encodings: HashMap::new(),
             losing: None,
             lost: 0,
+            forged_hello: None,
+            recorded: None,
             packets: Vec::new(),
             events: Vec::new(),
             clocks: Vec::new(),
@@ -228,6 +250,35 @@ impl Peer {
     /// Datagrams that were lost that way.
     pub fn lost(&self) -> u64 {
         self.lost
+    }
+
+    /// Has somebody forge this peer's address: `datagram`, a ClientHello, leaves `delay` before the peer's own. Answers to the
+    /// forged one are lost until then.
+    pub fn forge_hello(&mut self, datagram: Vec<u8>, delay: Duration) {
+        self.forged_hello = Some(ForgedHello {
+            datagram,
+            delay,
+            begins: None,
+            own: None,
+        });
+    }
+
+    /// Sends a datagram to the server as it is, once there is a way to it.
+    pub async fn send_datagram(&mut self, datagram: &[u8]) {
+        let Some(pair) = self.connection.transport.selected_pair() else {
+            return;
+        };
+        let remote = pair.remote;
+        // A full socket loses it, as a network would.
+        let _ = self.socket.send(datagram, remote).await;
+    }
+
+    /// Sends RTCP, sealed.
+    pub async fn send_rtcp(&mut self, rtcp: &[u8]) {
+        let mut buf = [0; 1_500];
+        buf[..rtcp.len()].copy_from_slice(rtcp);
+        let sealed = self.connection.transport.seal_rtcp(rtcp.len(), &mut buf);
+        self.send_datagram(&buf[..sealed.unwrap()]).await;
     }
 
     /// Sends an RTP packet on m-line `media`.
@@ -324,6 +375,9 @@ impl Peer {
         self.connection.sent(media, &burst, now);
         let remote = self.connection.transport.selected_pair().unwrap().remote;
         self.socket.send(&buf[..len], remote).await.unwrap();
+        if let Some(recorded) = &mut self.recorded {
+            recorded.push(buf[..len].to_vec());
+        }
     }
 
     /// Sends a text on the data channel `label`.
@@ -356,6 +410,11 @@ impl Peer {
         self.socket.connect_again();
     }
 
+    /// From now on the server sees it at another port of the loopback address `ip`.
+    pub async fn move_to(&mut self, ip: IpAddr) {
+        self.socket.move_to(ip).await;
+    }
+
     /// The messages that have come on the data channel `label`.
     pub fn messages(&self, label: &str) -> Vec<&DataMessage> {
         let messages = self.events.iter().filter_map(|event| match event {
@@ -386,12 +445,26 @@ impl Peer {
     /// Sends what waits, then takes a datagram or lets the next deadline pass.
     async fn turn(&mut self) {
         let mut buf = [0; 2_048];
+        let forged = self.forged_hello.as_mut();
+        let begun = forged.filter(|it| it.begins.is_some_and(|begins| begins <= Instant::now()));
+        if let Some((own, destination)) = begun.and_then(|forged| forged.own.take()) {
+            let _ = self.socket.send(&own, destination).await;
+        }
         while let Some(transmit) = self.connection.poll_transmit(Instant::now(), &mut buf) {
-            // A full socket loses it, as a network would.
-            let _ = self
-                .socket
-                .send(&buf[..transmit.len], transmit.destination)
-                .await;
+            let datagram = &buf[..transmit.len];
+            let forged = self.forged_hello.as_mut().filter(|_| is_dtls(datagram));
+            if let Some(forged) = forged.filter(|forged| forged.begins.is_none()) {
+                forged.begins = Some(Instant::now() + forged.delay);
+                forged.own = Some((datagram.to_vec(), transmit.destination));
+                let _ = self
+                    .socket
+                    .send(&forged.datagram, transmit.destination)
+                    .await;
+            }
+            if !self.is_held(datagram) {
+                // A full socket loses it, as a network would.
+                let _ = self.socket.send(datagram, transmit.destination).await;
+            }
         }
         while let Some(feedback) = self.connection.poll_feedback() {
             match feedback {
@@ -425,7 +498,16 @@ impl Peer {
         }
     }
 
+    /// Whether a datagram of DTLS waits or is lost because a ClientHello was forged before the peer's own.
+    fn is_held(&self, datagram: &[u8]) -> bool {
+        let begins = self.forged_hello.as_ref().and_then(|forged| forged.begins);
+        is_dtls(datagram) && begins.is_some_and(|begins| Instant::now() < begins)
+    }
+
     fn receive(&mut self, remote: SocketAddr, datagram: &mut [u8]) {
+        if self.is_held(datagram) {
+            return;
+        }
         let path = Path {
             carrier: self.socket.carrier(),
             local: self.local,
@@ -447,6 +529,10 @@ impl Peer {
             });
         }
     }
+}
+
+fn is_dtls(datagram: &[u8]) -> bool {
+    matches!(datagram.first(), Some(20..=63))
 }
 
 pub(crate) fn credentials() -> IceCredentials {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::future::pending;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use portunus_rtc::framing::{Deframer, frame_head};
 use portunus_rtc::{CandidateTransport, Carrier, stun_check};
@@ -30,7 +30,12 @@ pub(crate) struct Tcp {
 
 impl ClientSocket {
     pub(crate) async fn udp() -> Self {
-        ClientSocket::Udp(UdpSocket::bind("127.0.0.1:0").await.unwrap())
+        Self::udp_from(Ipv4Addr::LOCALHOST.into()).await
+    }
+
+    /// From the loopback address `ip`.
+    pub(crate) async fn udp_from(ip: IpAddr) -> Self {
+        ClientSocket::Udp(UdpSocket::bind((ip, 0)).await.unwrap())
     }
 
     /// From the loopback address `ip`.
@@ -118,6 +123,14 @@ impl ClientSocket {
                     return None;
                 }
             }
+        }
+    }
+
+    /// From another port of `ip`, which only the server sees, as behind a NAT.
+    pub(crate) async fn move_to(&mut self, ip: IpAddr) {
+        match self {
+            ClientSocket::Udp(socket) => *socket = UdpSocket::bind((ip, 0)).await.unwrap(),
+            ClientSocket::Tcp(_) => self.connect_again(),
         }
     }
 

@@ -54,6 +54,16 @@ impl Stage {
         Self::with_tcp_at(Ipv4Addr::LOCALHOST.into(), workers)
     }
 
+    /// The same with `workers` that share a port of UDP and one of TCP, on all addresses.
+    pub fn on_one_port(workers: usize) -> Self {
+        let config = MediaConfig {
+            ice_tcp: true,
+            one_port: true,
+            ..MediaConfig::default()
+        };
+        Self::with(workers, config)
+    }
+
     /// The same at this loopback address.
     pub fn with_tcp_at(ip: IpAddr, workers: usize) -> Self {
         let config = MediaConfig {
@@ -88,17 +98,34 @@ impl Stage {
     /// The same with this side of it.
     pub fn viewer_by(
         &self,
-        mut peer: Peer,
+        peer: Peer,
         worker: usize,
         lines: &[(Kind, Option<CodecName>)],
     ) -> Viewer {
+        self.peer_by(peer, worker, (lines, Direction::SendOnly))
+    }
+
+    /// One that may send VP8, too.
+    pub async fn caller(&self, worker: usize) -> Viewer {
+        let lines = [(Kind::Video, Some(CodecName::Vp8))];
+        let peer = Peer::answering().await;
+        self.peer_by(peer, worker, (&lines, Direction::SendRecv))
+    }
+
+    fn peer_by(
+        &self,
+        mut peer: Peer,
+        worker: usize,
+        (lines, of_media): (&[(Kind, Option<CodecName>)], Direction),
+    ) -> Viewer {
         let ice = credentials();
-        let ufrag = ice.ufrag.clone();
         let id = self.media.create_peer(PeerOptions {
             ice: ice.clone(),
             controlling: true,
             worker: Some(worker),
         });
+        let ice = self.media.local_ice(id, ice);
+        let ufrag = ice.ufrag.clone();
         let local = LocalTransport {
             ice,
             fingerprint: self.media.fingerprint().clone(),
@@ -111,7 +138,7 @@ impl Stage {
         let media = lines.iter().map(|(kind, codec)| {
             let direction = match kind {
                 Kind::Data => Direction::SendRecv,
-                _ => Direction::SendOnly,
+                _ => of_media,
             };
             let mut line = MediaOffer::new(*kind, direction);
             if let Some(codec) = codec {

@@ -139,7 +139,7 @@ impl Configuration for MqttConfig {
 
     fn probe(&self, probe: &mut Probe) {
         if self.common.is_on() {
-            self.tls.probe(probe);
+            self.server.probe(&self.tls, probe);
         }
     }
 }

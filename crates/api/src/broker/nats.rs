@@ -83,7 +83,7 @@ impl Configuration for NatsConfig {
 
     fn probe(&self, probe: &mut Probe) {
         if self.common.is_on() {
-            self.tls.probe(probe);
+            self.server.probe(&self.tls, probe);
         }
     }
 }

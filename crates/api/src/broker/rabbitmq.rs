@@ -143,7 +143,7 @@ impl Configuration for RabbitConfig {
 
     fn probe(&self, probe: &mut Probe) {
         if self.common.is_on() {
-            self.tls.probe(probe);
+            self.server.probe(&self.tls, probe);
         }
     }
 }

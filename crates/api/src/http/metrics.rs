@@ -328,6 +328,16 @@ fn media(out: &mut String, totals: &MediaTotals) {
             totals.ring_dropped,
         ),
         (
+            "media_handed_over",
+            "Datagrams that came to another worker than their peer's, where workers share a port, and were handed over",
+            totals.handed_over,
+        ),
+        (
+            "media_handover_dropped",
+            "Datagrams that the worker of their peer did not take in time from the worker that they came to",
+            totals.handover_dropped,
+        ),
+        (
             "media_pacer_dropped",
             "Packets left out because too many waited for their viewer",
             totals.pacer_dropped,

@@ -37,6 +37,26 @@ async fn replies_come_before_the_events_that_they_announce() {
 }
 
 #[tokio::test]
+async fn a_client_that_asks_without_end_holds_up_others_for_a_few_of_its_requests() {
+    const REQUESTS: u64 = 1_000;
+    let server = start().await;
+    let (mut greedy, mut modest) = (server.connect().await, server.connect().await);
+    modest.ping().await;
+    let ping = json!({ "janus": "ping", "transaction": "g" }).to_string();
+    for _ in 0..REQUESTS {
+        greedy.0.feed(Message::text(ping.clone())).await.unwrap();
+    }
+    greedy.0.flush().await.unwrap();
+    // The server is on this thread: it has begun with the requests only if they did not leave at once.
+    let taken = || server.transports.counters().websocket_messages.value();
+    let before = taken();
+    modest.ping().await;
+    let meanwhile = taken() - before;
+    assert!(taken() < REQUESTS, "none waits any more");
+    assert!(meanwhile <= 20, "{meanwhile} others were answered first");
+}
+
+#[tokio::test]
 async fn the_subprotocol_is_required() {
     let server = start().await;
     for protocol in [None, Some("chat"), Some("janus-admin-protocol")] {

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use portunus_config::{Secret, Section};
+use portunus_config::{Probe, Secret, Section};
 use serde::{Deserialize, Serialize};
 use url::Url;
+
+use crate::{BrokerTls, stream};
 
 /// An MQTT broker, and who we are to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,6 +82,23 @@ impl MqttServer {
         );
         section.range("client_id", server.client_id.len(), 1..=65_535);
         server
+    }
+
+    /// Looks whether the files of `tls` can be used, and says where the broker is.
+    pub fn probe(&self, tls: &BrokerTls, probe: &mut Probe) {
+        tls.probe(probe);
+        let Address {
+            host,
+            port,
+            is_secure,
+        } = self.address();
+        let tls = BrokerTls {
+            tls_enable: tls.tls_enable || is_secure,
+            ..tls.clone()
+        };
+        probe.connects("url", &self.url, async move {
+            stream::attempt(&host, port, &tls).await.map(drop)
+        });
     }
 
     pub(super) fn address(&self) -> Address {

@@ -1,7 +1,10 @@
 //! How a NATS server is reached.
 
-use portunus_config::{Secret, Section};
+use portunus_config::{Probe, Secret, Section};
 use serde::{Deserialize, Serialize};
+use tokio::io::AsyncReadExt as _;
+
+use crate::{BrokerTls, stream};
 
 /// A NATS server or a cluster of them, and who we are to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,6 +50,29 @@ impl NatsServer {
             "expected either token or username and password",
         );
         server
+    }
+
+    /// Looks whether the files of `tls` can be used, and says where each server is.
+    pub fn probe(&self, tls: &BrokerTls, probe: &mut Probe) {
+        tls.probe(probe);
+        // TLS begins after the server's first line, so its connection is plain until then.
+        let plain = BrokerTls {
+            tls_enable: false,
+            ..tls.clone()
+        };
+        for address in self.addresses().unwrap_or_default() {
+            let (host, port) = (address.host().to_owned(), address.port());
+            let plain = plain.clone();
+            probe.connects("url", format!("{host}:{port}"), async move {
+                let mut stream = stream::attempt(&host, port, &plain).await?;
+                let mut greeting = [0; 5];
+                let read = stream.read_exact(&mut greeting).await;
+                match read.is_ok() && &greeting == b"INFO " {
+                    true => Ok(()),
+                    false => Err("what answers is no NATS server".to_owned()),
+                }
+            });
+        }
     }
 
     /// Where the servers are.

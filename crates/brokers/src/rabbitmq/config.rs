@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use portunus_config::{Secret, Section};
+use portunus_config::{Probe, Secret, Section};
 use serde::{Deserialize, Serialize};
+
+use crate::{BrokerTls, stream};
 
 /// A RabbitMQ server, and who we are to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +51,15 @@ impl RabbitServer {
         section.range("port", server.port, 1..=u16::MAX);
         section.range("heartbeat", server.heartbeat.as_secs(), 0..=65_535);
         server
+    }
+
+    /// Looks whether the files of `tls` can be used, and says where the broker is.
+    pub fn probe(&self, tls: &BrokerTls, probe: &mut Probe) {
+        tls.probe(probe);
+        let (host, port, tls) = (self.host.clone(), self.port, tls.clone());
+        probe.connects("host", self.address(), async move {
+            stream::attempt(&host, port, &tls).await.map(drop)
+        });
     }
 
     /// Where it is, for people.

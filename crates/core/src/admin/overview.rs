@@ -339,6 +339,11 @@ fn trouble(gateway: &Gateway) -> Value {
             media.ring_dropped,
         ),
         (
+            "handover_dropped",
+            "datagrams that came to another worker, and that their peer's did not take in time",
+            media.handover_dropped,
+        ),
+        (
             "dropped_messages",
             "messages of data channels that were not sent",
             media.messages_dropped,

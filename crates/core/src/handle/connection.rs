@@ -499,6 +499,7 @@ impl Connections {
             worker: None,
         };
         let (peer, fingerprint) = media.create_peer_with_fingerprint(options);
+        let ice = media.local_ice(peer, ice);
         peers.insert(peer, handle.shared.inbox.clone(), handle.downgrade());
         let local = LocalTransport {
             ice,
@@ -614,7 +615,7 @@ impl Connections {
 impl Context {
     /// Puts new ICE credentials into the next description of ours.
     fn renew_ice(&self, connection: &mut Connection) {
-        let ice = new_credentials();
+        let ice = self.media.local_ice(connection.peer, new_credentials());
         let candidates = self.media.candidates(connection.peer).to_vec();
         connection.session.set_local_ice(ice.clone(), candidates);
         connection.restart = Some(ice);

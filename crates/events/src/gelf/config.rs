@@ -1,7 +1,9 @@
 //! `[events.gelf]`.
 
-use portunus_config::{Configuration, Section};
+use portunus_config::{Configuration, Probe, Section};
 use serde::{Deserialize, Serialize};
+
+use super::link::Link;
 
 /// The shortest and the longest part of a message.
 pub(super) const LENGTHS: std::ops::RangeInclusive<u64> = 100..=65_000;
@@ -53,5 +55,13 @@ impl Configuration for GelfConfig {
         let udp = "expected false with protocol = \"tcp\": GELF compresses over UDP only";
         section.require(&["compress", "protocol"], compresses, udp);
         gelf
+    }
+
+    fn probe(&self, probe: &mut Probe) {
+        let (settings, address) = (self.clone(), format!("{}:{}", self.backend, self.port));
+        probe.connects("backend", address, async move {
+            let connected = Link::connect(&settings).await;
+            connected.map(drop).map_err(|error| error.to_string())
+        });
     }
 }

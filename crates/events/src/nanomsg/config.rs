@@ -1,6 +1,6 @@
 //! `[events.nanomsg]`.
 
-use portunus_config::{Configuration, Section};
+use portunus_config::{Configuration, Probe, Section};
 use serde::{Deserialize, Serialize};
 
 use super::address::Address;
@@ -50,5 +50,17 @@ impl Configuration for NanomsgConfig {
             section.check(&["address"], nanomsg.address.parse::<Address>().map(drop));
         }
         nanomsg
+    }
+
+    fn probe(&self, probe: &mut Probe) {
+        let Ok(address) = self.address.parse::<Address>() else {
+            return;
+        };
+        if self.mode == Mode::Connect {
+            probe.connects("address", &self.address, async move {
+                let connected = address.connect().await;
+                connected.map(drop).map_err(|error| error.to_string())
+            });
+        }
     }
 }

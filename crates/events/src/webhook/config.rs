@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use portunus_core::JsonForm;
 
-use crate::tls;
+use crate::{stream, tls};
 
 /// Attempts that may follow the first one, at most.
 pub(super) const MOST_RETRANSMISSIONS: u64 = 100;
@@ -106,6 +106,16 @@ impl Configuration for WebhookConfig {
         {
             probe.error("ca", error);
         }
+        let Ok(url) = backend(&self.backend) else {
+            return;
+        };
+        // A URL may have a password.
+        let host = url.host_str().unwrap_or_default().to_owned();
+        let port = url.port_or_known_default().unwrap_or_default();
+        let (is_secure, ca) = (url.scheme() == "https", self.ca.clone());
+        probe.connects("backend", format!("{host}:{port}"), async move {
+            stream::attempt(&host, port, is_secure, ca.as_deref()).await
+        });
     }
 }
 

@@ -9,7 +9,7 @@ use url::{Host, Url};
 
 use portunus_core::JsonForm;
 
-use crate::tls;
+use crate::{stream, tls};
 
 /// The largest cap of events that are kept.
 pub(super) const MOST_KEPT: u64 = 10_000_000;
@@ -68,6 +68,16 @@ impl Configuration for WebSocketConfig {
         {
             probe.error("ca", error);
         }
+        let Ok(Backend {
+            host, port, secure, ..
+        }) = Backend::new(&self.backend)
+        else {
+            return;
+        };
+        let ca = self.ca.clone();
+        probe.connects("backend", format!("{host}:{port}"), async move {
+            stream::attempt(&host, port, secure, ca.as_deref()).await
+        });
     }
 }
 

@@ -6,13 +6,11 @@ use std::time::Duration;
 
 use super::plan::{Joining, Plan, sizes_differ};
 use super::sender::{Batching, Sender, Sent};
-use super::topology::Topology;
-use super::{CeilingError, Options, pinned};
-use crate::namespace::{Link, Namespace, in_thread};
+use super::{CeilingError, Options};
+use crate::machine::{Addresses, Link, Namespace, in_thread, pin, raise_descriptor_limit};
 use crate::record::{BareLoad, BareLoop, Ceiling};
-use crate::scenario::raise_descriptor_limit;
-use crate::traffic::Traffic;
-use crate::viewer::{Addresses, Arrived, BareViewers};
+use crate::traffic::{Connections, Topology, Traffic};
+use crate::viewer::{Arrived, BareViewers, Counted};
 
 /// Sizes of the batch that are tried, in bytes.
 const BATCHES: [usize; 6] = [
@@ -88,10 +86,9 @@ impl<'a> Bench<'a> {
             let warm_up = duration.min(TRIAL);
             sender.pace(self.traffic, &graph, &plan, batching, warm_up)?;
             settle(arrived);
-            let (before, _) = arrived.so_far();
+            let before = arrived.so_far().packets;
             let sent = sender.pace(self.traffic, &graph, &plan, batching, duration)?;
-            settle(arrived);
-            let packets = arrived.so_far().0 - before;
+            let packets = settle(arrived).packets - before;
             let cpu_s = sent.cpu.as_secs_f64();
             Ok(BareLoad {
                 participants,
@@ -156,7 +153,8 @@ impl<'a> Bench<'a> {
 
     /// The ways to join so many frames of a source.
     fn joinings(&self, frames: u32) -> Vec<Joining> {
-        let several = self.topology.connections(2).1 > 1 || self.topology.connections(8).1 > 1;
+        let several =
+            self.topology.connections(2).feeds > 1 || self.topology.connections(8).feeds > 1;
         let both = |differ: bool| {
             if differ {
                 vec![false, true]
@@ -205,7 +203,7 @@ impl<'a> Bench<'a> {
     /// The fastest of some ways with so many participants, and its packets a second. By CPU time: what else the core did
     /// meanwhile is no fault of the way.
     fn fastest(&self, participants: u32, ways: &[Way]) -> Result<(f64, Way), CeilingError> {
-        let (_, feeds) = self.topology.connections(participants);
+        let feeds = self.topology.connections(participants).feeds;
         let trial = TRIAL.min(Duration::from_secs_f64(self.options.duration));
         self.with_viewers(participants, |sender, arrived| {
             let mut best: Option<(f64, Way)> = None;
@@ -238,7 +236,7 @@ impl<'a> Bench<'a> {
     }
 
     fn whole(&self, participants: u32, way: Way) -> Result<BareLoop, CeilingError> {
-        let (connections, feeds) = self.topology.connections(participants);
+        let Connections { count, feeds } = self.topology.connections(participants);
         let plan = Plan::new(self.traffic, feeds, way.joining);
         let duration = Duration::from_secs_f64(self.options.duration);
         self.with_viewers(participants, |sender, arrived| {
@@ -247,7 +245,8 @@ impl<'a> Bench<'a> {
             let before = arrived.so_far();
             let sent = sender.run(&plan, way.batching, duration)?;
             let now = settle(arrived);
-            let (packets, bytes) = (now.0 - before.0, now.1 - before.1);
+            let packets = now.packets - before.packets;
+            let bytes = now.bytes - before.bytes;
             let seconds = sent.took.as_secs_f64().max(1e-9);
             let (sent_packets, sending) =
                 (sent.packets.max(1) as f64, sent.took_sending.as_secs_f64());
@@ -259,7 +258,7 @@ impl<'a> Bench<'a> {
                 delivered_share: share(packets, &sent),
                 viewers: streams,
                 participants: Some(self.topology.participants(streams)),
-                addresses: connections,
+                addresses: count,
                 frames_joined: way.joining.frames,
                 sources_joined: way.joining.sources,
                 padded: way.joining.padded,
@@ -278,13 +277,13 @@ impl<'a> Bench<'a> {
         participants: u32,
         work: impl FnOnce(&mut Sender, &Arrived) -> Result<T, CeilingError> + Send,
     ) -> Result<T, CeilingError> {
-        let (connections, _) = self.topology.connections(participants);
+        let connections = self.topology.connections(participants).count;
         let mut viewers = in_thread(|| self.viewers(connections))?;
         let to = viewers.to().to_vec();
         let arrived = Arrived::default();
         thread::scope(|scope| {
             let reading = scope.spawn(|| {
-                let pinned = pinned(self.options.load_core);
+                let pinned = pin(self.options.load_core);
                 viewers.read(&arrived);
                 pinned
             });
@@ -319,7 +318,7 @@ impl<'a> Bench<'a> {
 
     /// On the calling thread, which is the server's from then on.
     fn sender(&self, to: &[SocketAddr]) -> Result<Sender, CeilingError> {
-        pinned(self.options.server_core)?;
+        pin(self.options.server_core)?;
         let namespace = self.link.map(|link| &link.server);
         let ip = ip(namespace);
         let entered = namespace.map_or(Ok(()), Namespace::enter);
@@ -339,7 +338,7 @@ fn share(packets: u64, sent: &Sent) -> f64 {
 }
 
 /// Waits until nothing is on its way any more; gives what has arrived.
-fn settle(arrived: &Arrived) -> (u64, u64) {
+fn settle(arrived: &Arrived) -> Counted {
     let mut before = None;
     loop {
         let now = arrived.so_far();

@@ -5,17 +5,8 @@ use aws_lc_rs::cipher::{AES_128, EncryptingKey, EncryptionContext, UnboundCipher
 use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::hmac;
 use aws_lc_rs::iv::FixedLength;
-use clap::ValueEnum;
 
-/// What packets are sealed with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub enum Profile {
-    /// AEAD_AES_128_GCM
-    #[default]
-    Gcm,
-    /// AES_CM_128_HMAC_SHA1_80
-    Cm,
-}
+use crate::traffic::Profile;
 
 /// One viewer's key.
 #[derive(Debug)]
@@ -24,30 +15,14 @@ pub(super) enum Cipher {
     Cm(Box<(EncryptingKey, hmac::Key)>),
 }
 
-impl Profile {
-    /// By its name in OpenSSL.
-    pub fn name(self) -> &'static str {
-        match self {
-            Profile::Gcm => "SRTP_AEAD_AES_128_GCM",
-            Profile::Cm => "SRTP_AES128_CM_SHA1_80",
-        }
-    }
-
-    /// Bytes that sealing adds.
-    pub(super) fn tag_bytes(self) -> usize {
-        match self {
-            Profile::Gcm => 16,
-            Profile::Cm => 10,
-        }
-    }
-
+impl Cipher {
     /// A key of its own for viewer `number`.
-    pub(super) fn cipher(self, number: u32) -> Result<Cipher, Unspecified> {
+    pub(super) fn new(profile: Profile, number: u32) -> Result<Self, Unspecified> {
         let mut key = [0x5a; 16];
         if let Some(start) = key.first_chunk_mut() {
             *start = number.to_be_bytes();
         }
-        Ok(match self {
+        Ok(match profile {
             Profile::Gcm => Cipher::Gcm(Box::new(LessSafeKey::new(UnboundKey::new(
                 &AES_128_GCM,
                 &key,
@@ -60,9 +35,7 @@ impl Profile {
             }
         })
     }
-}
 
-impl Cipher {
     /// Seals `payload` into `sealed`, which is longer by the tag; `header` is authenticated.
     pub(super) fn seal(
         &self,

@@ -10,11 +10,10 @@ use nix::time::{ClockId, clock_gettime};
 use portunus_udp::{SendBatch, SendCounters};
 
 use super::CeilingError;
-use super::cipher::{Cipher, Profile};
+use super::cipher::Cipher;
 use super::plan::{Datagram, Plan};
-use super::topology::Graph;
 use crate::source::{Due, spread};
-use crate::traffic::{AUDIO_PERIOD, PACKET_BYTES, RTP_HEADER_BYTES, Traffic};
+use crate::traffic::{AUDIO_PERIOD, Graph, PACKET_BYTES, Profile, RTP_HEADER_BYTES, Traffic};
 
 /// A message of sendmmsg costs more than its part of the arena; so many are always enough.
 const MESSAGES: usize = 1_024;
@@ -74,7 +73,7 @@ impl Sender {
     ) -> Result<Self, CeilingError> {
         let connection = |(number, to): (u32, &SocketAddr)| {
             Ok(Connection {
-                cipher: profile.cipher(number).map_err(|_| CeilingError::Crypto)?,
+                cipher: Cipher::new(profile, number).map_err(|_| CeilingError::Crypto)?,
                 to: *to,
                 ssrc: number << 10,
                 sequence: 1,

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::{Options, UNDISTURBED};
-use crate::doubts::NOT_OPTIMISED;
+use super::Options;
+use crate::doubts::{NOT_OPTIMISED, UNDISTURBED};
 use crate::figures::{bits_per_s, bytes, count, digits, percent};
 use crate::record::{BareLoad, BareLoop, Ceiling, Criterion, DELIVERED_AT_LEAST};
 

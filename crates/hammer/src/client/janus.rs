@@ -326,9 +326,14 @@ pub(crate) fn plugin_data(message: &Value) -> &Value {
     message.pointer("/plugindata/data").unwrap_or(&Value::Null)
 }
 
-/// The description in a reply or event.
-pub(crate) fn jsep(message: &Value) -> Option<&str> {
-    message.pointer("/jsep/sdp")?.as_str()
+/// The description in a reply to `request`.
+pub(crate) fn description(reply: &Value, request: &str) -> Result<String, ClientError> {
+    let sdp = reply.pointer("/jsep/sdp").and_then(Value::as_str);
+    sdp.map(str::to_owned)
+        .ok_or_else(|| ClientError::Malformed {
+            request: request.to_owned(),
+            missing: "jsep",
+        })
 }
 
 fn verb_of(message: &Value) -> &str {

@@ -8,5 +8,5 @@ mod tls;
 pub use broadcast::Broadcast;
 pub use error::ClientError;
 pub use janus::{Connection, Credentials, Handle, Session};
-pub(crate) use janus::{jsep, plugin_data};
+pub(crate) use janus::{description, plugin_data};
 pub use tls::Trust;

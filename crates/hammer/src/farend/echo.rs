@@ -2,17 +2,16 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use portunus_rtp::header::set_ssrc;
 use portunus_rtp::{Header, Ssrc};
 use portunus_udp::{DATAGRAM_BYTES, ReceiveBatch, SendBatch, Socket};
 
-use super::lock;
+use crate::machine::wall_clock;
 use crate::record::{Delays, Far};
-use crate::source::{Stamp, wall_clock};
-use crate::viewer::Delayed;
+use crate::source::{Delayed, Stamp};
 
 /// Messages a call.
 const MESSAGES: usize = 64;
@@ -83,7 +82,8 @@ impl Echo {
         self.out.flush(rtp);
         // Reports are read, so that nobody is told that there is no such port.
         while self.batch.receive(rtcp).unwrap_or(0) == MESSAGES {}
-        lock(window).merge(std::mem::take(&mut self.passed));
+        let mut window = window.lock().unwrap_or_else(PoisonError::into_inner);
+        window.merge(std::mem::take(&mut self.passed));
     }
 }
 

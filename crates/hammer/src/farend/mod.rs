@@ -3,10 +3,10 @@
 //! All calls share one port for SIP and a pair for RTP. Who sends gets the answer: a server has a port of its own for each call.
 
 mod answer;
+mod book;
 mod echo;
 mod phone;
 
-use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,9 +14,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use portunus_sdp::CodecName;
 use portunus_udp::{Socket, ask_receive_buffer, enable_timestamps, run_first};
 
+use book::Book;
+pub(crate) use book::{Answered, FarConfig, SipCounts};
 use echo::Echo;
 pub(crate) use echo::FarWindow;
 pub(crate) use phone::PASSWORD;
@@ -33,19 +34,6 @@ const TICK: Duration = Duration::from_millis(100);
 /// The longest SIP message.
 const MAX_MESSAGE: usize = 65_536;
 
-/// How it answers.
-#[derive(Debug, Clone)]
-pub(crate) struct FarConfig {
-    /// Its address.
-    pub(crate) local: IpAddr,
-    /// The codec that it takes of those that are offered.
-    pub(crate) codec: CodecName,
-    /// Registrations are granted for no longer than this.
-    pub(crate) expires: Duration,
-    /// An answer to a digest challenge serves for so long.
-    pub(crate) nonce: Duration,
-}
-
 /// It answers until this is dropped.
 #[derive(Debug)]
 pub(crate) struct FarEnd {
@@ -54,33 +42,6 @@ pub(crate) struct FarEnd {
     window: Arc<Mutex<FarWindow>>,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
-}
-
-/// What has come by SIP.
-#[derive(Debug, Default)]
-pub(crate) struct Book {
-    /// Calls that have been answered, by their Call-IDs.
-    calls: HashMap<String, Answered>,
-    /// Since the last time.
-    counts: SipCounts,
-}
-
-/// When a call came, and when the answer left.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Answered {
-    pub(crate) came: Instant,
-    pub(crate) left: Instant,
-}
-
-/// Requests since the last time.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct SipCounts {
-    /// REGISTERs that were granted.
-    pub(crate) granted: u64,
-    /// REGISTERs that were asked for a digest.
-    pub(crate) challenged: u64,
-    /// Requests that came again.
-    pub(crate) repeated: u64,
 }
 
 impl FarEnd {

@@ -11,7 +11,7 @@ use portunus_sip::digest::{Algorithm, Credentials, Kind, Rules, Verdict, Verifie
 use portunus_sip::message::{Contacts, Message, Method, Request, Response, StatusCode};
 
 use super::answer::answer;
-use super::{Answered, Book, FarConfig};
+use super::book::{Answered, Book, FarConfig};
 
 /// Whom registrations are for.
 pub(crate) const REALM: &str = "hammer";

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 
 use super::sink;
-use crate::namespace::LOAD_IP;
+use crate::machine::LOAD_IP;
 
 /// There is a configuration for each number of workers up to this.
 const MOST_WORKERS: usize = 16;
@@ -22,6 +22,7 @@ pub(super) fn write(dir: &Path, ip: &str, cores: usize) -> io::Result<()> {
         ("adapting", "bandwidth_adaptation = true"),
         ("not-adapting", "bandwidth_adaptation = false"),
         ("busy-poll", "busy_poll_us = 200"),
+        ("one-port", "one_port = true"),
         ("real-time", "real_time = true"),
     ] {
         let media = format!("[media]\n{key}\n");

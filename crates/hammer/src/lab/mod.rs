@@ -4,6 +4,7 @@
 //! before each round, over the same link, and how late the cores answer without any load.
 
 mod config;
+pub(crate) mod inside;
 mod process;
 mod server;
 mod sink;
@@ -18,20 +19,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use clap::{Args, Parser};
+use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
 use crate::ceiling::{self, CeilingError};
-use crate::cli::Cli;
-use crate::namespace::{Link, NamespaceError, SERVER_IP};
+use crate::machine::{self, Addresses, Link, NamespaceError, SERVER_IP};
 use crate::progress::Progress;
 use crate::record::{
     BareLoop, Ceiling, Criterion, Lateness, ReadError, Report, RunRecord, Webhook,
 };
 use crate::report::{self, ReportError};
-use crate::viewer::Addresses;
-use crate::{doubts, figures, lateness};
+use crate::scenario::{Scenario, WordsError};
+use crate::{doubts, figures};
 use process::{Ended, Process, inside};
 use server::{Server, StartError};
 use sink::Sink;
@@ -92,7 +92,7 @@ COMMAND is a program and its arguments, quoted as for a shell. It may hold {ip} 
 server's first core), {cores} (how many it has) and {dir}, a folder with configurations for it: {dir}/portunus.toml,
 {dir}/portunus-N.toml (the same with N workers),
 {dir}/portunus-adapting.toml and {dir}/portunus-not-adapting.toml (bandwidth adaptation on and off),
-{dir}/portunus-busy-poll.toml (busy_poll_us = 200), {dir}/portunus-transcoding.toml (sip.transcoding),
+{dir}/portunus-busy-poll.toml (busy_poll_us = 200), {dir}/portunus-one-port.toml (one_port = true), {dir}/portunus-transcoding.toml (sip.transcoding),
 {dir}/portunus-webhook.toml and
 {dir}/portunus-hanging-webhook.toml (all events are posted to hammer, which takes them or never answers) and {dir}/janus/. Two commands are known by name:
   portunus        portunus --config {dir}/portunus.toml
@@ -105,12 +105,9 @@ Example, as root:
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LabError {
-    /// The scenario's options are wrong: clap's own message.
-    #[error("{0}")]
-    Scenario(clap::Error),
-    /// The scenario is none.
-    #[error("what follows -- has to be a scenario, such as streaming or echo")]
-    NotAScenario,
+    /// The words for a scenario say none.
+    #[error(transparent)]
+    Scenario(#[from] WordsError),
     /// A server's name or URL is wrong.
     #[error(transparent)]
     Spec(#[from] SpecError),
@@ -179,7 +176,7 @@ pub fn run(options: &Options) -> Result<(), LabError> {
     let outcome = lab.rounds(&plan, &mut report);
     if !report.runs.is_empty() {
         report::write_all(&report, &options.out)?;
-        print!("{}", report::table(&report));
+        print!("{}", report::for_terminal(&report));
         println!("Reports: {}", options.out.display());
     }
     outcome
@@ -234,17 +231,15 @@ impl Plan {
 impl PlannedScenario {
     fn new(options: &Options, variant: variants::Variant) -> Result<Self, LabError> {
         let variants::Variant { words, name } = variant;
-        let program = std::iter::once("portunus-hammer");
-        let line = program.chain(words.iter().map(String::as_str));
-        let scenario = Cli::try_parse_from(line).map_err(LabError::Scenario)?;
-        let scenario = scenario.scenario().ok_or(LabError::NotAScenario)?;
-        scenario.traffic.check().map_err(CeilingError::from)?;
+        let scenario = Scenario::of(&words)?;
+        let demand = scenario.demand();
+        demand.traffic.check().map_err(CeilingError::from)?;
         let ceiling = (options.ceiling > 0.0).then(|| ceiling::Options {
             duration: options.ceiling,
             server_core: options.server_cores.first().copied().unwrap_or_default(),
             load_core: options.load_cores.first().copied().unwrap_or_default(),
             own_sockets: options.own_sockets,
-            ..ceiling::Options::of(&scenario)
+            ..ceiling::Options::of(demand)
         });
         Ok(Self {
             shows_secret: words.iter().any(|word| word.starts_with("--api-secret")),
@@ -329,7 +324,8 @@ impl Lab<'_> {
             self.options.server_cores.as_slice(),
             &self.options.load_cores,
         ];
-        let lateness = lateness::measure(&cores.concat(), WATCHED)?;
+        let lateness = machine::lateness(&cores.concat(), WATCHED);
+        let lateness = lateness.map_err(CeilingError::from)?;
         progress.note("measuring what the core can do at most");
         let ceiling = ceiling::measure(options, Some(&self.link))?;
         for criterion in Criterion::BOTH {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use crate::namespace::Namespace;
+use crate::machine::Namespace;
 
 /// How often is looked whether a process has ended.
 const LOOK: Duration = Duration::from_millis(20);

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use super::config;
 use super::process::{Process, inside};
 use super::spec::{ServerSpec, SpecError, listening_at};
-use crate::namespace::{Link, in_thread};
+use crate::machine::{Link, in_thread};
 
 /// How long a server may take until it accepts connections.
 const START: Duration = Duration::from_secs(30);

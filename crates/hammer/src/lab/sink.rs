@@ -7,7 +7,7 @@ use std::thread;
 
 use serde::de::IgnoredAny;
 
-use crate::namespace::{LOAD_IP, Link, in_thread, pin_to};
+use crate::machine::{LOAD_IP, Link, in_thread, pin_to};
 use crate::record::Webhook;
 
 /// Where events are taken.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Delays, RunRecord, Step, Summary};
+use super::{Delays, Step};
 
 /// The share of expected packets that has to arrive for a number of participants to count as carried.
 pub const DELIVERED_AT_LEAST: f64 = 0.995;
@@ -109,94 +109,5 @@ impl Carried {
             ceiling_share: None,
             efficiency_share: step.efficiency_share(),
         }
-    }
-}
-
-impl Summary {
-    /// The most that was carried by a criterion; none if that is not known.
-    pub fn most(&self, criterion: Criterion) -> Option<Carried> {
-        if criterion != self.criterion {
-            return self
-                .at_all
-                .clone()
-                .filter(|_| criterion == Criterion::AtAll);
-        }
-        Some(Carried {
-            participants: self.carried_participants,
-            peer_connections: self.peer_connections,
-            received_bps: self.carried_bps,
-            received_pps: self.carried_pps,
-            delivered_share: self.delivered_share,
-            server_cpu_cores: self.server_cpu_cores,
-            cpu_ns_per_packet: self.cpu_ns_per_packet,
-            delay: self.delay,
-            // Older versions compared what was carried at all with what is now the ceiling in time.
-            ceiling_share: self
-                .ceiling_share
-                .filter(|_| criterion == Criterion::InTime),
-            efficiency_share: self.efficiency_share,
-        })
-    }
-}
-
-impl RunRecord {
-    /// Tells how the figures compare with the ceilings that belong to them.
-    pub fn compare(&mut self) {
-        let Some(ceiling) = &self.ceiling else {
-            return;
-        };
-        let share = |pps: f64, criterion| Some(pps / ceiling.of(criterion)?.delivered_pps.max(1.0));
-        let summary = &mut self.summary;
-        summary.ceiling_share = share(summary.carried_pps, summary.criterion);
-        let efficiency = |participants| {
-            let steps = self.steps.iter().rev();
-            let mut of = steps.filter(|step| step.participants == participants);
-            of.find_map(Step::efficiency_share)
-        };
-        summary.efficiency_share = efficiency(summary.carried_participants);
-        if let Some(at_all) = &mut summary.at_all {
-            at_all.ceiling_share = share(at_all.received_pps, Criterion::AtAll);
-            at_all.efficiency_share = efficiency(at_all.participants);
-        }
-        if let Some(held) = &mut summary.held {
-            held.efficiency_share = efficiency(held.participants);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-    use crate::report::example;
-
-    #[test]
-    fn each_figure_is_compared_with_the_ceiling_of_its_criterion() {
-        let mut run = example::report().runs.swap_remove(0);
-        let ceiling = run.ceiling.clone().unwrap();
-        for step in &mut run.steps {
-            step.loop_cpu_ns_per_packet = step.cpu_ns_per_packet().map(|ns| ns * 0.8);
-        }
-        run.compare();
-        let most = |criterion| run.summary.most(criterion).unwrap();
-        let (in_time, at_all) = (most(Criterion::InTime), most(Criterion::AtAll));
-        assert_eq!((in_time.participants, at_all.participants), (6_000, 7_000));
-        let share = in_time.received_pps / ceiling.in_time.delivered_pps;
-        assert_eq!(in_time.ceiling_share, Some(share));
-        let share = at_all.received_pps / ceiling.at_all.unwrap().delivered_pps;
-        assert_eq!(at_all.ceiling_share, Some(share));
-        assert!((at_all.efficiency_share.unwrap() - 0.8).abs() < 1e-9);
-    }
-
-    #[test]
-    fn what_older_versions_counted_is_carried_at_all() {
-        let old = Summary {
-            carried_participants: 7,
-            ceiling_share: Some(1.39),
-            ..Summary::default()
-        };
-        assert_eq!(old.most(Criterion::InTime), None);
-        let at_all = old.most(Criterion::AtAll).unwrap();
-        assert_eq!((at_all.participants, at_all.ceiling_share), (7, None));
     }
 }

@@ -144,7 +144,7 @@ mod tests {
 
     use super::super::view::sections;
     use super::*;
-    use crate::report::example;
+    use crate::record::example;
 
     #[test]
     fn sizes_stand_side_by_side_with_their_ratio() {

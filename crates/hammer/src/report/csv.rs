@@ -2,8 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::record::{Criterion, Report, RunRecord, Sample, Step};
-use crate::stalls::Stalls;
+use crate::record::{Criterion, Report, RunRecord, Sample, Stalls, Step};
 
 /// A column: its name and what stands in it; nothing where nothing was measured.
 type Column = (&'static str, fn(&RunRecord, &Sample) -> Option<String>);

@@ -2,10 +2,9 @@
 
 mod compare;
 mod csv;
-#[cfg(test)]
-pub(crate) mod example;
 mod html;
 mod table;
+mod text;
 mod view;
 
 use std::fs::{self, File};
@@ -15,7 +14,7 @@ use std::path::{Path, PathBuf};
 use clap::{ArgGroup, Args};
 
 use crate::record::{ReadError, Report};
-pub use table::table;
+pub use text::for_terminal;
 
 /// The figures themselves, in the folder that [`write_all`] writes.
 pub(crate) const JSON: &str = "report.json";
@@ -89,7 +88,7 @@ pub fn run(options: &Options) -> Result<(), ReportError> {
         written(path, fs::write(path, html::page(&report)))?;
     }
     if options.table {
-        print!("{}", table(&report));
+        print!("{}", for_terminal(&report));
     }
     Ok(())
 }
@@ -119,6 +118,7 @@ fn written(path: &Path, outcome: io::Result<()>) -> Result<(), ReportError> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::record::example;
 
     #[test]
     fn all_forms_are_written_and_json_is_read_again() {

@@ -1,9 +1,8 @@
 //! The figures that runs are quoted with, as a table: for terminals and for the HTML report.
 
-use super::compare;
-use super::view::{Group, Section, Spread, sections};
+use super::view::{Group, Section, Spread};
 use crate::figures::{bits_per_s, bytes, count, digits, percent, ratio, time_us};
-use crate::record::{BareLoop, Calm, Carried, Criterion, Report, RunRecord, Summary};
+use crate::record::{BareLoop, Calm, Carried, Criterion, RunRecord, Summary};
 
 /// A column: its heading and a server's entry.
 struct Column {
@@ -26,28 +25,6 @@ pub(super) struct Entry {
 pub(super) struct Table {
     pub(super) headings: Vec<String>,
     pub(super) rows: Vec<Vec<Entry>>,
-}
-
-/// The tables of all sections, for a terminal.
-pub fn table(report: &Report) -> String {
-    let mut text = String::new();
-    let sections = sections(report);
-    for section in &sections {
-        text += &format!("\n{}\n", section.command().join(" "));
-        text += &of(section).to_text();
-        for run in section.runs() {
-            for warning in &run.summary.warnings {
-                text += &format!(
-                    "WARNING: {}, round {}: {warning}\n",
-                    run.server.name, run.round
-                );
-            }
-        }
-    }
-    for comparison in compare::comparisons(&sections) {
-        text += &format!("\n{}\n{}", comparison.heading(), comparison.table.to_text());
-    }
-    text
 }
 
 /// The table of a section: a row for what each server carried in time, and one for what it carried at all if that was looked
@@ -397,8 +374,9 @@ impl Table {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::panic, clippy::indexing_slicing)]
+    use super::super::text::for_terminal;
     use super::*;
-    use crate::report::example;
+    use crate::record::example;
 
     #[test]
     fn what_a_whole_core_would_carry_is_projected_if_there_was_time_left() {
@@ -407,7 +385,7 @@ mod tests {
             run.summary.server_cpu_cores = Some(0.5);
             run.summary.carried_participants = 40;
         }
-        let text = table(&report);
+        let text = for_terminal(&report);
         assert!(
             text.contains("projected") && text.contains(" 80 "),
             "{text}"
@@ -415,12 +393,12 @@ mod tests {
         for run in &mut report.runs {
             run.summary.server_cpu_cores = Some(0.97);
         }
-        assert!(!table(&report).contains("projected"));
+        assert!(!for_terminal(&report).contains("projected"));
     }
 
     #[test]
     fn ratios_are_against_ceiling_and_peer() {
-        let text = table(&example::report());
+        let text = for_terminal(&example::report());
         let lines = |name: &str| {
             let lines = text.lines().filter(|line| line.starts_with(name));
             lines.collect::<Vec<_>>()

@@ -243,7 +243,7 @@ impl Spread {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use super::*;
-    use crate::report::example;
+    use crate::record::example;
 
     #[test]
     fn rounds_are_put_together() {

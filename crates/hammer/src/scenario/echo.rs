@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::crowd::{Act, Crowd};
-use super::run::Acts;
-use super::target::Facts;
-use super::{ScenarioError, block_on, load, raise_descriptor_limit, run};
+use super::crowd::Act;
+use super::run::{self, Acts};
+use super::stage::Stage;
+use super::{ScenarioError, load};
 use crate::progress::Progress;
 use crate::record::RunRecord;
-use crate::usage::Sampler;
 
 /// What to do.
 #[derive(Debug, Clone, Args)]
@@ -24,38 +23,13 @@ pub struct Options {
     pub media: load::Media,
 }
 
-/// Measures, and writes the record if that is asked for.
-pub fn run(options: &Options, progress: &Progress) -> Result<RunRecord, ScenarioError> {
-    let record = block_on(options.load.core, measure(options, progress))?;
-    run::write(&options.load, &record)?;
-    Ok(record)
-}
-
-/// Measures.
-pub async fn measure(options: &Options, progress: &Progress) -> Result<RunRecord, ScenarioError> {
-    let load = &options.load;
+pub(super) async fn measure(
+    options: &Options,
+    progress: &Progress,
+) -> Result<RunRecord, ScenarioError> {
     options.media.traffic.check()?;
-    // With fewer descriptors fewer peers can join, which is reported then.
-    let _ = raise_descriptor_limit();
-    let sampler = Sampler::new(load.watch.clone())?;
-    let (local, _) = load.target.way()?;
-    let connections = load.target.connect().await?;
-    let first = connections
-        .first()
-        .ok_or_else(ScenarioError::no_connection)?;
-    let facts = Facts::of(first).await;
-    let factory = load.factory(local)?;
-    let act = Act::Echo(Arc::new(options.media.source()));
-    let (threads, events) = load.start_threads(false)?;
-    let crowd = Crowd::new(threads, events, factory, connections, load.manners());
-    run::run(
-        load,
-        &options.media.flow("echo"),
-        facts,
-        sampler,
-        crowd,
-        Acts::Each(vec![act]),
-        progress,
-    )
-    .await
+    let stage = Stage::new(&options.load).await?;
+    let crowd = stage.crowd(false, None)?;
+    let acts = Acts::Each(vec![Act::Echo(Arc::new(options.media.source()))]);
+    run::run(stage, crowd, &options.media.flow("echo"), acts, progress).await
 }

@@ -4,9 +4,10 @@ use std::io;
 
 use super::crowd::JoinError;
 use crate::client::ClientError;
+use crate::machine::CoreError;
+use crate::machine::usage::UsageError;
 use crate::speech::EncodeError;
 use crate::traffic::TrafficError;
-use crate::usage::UsageError;
 use crate::viewer::PrepareError;
 
 /// Why a scenario ends before its time.
@@ -33,14 +34,9 @@ pub enum ScenarioError {
         /// What the system says.
         source: io::Error,
     },
-    /// A core that is not there, or may not be used.
-    #[error("core {core} cannot be used: {source}")]
-    Core {
-        /// Which.
-        core: usize,
-        /// What the system says.
-        source: io::Error,
-    },
+    /// A core cannot be used.
+    #[error(transparent)]
+    Core(#[from] CoreError),
     /// The source of media cannot start.
     #[error("the source: {0}")]
     Source(io::Error),
@@ -85,10 +81,4 @@ pub enum ScenarioError {
         /// What the system says.
         source: io::Error,
     },
-}
-
-impl ScenarioError {
-    pub(super) fn no_connection() -> Self {
-        Self::Nobody("there is no connection to the server".to_owned())
-    }
 }

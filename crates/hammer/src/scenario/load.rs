@@ -1,23 +1,20 @@
 //! The options that all scenarios have.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::ops::{Bound, RangeBounds};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
-use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::crowd::Manners;
-use super::hall::Hall;
-use super::{ScenarioError, Target, seconds};
+use super::Target;
+use super::crowd::Hall;
 use crate::farend::FarEnd;
+use crate::machine::{Addresses, usage};
 use crate::source::{SourceConfig, VideoCodec};
 use crate::traffic::{AUDIO_PERIOD, Traffic};
-use crate::usage;
-use crate::viewer::{Addresses, Event, Factory, LoadThreads, PrepareError};
 
 /// Video and audio that stand for a camera's and a microphone's.
 #[derive(Debug, Clone, Args)]
@@ -136,29 +133,6 @@ pub struct Options {
 }
 
 impl Options {
-    pub(super) fn manners(&self) -> Manners {
-        Manners {
-            trust: self.target.trust(),
-            check_share: self.check_share,
-            reports: !self.no_reports,
-            limited: None,
-        }
-    }
-
-    /// Starts what runs the participants, who all may `speak`; what happens to them comes from the channel.
-    pub(super) fn start_threads(
-        &self,
-        speak: bool,
-    ) -> Result<(LoadThreads, UnboundedReceiver<Event>), ScenarioError> {
-        let threads = LoadThreads::start(self.load_threads as usize, self.addresses, speak);
-        threads.map_err(ScenarioError::Load)
-    }
-
-    /// What makes participants on the address `local`.
-    pub(super) fn factory(&self, local: IpAddr) -> Result<Factory, PrepareError> {
-        Factory::new(local, self.target.profiles(), self.transport_feedback)
-    }
-
     /// What arrives within this time is in time.
     pub(super) fn in_time(&self, flow: &Flow) -> Duration {
         let set = self.max_delay.map(|ms| Duration::from_secs_f64(ms / 1e3));
@@ -246,30 +220,57 @@ pub(super) fn given<const N: usize>(pairs: [(&str, Value); N]) -> BTreeMap<Strin
         .collect()
 }
 
+/// A number of the command line that has to be in `range`, which `expected` explains.
+pub(crate) fn number(
+    text: &str,
+    range: impl RangeBounds<f64>,
+    expected: &str,
+) -> Result<f64, String> {
+    let number = text
+        .parse::<f64>()
+        .ok()
+        .filter(|number| range.contains(number));
+    number.ok_or_else(|| expected.to_owned())
+}
+
+pub(super) fn seconds(text: &str) -> Result<f64, String> {
+    number(text, 0.0..=86_400.0, "a time in seconds is expected")
+}
+
 fn factor(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(factor) if (1.0..=10.0).contains(&factor) => Ok(factor),
-        _ => Err("a factor from 1 to 10 is expected".to_owned()),
-    }
+    number(text, 1.0..=10.0, "a factor from 1 to 10 is expected")
 }
 
 fn milliseconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(delay) if delay > 0.0 && delay <= 60_000.0 => Ok(delay),
-        _ => Err("milliseconds up to 60000 are expected".to_owned()),
-    }
+    let range = (Bound::Excluded(0.0), Bound::Included(60_000.0));
+    number(text, range, "milliseconds up to 60000 are expected")
 }
 
 pub(crate) fn share(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
-        _ => Err("a share from 0 to 1 is expected".to_owned()),
-    }
+    number(text, 0.0..=1.0, "a share from 0 to 1 is expected")
 }
 
 fn rate(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(rate) if (0.0..=1e6).contains(&rate) => Ok(rate),
-        _ => Err("a number from 0 to 1,000,000 is expected".to_owned()),
+    let expected = "a number from 0 to 1,000,000 is expected";
+    number(text, 0.0..=1e6, expected)
+}
+
+/// `KEY=VALUE` of the command line; VALUE is JSON, or else a text.
+pub(super) fn member(text: &str) -> Result<(String, Value), String> {
+    let (key, value) = text.split_once('=').ok_or("KEY=VALUE is expected")?;
+    let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
+    Ok((key.to_owned(), value))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn further_members_are_json_or_text() {
+        assert_eq!(member("threads=2").unwrap().1, json!(2));
+        assert_eq!(member("secret=abc").unwrap().1, json!("abc"));
+        assert!(member("threads").is_err());
     }
 }

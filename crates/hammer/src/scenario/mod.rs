@@ -1,63 +1,139 @@
 //! What is done to a server: participants come, media flows, figures are taken.
+//!
+//! Each scenario is a file or folder with its options. All have a `stage`, and a `run` on it by the participants of a `crowd`.
 
-mod audiobridge;
-pub mod bridge;
+mod bridge;
 mod crowd;
-pub mod echo;
+mod echo;
 mod error;
-mod hall;
-mod joining;
-pub mod load;
-mod mountpoint;
-mod quality;
-mod recorder;
-pub mod recording;
-mod registering;
-pub mod room;
+pub(crate) mod load;
+mod plugins;
+mod recording;
+mod room;
 mod run;
-pub mod sip;
-pub mod streaming;
+mod sip;
+mod stage;
+mod streaming;
 mod target;
-mod telephone;
-mod videoroom;
 
-use std::future::Future;
-use std::io;
-
+use clap::error::ErrorKind;
+use clap::{Parser, Subcommand};
 use tokio::runtime;
 
 pub use error::ScenarioError;
 pub use target::Target;
 
-use crate::namespace::pin;
+use crate::machine::pin;
+use crate::progress::Progress;
+use crate::record::RunRecord;
+use crate::traffic::{Topology, Traffic};
 
-/// Runs a scenario on the calling thread, after pinning it and all it starts to `core`.
-pub(crate) fn block_on<T>(
-    core: Option<usize>,
-    scenario: impl Future<Output = Result<T, ScenarioError>>,
-) -> Result<T, ScenarioError> {
-    if let Some(core) = core {
-        pin(core).map_err(|source| ScenarioError::Core { core, source })?;
-    }
-    let runtime = runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(ScenarioError::Runtime)?;
-    runtime.block_on(scenario)
+/// What can be done to a server.
+#[derive(Debug, Subcommand)]
+pub enum Scenario {
+    /// One source to many viewers, through the server's streaming plugin
+    Streaming(Box<streaming::Options>),
+    /// Peers that send media and get the same back, through the server's echo test plugin
+    Echo(Box<echo::Options>),
+    /// Some publish in a video room, and many watch all of them
+    Room(Box<room::RoomOptions>),
+    /// A video room whose endpoints all publish and watch each other
+    Star(Box<room::StarOptions>),
+    /// Video rooms whose endpoints all publish and watch each other
+    Rooms(Box<room::RoomsOptions>),
+    /// Publishers of a video room who are all recorded, while others watch them
+    Record(Box<recording::Options>),
+    /// Participants of audio rooms, who hear what the server mixes of those who talk
+    Bridge(Box<bridge::Options>),
+    /// Calls by SIP to a far end that answers and sends back what it hears; or accounts that are registered
+    Sip(Box<sip::Options>),
 }
 
-/// Seconds on the command line.
-pub(crate) fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if (0.0..=86_400.0).contains(&seconds) => Ok(seconds),
-        _ => Err("a time in seconds is expected".to_owned()),
-    }
+/// What a scenario asks of a server.
+pub(crate) struct Demand<'a> {
+    /// The options that all scenarios have.
+    pub(crate) load: &'a load::Options,
+    /// What each participant gets, as far as that is known.
+    pub(crate) traffic: Traffic,
+    /// Who gets it.
+    pub(crate) topology: Topology,
 }
 
-/// As many descriptors as the system gives: each participant needs one.
-pub(crate) fn raise_descriptor_limit() -> io::Result<u64> {
-    use nix::sys::resource::{Resource, getrlimit, setrlimit};
-    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
-    setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?;
-    Ok(hard)
+/// A command line for scenarios only.
+#[derive(Parser)]
+#[command(name = "portunus-hammer")]
+struct Line {
+    #[command(subcommand)]
+    scenario: Scenario,
+}
+
+/// Why words name no scenario.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WordsError {
+    /// There is no such scenario.
+    #[error("what follows -- has to be a scenario, such as streaming or room: {0}")]
+    Name(clap::Error),
+    /// Its options are wrong: clap's own message.
+    #[error("{0}")]
+    Options(clap::Error),
+}
+
+impl Scenario {
+    /// Reads the words of a command line that are a scenario and its options.
+    pub fn of(words: &[String]) -> Result<Self, WordsError> {
+        let program = std::iter::once("portunus-hammer");
+        let line = program.chain(words.iter().map(String::as_str));
+        let parsed = Line::try_parse_from(line).map_err(|error| match error.kind() {
+            ErrorKind::InvalidSubcommand => WordsError::Name(error),
+            _ => WordsError::Options(error),
+        });
+        parsed.map(|line| line.scenario)
+    }
+
+    /// Measures on the calling thread, and writes the record if that is asked for.
+    pub fn run(&self, progress: &Progress) -> Result<RunRecord, ScenarioError> {
+        let load = self.demand().load;
+        // With all that is started from here on.
+        load.core.map(pin).transpose()?;
+        let runtime = runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(ScenarioError::Runtime)?;
+        let record = runtime.block_on(self.measure(progress))?;
+        run::write(load, &record)?;
+        Ok(record)
+    }
+
+    async fn measure(&self, progress: &Progress) -> Result<RunRecord, ScenarioError> {
+        match self {
+            Self::Streaming(options) => streaming::measure(options, progress).await,
+            Self::Echo(options) => echo::measure(options, progress).await,
+            Self::Room(options) => room::room(options, progress).await,
+            Self::Star(options) => room::star(options, progress).await,
+            Self::Rooms(options) => room::rooms(options, progress).await,
+            Self::Record(options) => recording::measure(options, progress).await,
+            Self::Bridge(options) => bridge::measure(options, progress).await,
+            Self::Sip(options) => sip::measure(options, progress).await,
+        }
+    }
+
+    /// What it asks of the server.
+    pub(crate) fn demand(&self) -> Demand<'_> {
+        let (load, traffic, topology) = match self {
+            Self::Streaming(it) => (&it.load, it.media.traffic.clone(), it.topology()),
+            Self::Echo(it) => (&it.load, it.media.traffic.clone(), Topology::Echo),
+            Self::Room(it) => (&it.load, it.media.traffic.clone(), it.topology()),
+            Self::Star(it) => (&it.load, it.media.traffic.clone(), it.topology()),
+            Self::Rooms(it) => (&it.load, it.media.traffic.clone(), it.topology()),
+            Self::Record(it) => (&it.load, it.media.traffic.clone(), it.topology()),
+            Self::Bridge(it) => (&it.load, it.traffic(), it.topology()),
+            Self::Sip(it) => (&it.load, it.traffic(), Topology::Echo),
+        };
+        Demand {
+            load,
+            traffic,
+            topology,
+        }
+    }
 }

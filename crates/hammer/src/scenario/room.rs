@@ -1,19 +1,20 @@
 //! Video rooms: few publish to many, all to all, and many such rooms.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use clap::Args;
 use serde_json::{Map, Value, json};
 
-use super::crowd::{Act, Audience, Conference, Crowd, Form};
-use super::run::Acts;
-use super::target::Facts;
-use super::{ScenarioError, block_on, load, raise_descriptor_limit, run};
-use crate::ceiling::Topology;
+use super::ScenarioError;
+use super::crowd::{Act, Audience, Conference, Form, Limit};
+use super::load::{self, given};
+use super::run::{self, Acts};
+use super::stage::Stage;
 use crate::progress::Progress;
 use crate::record::RunRecord;
 use crate::source::SourceConfig;
-use crate::usage::Sampler;
+use crate::traffic::Topology;
 
 /// Some publish in a room, and many watch all of them.
 #[derive(Debug, Clone, Args)]
@@ -92,102 +93,80 @@ pub struct CommonOptions {
     pub admin_key: Option<String>,
 }
 
-/// Some publish, many watch: measures, and writes the record if that is asked for.
-pub fn run_room(options: &RoomOptions, progress: &Progress) -> Result<RunRecord, ScenarioError> {
-    finish(
-        &options.load,
-        block_on(options.load.core, room(options, progress)),
-    )
-}
-
-/// All to all: measures, and writes the record if that is asked for.
-pub fn run_star(options: &StarOptions, progress: &Progress) -> Result<RunRecord, ScenarioError> {
-    finish(
-        &options.load,
-        block_on(options.load.core, star(options, progress)),
-    )
-}
-
-/// Many rooms: measures, and writes the record if that is asked for.
-pub fn run_rooms(options: &RoomsOptions, progress: &Progress) -> Result<RunRecord, ScenarioError> {
-    finish(
-        &options.load,
-        block_on(options.load.core, rooms(options, progress)),
-    )
-}
-
-fn finish(
-    load: &load::Options,
-    record: Result<RunRecord, ScenarioError>,
+/// Some publish, many watch.
+pub(super) async fn room(
+    options: &RoomOptions,
+    progress: &Progress,
 ) -> Result<RunRecord, ScenarioError> {
-    let record = record?;
-    run::write(load, &record)?;
-    Ok(record)
-}
-
-async fn room(options: &RoomOptions, progress: &Progress) -> Result<RunRecord, ScenarioError> {
     let RoomOptions {
         load,
         media,
         common,
         publishers,
     } = options;
-    let stage = Stage::new(load, media, common.limited()).await?;
+    media.traffic.check()?;
+    let stage = Stage::new(load).await?;
+    let crowd = stage.crowd(false, common.limit())?;
     let config = common.source(media);
     let members = common.members();
-    let (member, feeds) = stage.crowd.convene(*publishers, &config, &members).await?;
+    let (member, feeds) = crowd.convene(*publishers, &config, &members).await?;
     let act = Act::Subscribe(Arc::new(Audience {
         room: member.room_id(),
         feeds,
         form: common.form(),
     }));
-    let crowd = stage.crowd.clone();
-    let record = stage
-        .run("room", load, media, Acts::Each(vec![act]), progress)
-        .await;
+    let (acts, flow) = (Acts::Each(vec![act]), media.flow("room"));
+    let record = run::run(stage, crowd.clone(), &flow, acts, progress).await;
     crowd.end(vec![member]).await;
     let mut record = record?;
     record.scenario.options.extend(common.by_name());
-    record
-        .scenario
-        .options
-        .insert("publishers".to_owned(), json!(publishers));
+    let own = [("publishers", json!(publishers))];
+    record.scenario.options.extend(given(own));
     Ok(record)
 }
 
-async fn star(options: &StarOptions, progress: &Progress) -> Result<RunRecord, ScenarioError> {
+/// All to all.
+pub(super) async fn star(
+    options: &StarOptions,
+    progress: &Progress,
+) -> Result<RunRecord, ScenarioError> {
     let StarOptions {
         load,
         media,
         common,
     } = options;
-    let stage = Stage::new(load, media, common.limited()).await?;
+    media.traffic.check()?;
+    let stage = Stage::new(load).await?;
+    let crowd = stage.crowd(false, common.limit())?;
     let (common_of_all, config) = (common.clone(), Arc::new(common.source(media)));
     // Everybody's PeerConnections depend on how many there are, so each size is made anew.
     let act = move |endpoints| conference(&common_of_all, &config, endpoints, false);
     let acts = Acts::Anew(Box::new(act));
-    let mut record = stage.run("star", load, media, acts, progress).await?;
+    let mut record = run::run(stage, crowd, &media.flow("star"), acts, progress).await?;
     record.scenario.options.extend(common.by_name());
     Ok(record)
 }
 
-async fn rooms(options: &RoomsOptions, progress: &Progress) -> Result<RunRecord, ScenarioError> {
+/// Many rooms, each all to all.
+pub(super) async fn rooms(
+    options: &RoomsOptions,
+    progress: &Progress,
+) -> Result<RunRecord, ScenarioError> {
     let RoomsOptions {
         load,
         media,
         common,
         endpoints,
     } = options;
-    let stage = Stage::new(load, media, common.limited()).await?;
+    media.traffic.check()?;
+    let stage = Stage::new(load).await?;
+    let crowd = stage.crowd(false, common.limit())?;
     let act = conference(common, &Arc::new(common.source(media)), *endpoints, true);
-    let mut record = stage
-        .run("rooms", load, media, Acts::Each(vec![act]), progress)
-        .await?;
+    let acts = Acts::Each(vec![act]);
+    let mut record = run::run(stage, crowd, &media.flow("rooms"), acts, progress).await?;
     record.scenario.options.extend(common.by_name());
-    record
-        .scenario
-        .options
-        .insert("endpoints".to_owned(), json!(endpoints));
+    let own = [("endpoints", json!(endpoints))];
+    record.scenario.options.extend(given(own));
     Ok(record)
 }
 
@@ -204,67 +183,6 @@ fn conference(
         members: common.members(),
         counts_once,
     }))
-}
-
-/// Everything but the participants.
-pub(super) struct Stage {
-    facts: Facts,
-    sampler: Sampler,
-    pub(super) crowd: Crowd,
-}
-
-impl Stage {
-    /// `limited`: the share of those who watch that can take no more than so many bits per second.
-    pub(super) async fn new(
-        load: &load::Options,
-        media: &load::Media,
-        limited: Option<(f64, u64)>,
-    ) -> Result<Self, ScenarioError> {
-        media.traffic.check()?;
-        // With fewer descriptors fewer can join, which is reported then.
-        let _ = raise_descriptor_limit();
-        let sampler = Sampler::new(load.watch.clone())?;
-        let (local, _) = load.target.way()?;
-        let connections = load.target.connect().await?;
-        let first = connections
-            .first()
-            .ok_or_else(ScenarioError::no_connection)?;
-        let facts = Facts::of(first).await;
-        let factory = load.factory(local)?;
-        let (threads, events) = load.start_threads(false)?;
-        let mut manners = load.manners();
-        manners.limited = limited;
-        Ok(Self {
-            facts,
-            sampler,
-            crowd: Crowd::new(threads, events, factory, connections, manners),
-        })
-    }
-
-    pub(super) async fn run(
-        self,
-        name: &'static str,
-        load: &load::Options,
-        media: &load::Media,
-        acts: Acts,
-        progress: &Progress,
-    ) -> Result<RunRecord, ScenarioError> {
-        let Self {
-            facts,
-            sampler,
-            crowd,
-        } = self;
-        run::run(
-            load,
-            &media.flow(name),
-            facts,
-            sampler,
-            crowd,
-            acts,
-            progress,
-        )
-        .await
-    }
 }
 
 impl RoomOptions {
@@ -297,8 +215,9 @@ impl RoomsOptions {
 }
 
 impl CommonOptions {
-    fn limited(&self) -> Option<(f64, u64)> {
-        self.limit.map(|bps| (self.limited_share, bps))
+    fn limit(&self) -> Option<Limit> {
+        let share = self.limited_share;
+        self.limit.map(|bps| Limit { share, bps })
     }
 
     fn form(&self) -> Form {
@@ -323,16 +242,14 @@ impl CommonOptions {
         }
     }
 
-    fn by_name(&self) -> impl Iterator<Item = (String, Value)> {
+    fn by_name(&self) -> BTreeMap<String, Value> {
         let limited = self.limit.filter(|_| self.limited_share > 0.0);
-        let pairs = [
+        given([
             ("multistream", json!(self.multistream)),
             ("simulcast", json!(self.simulcast)),
             ("temporal-layers", json!(self.temporal_layers)),
             ("limited-share", json!(limited.map(|_| self.limited_share))),
             ("limit", json!(limited)),
-        ];
-        let given = pairs.into_iter().filter(|(_, value)| !value.is_null());
-        given.map(|(name, value)| (name.to_owned(), value))
+        ])
     }
 }

@@ -5,16 +5,15 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::{Map, Value, json};
 
-use super::crowd::{Act, Crowd};
-use super::mountpoint::Maker;
-use super::run::Acts;
-use super::target::Facts;
-use super::{ScenarioError, block_on, load, raise_descriptor_limit, run};
-use crate::ceiling::Topology;
+use super::crowd::Act;
+use super::plugins::streaming::Maker;
+use super::run::{self, Acts};
+use super::stage::Stage;
+use super::{ScenarioError, load};
 use crate::progress::Progress;
 use crate::record::RunRecord;
 use crate::source::{Source, SourceConfig};
-use crate::usage::Sampler;
+use crate::traffic::Topology;
 
 /// What to do.
 #[derive(Debug, Clone, Args)]
@@ -47,25 +46,18 @@ pub struct Options {
     #[arg(long, conflicts_with = "whip")]
     pub source_gso: bool,
     /// A further member of the request that makes a mountpoint; VALUE is JSON
-    #[arg(long, value_name = "KEY=VALUE", value_parser = member)]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = load::member)]
     pub mountpoint_option: Vec<(String, Value)>,
     /// The streaming plugin's admin key
     #[arg(long, value_name = "KEY")]
     pub admin_key: Option<String>,
 }
 
-/// Measures, and writes the record if that is asked for.
-pub fn run(options: &Options, progress: &Progress) -> Result<RunRecord, ScenarioError> {
-    let record = block_on(options.load.core, measure(options, progress))?;
-    run::write(&options.load, &record)?;
-    Ok(record)
-}
-
-/// Measures.
-pub async fn measure(options: &Options, progress: &Progress) -> Result<RunRecord, ScenarioError> {
+pub(super) async fn measure(
+    options: &Options,
+    progress: &Progress,
+) -> Result<RunRecord, ScenarioError> {
     options.media.traffic.check()?;
-    // With fewer descriptors fewer viewers can join, which is reported then.
-    let _ = raise_descriptor_limit();
     let mut record = match &options.whip {
         Some(url) => published(options, url, progress).await?,
         None => through_mountpoints(options, progress).await?,
@@ -77,8 +69,7 @@ pub async fn measure(options: &Options, progress: &Progress) -> Result<RunRecord
         ("whip", json!(options.whip.is_some())),
         ("whep", json!(options.whep.is_some())),
     ];
-    let own = own.map(|(name, value)| (name.to_owned(), value));
-    record.scenario.options.extend(own);
+    record.scenario.options.extend(load::given(own));
     Ok(record)
 }
 
@@ -87,23 +78,21 @@ async fn through_mountpoints(
     options: &Options,
     progress: &Progress,
 ) -> Result<RunRecord, ScenarioError> {
-    let load = &options.load;
-    let sampler = Sampler::new(load.watch.clone())?;
-    let (local, remote) = load.target.way()?;
-    let connections = load.target.connect().await?;
-    let first = connections
-        .first()
-        .ok_or_else(ScenarioError::no_connection)?;
-    let facts = Facts::of(first).await;
-    let factory = load.factory(local)?;
+    let stage = Stage::new(&options.load).await?;
+    let crowd = stage.crowd(false, None)?;
     let config = options.source();
 
-    let mut maker = Maker::new(first, options.admin_key.clone()).await?;
+    let mut maker = Maker::new(stage.connection()?, options.admin_key.clone()).await?;
     let extra = options.further_members();
     let (mut acts, mut destinations) = (Vec::new(), Vec::new());
     for source in 0..options.mountpoints as usize {
         let made = maker
-            .make(&options.media.traffic, options.media.codec, remote, &extra)
+            .make(
+                &options.media.traffic,
+                options.media.codec,
+                stage.way.remote,
+                &extra,
+            )
             .await?;
         let id = made.id.to_string();
         acts.push(match &options.whep {
@@ -118,25 +107,16 @@ async fn through_mountpoints(
         });
         destinations.push(made.destination);
     }
-    let (threads, events) = load.start_threads(false)?;
-    let source = Source::start(&config, local, &destinations, threads.lateness())
+    let threads = crowd.load();
+    let source = Source::start(&config, stage.way.local, &destinations, threads.lateness())
         .map_err(ScenarioError::Source)?;
     for index in 0..destinations.len() {
         if let Some(sent) = source.sent(index) {
             threads.add_source(&sent);
         }
     }
-    let crowd = Crowd::new(threads, events, factory, connections, load.manners());
-    let record = run::run(
-        load,
-        &options.media.flow("streaming"),
-        facts,
-        sampler,
-        crowd,
-        Acts::Each(acts),
-        progress,
-    )
-    .await;
+    let flow = options.media.flow("streaming");
+    let record = run::run(stage, crowd, &flow, Acts::Each(acts), progress).await;
     drop(source);
     maker.finish().await;
     record
@@ -148,28 +128,15 @@ async fn published(
     whip: &str,
     progress: &Progress,
 ) -> Result<RunRecord, ScenarioError> {
-    let load = &options.load;
-    let sampler = Sampler::new(load.watch.clone())?;
-    let (local, _) = load.target.way_to(whip)?;
-    let factory = load.factory(local)?;
-    let (threads, events) = load.start_threads(false)?;
-    let crowd = Crowd::new(threads, events, factory, Vec::new(), load.manners());
+    let stage = Stage::without_connections(&options.load, whip)?;
+    let crowd = stage.crowd(false, None)?;
     let config = options.source();
     let token = options.whip_token.as_deref();
     let publisher = crowd.publish(whip, token, &config).await?;
     let whep = options.whep.clone().unwrap_or_default();
     let acts = vec![options.by_whep(whep, 0, &config)];
-    let facts = Facts::default();
-    let record = run::run(
-        load,
-        &options.media.flow("streaming"),
-        facts,
-        sampler,
-        crowd.clone(),
-        Acts::Each(acts),
-        progress,
-    )
-    .await;
+    let flow = options.media.flow("streaming");
+    let record = run::run(stage, crowd.clone(), &flow, Acts::Each(acts), progress).await;
     crowd.unpublish(publisher).await;
     let mut record = record?;
     record.server.url = Some(whip.to_owned());
@@ -202,24 +169,5 @@ impl Options {
             source,
             config: Arc::clone(config),
         }
-    }
-}
-
-pub(super) fn member(text: &str) -> Result<(String, Value), String> {
-    let (key, value) = text.split_once('=').ok_or("KEY=VALUE is expected")?;
-    let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
-    Ok((key.to_owned(), value))
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    #[test]
-    fn further_members_are_json_or_text() {
-        assert_eq!(member("threads=2").unwrap().1, json!(2));
-        assert_eq!(member("secret=abc").unwrap().1, json!("abc"));
-        assert!(member("threads").is_err());
     }
 }

@@ -7,8 +7,8 @@ use clap::Args;
 use serde_json::Value;
 
 use super::ScenarioError;
-use crate::ceiling::Profile;
 use crate::client::{Connection, Credentials, Trust};
+use crate::traffic::Profile;
 
 /// Where the server is and how to be let in.
 #[derive(Debug, Clone, Args)]
@@ -47,6 +47,13 @@ pub(crate) struct Facts {
     pub(crate) version: Option<String>,
 }
 
+/// The addresses on both sides of the way to a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Way {
+    pub(crate) local: IpAddr,
+    pub(crate) remote: IpAddr,
+}
+
 impl Target {
     /// Opens the connections.
     pub(crate) async fn connect(&self) -> Result<Vec<Connection>, ScenarioError> {
@@ -70,14 +77,9 @@ impl Target {
         }
     }
 
-    /// The addresses on both sides of the way to the server.
-    pub(crate) fn way(&self) -> Result<(IpAddr, IpAddr), ScenarioError> {
-        self.way_to(&self.janus)
-    }
-
-    /// The same for a server with this URL.
-    pub(crate) fn way_to(&self, url: &str) -> Result<(IpAddr, IpAddr), ScenarioError> {
-        way(url, self.local).map_err(|source| ScenarioError::Host {
+    /// The way to the server with this URL.
+    pub(crate) fn way_to(&self, url: &str) -> Result<Way, ScenarioError> {
+        Way::to(url, self.local).map_err(|source| ScenarioError::Host {
             url: url.to_owned(),
             source,
         })
@@ -114,33 +116,38 @@ impl Facts {
     }
 }
 
-/// Our address and the server's.
-fn way(url: &str, local: Option<IpAddr>) -> io::Result<(IpAddr, IpAddr)> {
-    let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let authority = authority.split(['/', '?']).next().unwrap_or_default();
-    let has_port = authority
-        .rsplit_once(':')
-        .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    let address = match has_port {
-        true => authority.to_owned(),
-        false => format!("{authority}:80"),
-    };
-    let mut addresses = address.to_socket_addrs()?;
-    let remote: SocketAddr = addresses.next().ok_or(io::ErrorKind::NotFound)?;
-    let local = match local {
-        Some(local) => local,
-        None => {
-            let any: IpAddr = match remote {
-                SocketAddr::V4(_) => [0, 0, 0, 0].into(),
-                SocketAddr::V6(_) => [0u16; 8].into(),
-            };
-            let socket = UdpSocket::bind((any, 0))?;
-            // Nothing is sent: the system only looks up the route.
-            socket.connect(remote)?;
-            socket.local_addr()?.ip()
-        }
-    };
-    Ok((local, remote.ip()))
+impl Way {
+    /// From `local`, or from the address that the system would take.
+    fn to(url: &str, local: Option<IpAddr>) -> io::Result<Self> {
+        let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
+        let authority = authority.split(['/', '?']).next().unwrap_or_default();
+        let has_port = authority
+            .rsplit_once(':')
+            .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+        let address = match has_port {
+            true => authority.to_owned(),
+            false => format!("{authority}:80"),
+        };
+        let mut addresses = address.to_socket_addrs()?;
+        let remote: SocketAddr = addresses.next().ok_or(io::ErrorKind::NotFound)?;
+        let local = match local {
+            Some(local) => local,
+            None => {
+                let any: IpAddr = match remote {
+                    SocketAddr::V4(_) => [0, 0, 0, 0].into(),
+                    SocketAddr::V6(_) => [0u16; 8].into(),
+                };
+                let socket = UdpSocket::bind((any, 0))?;
+                // Nothing is sent: the system only looks up the route.
+                socket.connect(remote)?;
+                socket.local_addr()?.ip()
+            }
+        };
+        Ok(Self {
+            local,
+            remote: remote.ip(),
+        })
+    }
 }
 
 #[cfg(test)]
@@ -151,10 +158,15 @@ mod tests {
     #[test]
     fn the_way_is_found_from_the_url() {
         let lo: IpAddr = [127, 0, 0, 1].into();
-        assert_eq!(way("ws://127.0.0.1:8188/janus", None).unwrap(), (lo, lo));
-        assert_eq!(way("ws://127.0.0.1", None).unwrap(), (lo, lo));
+        let loopback = Way {
+            local: lo,
+            remote: lo,
+        };
+        for url in ["ws://127.0.0.1:8188/janus", "ws://127.0.0.1"] {
+            assert_eq!(Way::to(url, None).unwrap(), loopback);
+        }
         let other: IpAddr = [127, 0, 0, 9].into();
-        assert_eq!(way("ws://[::1]:1", Some(other)).unwrap().0, other);
-        assert!(way("ws://", None).is_err());
+        assert_eq!(Way::to("ws://[::1]:1", Some(other)).unwrap().local, other);
+        assert!(Way::to("ws://", None).is_err());
     }
 }

@@ -5,8 +5,8 @@ use portunus_rtp::header::{Fields, write_header};
 use portunus_rtp::{Pt, Ssrc};
 
 use super::payload::{self, Place};
-use super::thread::SourceConfig;
-use super::{AUDIO, LOWER, Stamp, VIDEO, VideoCodec, wall_clock};
+use super::{AUDIO, LOWER, SourceConfig, Stamp, VIDEO, VideoCodec};
+use crate::machine::wall_clock;
 use crate::traffic::{AUDIO_PERIOD, Traffic};
 
 /// The payload type of audio; a mountpoint writes its own.

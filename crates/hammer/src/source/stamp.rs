@@ -1,6 +1,6 @@
 //! The mark at the end of each payload that hammer sends: which packet it is, and when it left.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// Bytes of a stamp; a payload ends with it.
 pub const STAMP_BYTES: usize = 16;
@@ -16,6 +16,15 @@ pub struct Stamp {
     pub number: u64,
     /// When it was given to the kernel, since 1970.
     pub sent: Duration,
+}
+
+/// How long a packet took.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Delayed {
+    /// When it left the source, since 1970.
+    pub sent: Duration,
+    /// From then to its arrival, in microseconds.
+    pub us: f64,
 }
 
 impl Stamp {
@@ -60,16 +69,10 @@ impl Stamp {
     }
 }
 
-/// The clock of stamps and of the kernel's times of arrival: time since 1970.
-pub fn wall_clock() -> Duration {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::wall_clock;
 
     #[test]
     fn a_stamp_is_read_back_from_any_payload_that_holds_it() {

@@ -9,52 +9,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
-use portunus_dsp::AudioCodec;
 use portunus_udp::{DATAGRAM_BYTES, SendBatch, run_first};
 
 use super::pace::{Due, Lateness, Spacing};
-use super::{AUDIO, Packets, Sent, VIDEO, VideoCodec};
-use crate::traffic::{AUDIO_PERIOD, Traffic};
+use super::{AUDIO, Packets, Sent, SourceConfig, VIDEO};
+use crate::traffic::AUDIO_PERIOD;
 
 /// Packets that are given to the kernel at once, at most: more than a frame usually has.
 const FRAME_PACKETS: usize = 64;
-
-/// What is sent.
-#[derive(Debug, Clone)]
-pub struct SourceConfig {
-    /// How much.
-    pub traffic: Traffic,
-    /// What the video looks like.
-    pub codec: VideoCodec,
-    /// What the audio looks like.
-    pub audio_codec: AudioCodec,
-    /// Time between two keyframes.
-    pub keyframes: Duration,
-    /// All sources send their frames at the same moments; else these are spread over the time of a frame.
-    pub aligned: bool,
-    /// Mountpoints get each frame at once, packets of one size joined (UDP_SEGMENT); else packets one by one.
-    pub gso: bool,
-    /// Those who publish send lower layers beside the highest: see [`Packets::set_layers`].
-    pub simulcast: bool,
-    /// Temporal layers of VP8, 1 to 3.
-    pub temporal_layers: u8,
-}
-
-impl SourceConfig {
-    /// The usual, for `traffic`.
-    pub fn of(traffic: Traffic) -> Self {
-        Self {
-            traffic,
-            codec: VideoCodec::default(),
-            audio_codec: AudioCodec::Opus,
-            keyframes: Duration::from_secs(2),
-            aligned: false,
-            gso: false,
-            simulcast: false,
-            temporal_layers: 1,
-        }
-    }
-}
 
 /// Where a mountpoint takes its packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -275,7 +237,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::source::Stamp;
-    use crate::traffic::Sizes;
+    use crate::traffic::{Sizes, Traffic};
 
     #[test]
     fn frames_arrive_and_are_counted() {

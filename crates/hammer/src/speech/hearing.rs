@@ -10,7 +10,7 @@ use super::{EncodeError, HEARD_FRAME};
 const LONGEST: usize = HEARD_FRAME * 6;
 
 /// Decodes a stream to mono at [`HEARD_RATE`](super::HEARD_RATE).
-pub(super) enum Hearing {
+pub(crate) enum Hearing {
     /// By libopus.
     Opus(Decoder),
     /// With the last sample.
@@ -19,7 +19,7 @@ pub(super) enum Hearing {
 
 impl Hearing {
     /// From its first packet on.
-    pub(super) fn new(codec: AudioCodec) -> Result<Self, EncodeError> {
+    pub(crate) fn new(codec: AudioCodec) -> Result<Self, EncodeError> {
         if let Some(law) = Law::of(codec) {
             return Ok(Self::G711(law, 0.0));
         }
@@ -28,7 +28,7 @@ impl Hearing {
     }
 
     /// Adds what a packet holds to `sound`; without a payload what a decoder puts in its place.
-    pub(super) fn hear(&mut self, payload: &[u8], sound: &mut Vec<f32>) {
+    pub(crate) fn hear(&mut self, payload: &[u8], sound: &mut Vec<f32>) {
         match self {
             Self::Opus(decoder) => {
                 let room = if payload.is_empty() {

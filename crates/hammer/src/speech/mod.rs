@@ -1,23 +1,21 @@
-//! What participants of audio rooms say and hear: speech that is made or recorded, encoded ahead; and what is found in what
-//! they get.
+//! What participants of audio rooms say: speech that is made or recorded, encoded ahead; and how sound that comes back is
+//! decoded, recognised and scored.
 //!
 //! Each talker has a [`pilot`] in its voice, by which it is known in a mix, and the first of a room [`chirp`]s, by which it
 //! is told how long sound takes.
 
 pub(crate) mod chirp;
-mod heard;
+mod error;
 mod hearing;
 pub(crate) mod pilot;
-mod playback;
 mod quality;
 mod recorded;
 mod script;
 mod talker;
 
-pub(crate) use heard::{Person, Roster, findings};
-pub(crate) use playback::Playback;
+pub use error::EncodeError;
+pub(crate) use hearing::Hearing;
 pub(crate) use quality::{AFTER_S, BEFORE_S, Sentences, score};
-pub use script::EncodeError;
 pub(crate) use script::{Encoding, Script};
 pub(crate) use talker::Talker;
 

@@ -1,8 +1,8 @@
 //! How well speech is heard: PESQ (ITU-T P.862.2), which compares it with what was said.
 
 use super::recorded::{self, Clip};
-use super::script::{EncodeError, Encoding, Script};
-use super::{HEARD_RATE, SAID_RATE};
+use super::script::{Encoding, Script};
+use super::{EncodeError, HEARD_RATE, SAID_RATE};
 
 /// Silence before the first sentences, and after each, in seconds.
 const LEAD_S: f64 = 2.0;

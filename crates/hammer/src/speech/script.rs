@@ -1,14 +1,12 @@
 //! What a participant sends, encoded ahead: hammer's own work is then the same for any number of them.
 
-use opusic_c::{
-    Application, Bandwidth, Bitrate, Channels, Encoder, ErrorCode, InbandFec, SampleRate, Signal,
-};
+use opusic_c::{Application, Bandwidth, Bitrate, Channels, Encoder, InbandFec, SampleRate, Signal};
 use portunus_dsp::AudioCodec;
 use portunus_dsp::g711::{self, Law};
 
 use super::hearing::Hearing;
 use super::recorded::resampled;
-use super::{HEARD_FRAME, HEARD_RATE, NARROW_RATE, SAID_RATE, Talker, chirp};
+use super::{EncodeError, HEARD_FRAME, HEARD_RATE, NARROW_RATE, SAID_RATE, Talker, chirp};
 
 /// Samples of a packet, as it is said.
 const SAID_FRAME: usize = SAID_RATE / 50;
@@ -55,11 +53,6 @@ pub(crate) struct Encoding {
     /// The rate of the room, in Hz: Opus has no wider band, as browsers do by `maxplaybackrate` (RFC 7587 section 6.1).
     pub(crate) rate: u32,
 }
-
-/// Why something cannot be encoded.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("libopus: {}", .0.message())]
-pub struct EncodeError(pub(super) ErrorCode);
 
 impl Script {
     /// What a talker says, again and again: where it begins anew nothing is heard of that.

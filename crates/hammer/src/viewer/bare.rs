@@ -13,10 +13,10 @@ use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use portunus_udp::{Received, enable_timestamps};
 
-use super::Addresses;
 use super::count::Count;
 use super::reader::{EVENTS, Extent, PASS, Reader};
 use super::way::{Shared, own_socket};
+use crate::machine::Addresses;
 
 /// Nothing more is waited for after so long without a datagram.
 const QUIET: Duration = Duration::from_millis(100);
@@ -29,11 +29,21 @@ pub(crate) struct Arrived {
     ending: AtomicBool,
 }
 
+/// How much arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Counted {
+    pub(crate) packets: u64,
+    /// Their UDP payload.
+    pub(crate) bytes: u64,
+}
+
 impl Arrived {
-    /// Packets, and their UDP payload in bytes.
-    pub(crate) fn so_far(&self) -> (u64, u64) {
+    pub(crate) fn so_far(&self) -> Counted {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        (of(&self.packets), of(&self.bytes))
+        Counted {
+            packets: of(&self.packets),
+            bytes: of(&self.bytes),
+        }
     }
 
     /// Nothing comes any more: what is there is read, then reading ends.
@@ -176,7 +186,7 @@ mod tests {
     use super::*;
 
     /// Sends a datagram to each of some viewers; gives what was counted.
-    fn counted(addresses: Option<Addresses>) -> (u64, u64) {
+    fn counted(addresses: Option<Addresses>) -> Counted {
         let local = [127, 0, 0, 1].into();
         let mut viewers = BareViewers::open(5, addresses, local, 0.5).unwrap();
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -191,7 +201,11 @@ mod tests {
 
     #[test]
     fn all_that_comes_is_counted_whether_it_is_read_whole_or_not() {
-        assert_eq!(counted(Some(Addresses::LOOPBACK)), (5, 3_500));
-        assert_eq!(counted(None), (5, 3_500));
+        let all = Counted {
+            packets: 5,
+            bytes: 3_500,
+        };
+        assert_eq!(counted(Some(Addresses::LOOPBACK)), all);
+        assert_eq!(counted(None), all);
     }
 }

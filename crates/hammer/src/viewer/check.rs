@@ -5,19 +5,10 @@ use std::time::Duration;
 use portunus_rtp::Ssrc;
 use smallvec::SmallVec;
 
-use crate::source::{STREAMS, Stamp};
+use crate::source::{Delayed, STREAMS, Stamp};
 
 /// Packets behind the newest one that can still be told from repetitions.
 const MEMORY: u64 = 64;
-
-/// How long a packet took.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Delayed {
-    /// When it left the source, since 1970.
-    pub sent: Duration,
-    /// From then to its arrival, in microseconds.
-    pub us: f64,
-}
 
 /// What decrypting participants found in a stretch of time.
 #[derive(Debug, Clone, Default, PartialEq)]

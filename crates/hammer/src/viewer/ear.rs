@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use portunus_rtp::Header;
 
-use super::PeerId;
-use super::check::{Delayed, Findings, Order};
+use super::check::{Findings, Order};
+use super::id::PeerId;
+use crate::source::Delayed;
 use crate::traffic::AUDIO_PERIOD;
 
 /// What is earliest is forgotten after so long, so that a clock that was set again is not late for ever.

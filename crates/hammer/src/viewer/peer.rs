@@ -12,17 +12,18 @@ use portunus_srtp::Profile;
 use portunus_udp::{Received as Arrival, SendBatch};
 use smallvec::SmallVec;
 
-use super::PeerId;
 use super::check::Checker;
 use super::count::Count;
 use super::ear::{Ear, Hearing, Kept, Said};
 use super::feedback::{FEEDBACKS, Feedback};
+use super::id::PeerId;
 use super::prepare::Prepared;
 use super::send::Sender;
 use super::tally::Tally;
 use super::voice::Voice;
 use super::way::Way;
-use crate::source::{Lateness, wall_clock};
+use crate::machine::wall_clock;
+use crate::source::Lateness;
 
 /// Who reports, as browsers that send nothing call themselves.
 const RECEIVER: Ssrc = Ssrc(1);

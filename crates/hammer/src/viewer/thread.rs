@@ -16,12 +16,14 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
 use super::expect::Expectation;
+use super::id::PeerId;
+use super::messages::{Event, EventKind, NewPeer, Window};
 use super::peer::{News, Peer};
 use super::reader::{EVENTS, Extent, PASS, Reader};
 use super::tally::Tally;
 use super::way::{Shared, Way};
-use super::{Event, EventKind, NewPeer, PeerId, Window};
-use crate::source::{Lateness, Sent, wall_clock};
+use crate::machine::wall_clock;
+use crate::source::{Lateness, Sent};
 
 /// A pass over the sockets of those who publish, unless a frame is due sooner: they hardly get anything.
 const PUBLISHERS_PASS: Duration = Duration::from_millis(1);

@@ -14,7 +14,8 @@ use rand::{Rng, SeedableRng};
 
 use super::send::{MAX_TAG, common_start};
 use super::way::Way;
-use crate::source::{Due, Lateness, wall_clock};
+use crate::machine::wall_clock;
+use crate::source::{Due, Lateness};
 use crate::speech::Script;
 use crate::traffic::AUDIO_PERIOD;
 

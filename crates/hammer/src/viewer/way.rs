@@ -9,7 +9,7 @@ use portunus_udp::{
     Destination, Exit, Outlet, SendBatch, Socket, ask_receive_buffer, enable_gro, enable_timestamps,
 };
 
-use super::addresses::Addresses;
+use crate::machine::Addresses;
 
 /// Asked of the kernel for each socket: holds a second of 8 Mbit/s with what the kernel adds to it.
 const OWN_BUFFER_BYTES: usize = 4 << 20;

@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use crate::PeerEvent;
 use crate::inbox::Inbox;
 use crate::sys::MediaSocket;
-use crate::worker::{Counters, INBOX, Rings, SharedLoad, Worker, WorkerParts};
+use crate::worker::{Counters, INBOX, Links, Rings, SharedLoad, Worker, WorkerParts};
 
 /// A worker that is turned by hand, and the ways to it.
 pub(crate) struct Bare {
@@ -38,23 +38,35 @@ pub(crate) fn bare(now: Instant) -> Bare {
 /// A worker of its own that makes connectivity checks.
 #[cfg(test)]
 pub(crate) fn checking(now: Instant) -> Bare {
-    let mut all = connected(1, false, now);
+    let mut all = connected((1, false), false, now);
     all.pop().expect("one worker")
+}
+
+/// Workers that share a port and make connectivity checks.
+#[cfg(test)]
+pub(crate) fn sharing(count: usize, now: Instant) -> Vec<Bare> {
+    connected((count, true), false, now)
 }
 
 /// Workers that work together. They only answer connectivity checks.
 pub(crate) fn together(count: usize, now: Instant) -> Vec<Bare> {
-    connected(count, true, now)
+    connected((count, false), true, now)
 }
 
-fn connected(count: usize, ice_lite: bool, now: Instant) -> Vec<Bare> {
+fn connected((count, shares): (usize, bool), ice_lite: bool, now: Instant) -> Vec<Bare> {
     let polls: Vec<Poll> = (0..count).map(|_| Poll::new().expect("a poll")).collect();
     let inbox = |poll: &Poll| {
         let waker = Waker::new(poll.registry(), INBOX).expect("a waker");
         Arc::new(Inbox::new(waker))
     };
     let inboxes: Vec<Arc<Inbox>> = polls.iter().map(inbox).collect();
-    let parts = polls.into_iter().zip(Rings::connect(count));
+    let links = match shares {
+        true => Links::connect(count),
+        false => (0..count).map(|_| None).collect(),
+    };
+    let parts = polls
+        .into_iter()
+        .zip(Rings::connect(count).into_iter().zip(links));
     (0..)
         .zip(parts)
         .map(|(index, parts)| one_of(index, parts, (&inboxes, ice_lite), now))
@@ -63,7 +75,7 @@ fn connected(count: usize, ice_lite: bool, now: Instant) -> Vec<Bare> {
 
 fn one_of(
     index: u16,
-    (poll, rings): (Poll, Rings),
+    (poll, (rings, links)): (Poll, (Rings, Option<Links>)),
     (inboxes, ice_lite): (&[Arc<Inbox>], bool),
     now: Instant,
 ) -> Bare {
@@ -75,10 +87,11 @@ fn one_of(
         index,
         socket,
         listener: None,
-        most_pipes: 0,
+        most_pipes: None,
         poll,
         inboxes: inboxes.to_vec(),
         rings,
+        links,
         events: events_in,
         last_stats: Arc::default(),
         identity: identity(),

@@ -8,7 +8,7 @@ mod remote;
 mod simulation;
 
 #[cfg(test)]
-pub(crate) use bare::{Bare, bare, checking};
+pub(crate) use bare::{Bare, bare, checking, sharing};
 pub(crate) use detached::{Detached, Notes, note};
 pub use detached::{Requested, RequestedIngest, RequestedLeg, RequestedOutlet, RequestedRoute};
 pub use fan_out::FanOut;

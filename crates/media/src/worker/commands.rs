@@ -160,6 +160,7 @@ impl Worker {
             Command::OutletKeyframe { outlet } => {
                 self.outlets.ask_keyframe(outlet, &mut self.graph);
             }
+            Command::TakePipe(passed) => self.take_passed_pipe(*passed, now),
             Command::AddIngest(ingest) => self.add_ingest(*ingest),
             Command::AddThreadFeed(feed) => self.thread_feeds.push(feed),
             Command::SetIngestEnabled { ingest, enabled } => {

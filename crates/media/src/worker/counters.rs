@@ -34,6 +34,9 @@ pub(crate) struct Counters {
     /// Packets for another worker that found its ring full.
     ring_full: u64,
     logged_ring_full: u64,
+    /// Datagrams that were handed over to the worker of their peer, and those for which there was no room.
+    handed_over: (u64, u64),
+    logged_not_handed: u64,
     /// Packets for a viewer for whom too many waited.
     pacer_full: u64,
     logged_pacer_full: u64,
@@ -64,6 +67,8 @@ impl Counters {
             logged: [0; KINDS],
             ring_full: 0,
             logged_ring_full: 0,
+            handed_over: (0, 0),
+            logged_not_handed: 0,
             pacer_full: 0,
             logged_pacer_full: 0,
             events_dropped: 0,
@@ -109,6 +114,8 @@ impl Counters {
             (&totals.send_dropped, sending.dropped),
             (&totals.send_refused, sending.refused),
             (&totals.ring_dropped, self.ring_full),
+            (&totals.handed_over, self.handed_over.0),
+            (&totals.handover_dropped, self.handed_over.1),
             (&totals.pacer_dropped, self.pacer_full),
             (&totals.events_dropped, self.events_dropped),
             (&totals.ingested_packets, self.ingested_packets),
@@ -181,6 +188,12 @@ impl Counters {
     pub(super) fn ring_full(&mut self) {
         self.ring_full += 1;
         self.changed = true;
+    }
+
+    /// So many datagrams were handed over since the start, and so many found no room.
+    pub(super) fn handed_over(&mut self, counted: (u64, u64)) {
+        self.changed |= self.handed_over.1 != counted.1;
+        self.handed_over = counted;
     }
 
     /// A packet for a viewer was left out or lost because too many waited.
@@ -257,6 +270,15 @@ impl Counters {
                 "packets left out: too many wait for their viewer"
             );
             self.logged_pacer_full = self.pacer_full;
+        }
+        if self.handed_over.1 > self.logged_not_handed {
+            let new = self.handed_over.1 - self.logged_not_handed;
+            tracing::warn!(
+                worker,
+                new,
+                "datagrams of another worker's peers dropped: it does not keep up"
+            );
+            self.logged_not_handed = self.handed_over.1;
         }
         if self.ring_full > self.logged_ring_full {
             let new = self.ring_full - self.logged_ring_full;

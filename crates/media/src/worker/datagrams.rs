@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 use super::Worker;
 use super::ends::guarded;
 use super::handshakes::{self, Waiting};
-use super::peers::Peer;
+use super::peers::{Peer, Whose};
 use crate::CloseReason;
 use crate::graph::{self, History, Source};
 use crate::sys::{RECEIVED_MESSAGES, ReceiveBatch};
@@ -38,6 +38,12 @@ struct Arrival<'a> {
     count: u16,
     stream: Option<StreamKey>,
     source: Option<&'a Source>,
+}
+
+/// Whether a datagram is a message of STUN (RFC 7983 section 7).
+#[inline]
+pub(super) fn is_stun(datagram: &[u8]) -> bool {
+    datagram.first().is_some_and(|first| *first < 4)
 }
 
 impl Worker {
@@ -78,14 +84,26 @@ impl Worker {
         remote: SocketAddr,
         datagram: &mut [u8],
     ) {
+        if self.handover.is_on() {
+            self.copy_for_contender(now, (local, remote), datagram);
+        }
         match self.peers.sender(remote, datagram) {
-            None => self.counters.unknown_peer(),
-            Some(slot) if handshakes::is_handshake(datagram) => {
-                self.take_handshake(now, slot, Path::udp(local, remote), datagram);
+            Whose::Peer(slot) => self.take_of(now, slot, Path::udp(local, remote), datagram),
+            Whose::Worker(worker) if !is_stun(datagram) => {
+                self.hand_to(worker, (local, remote), datagram);
             }
-            Some(slot) => {
-                self.give_datagram(now, slot, Path::udp(local, remote), datagram);
+            Whose::Worker(_) | Whose::Nobody if self.handover.is_on() => {
+                self.hand_over(now, (local, remote), datagram);
             }
+            Whose::Worker(_) | Whose::Nobody => self.counters.unknown_peer(),
+        }
+    }
+
+    /// Takes a datagram of a peer, or lets it wait if it is part of a handshake.
+    pub(super) fn take_of(&mut self, now: Instant, slot: usize, path: Path, datagram: &mut [u8]) {
+        match handshakes::is_handshake(datagram) {
+            true => self.take_handshake(now, slot, path, datagram),
+            false => drop(self.give_datagram(now, slot, path, datagram)),
         }
     }
 

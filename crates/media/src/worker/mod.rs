@@ -10,6 +10,7 @@ mod counters;
 mod datagrams;
 mod ends;
 mod graph;
+mod handover;
 mod handshakes;
 mod ingests;
 mod legs;
@@ -48,6 +49,8 @@ use crate::{IngestId, PeerEvent, RouteId, SourceRef};
 
 pub(crate) use counters::Counters;
 use graph::Graph;
+use handover::Handover;
+pub(crate) use handover::Links;
 use handshakes::Handshakes;
 use ingests::{Ingests, Intake};
 use legs::Legs;
@@ -61,7 +64,7 @@ use outlets::Outlets;
 use peers::{PeerSetup, Peers};
 use poller::Poller;
 use relay::Relaying;
-pub(crate) use tcp::most_pipes;
+pub(crate) use tcp::{PassedPipe, most_pipes};
 
 /// The poll's token for commands and packets of other workers; the network has the others.
 pub(crate) const INBOX: Token = Token(1);
@@ -74,11 +77,13 @@ pub(crate) struct WorkerParts {
     pub(crate) socket: MediaSocket,
     /// Where peers connect by TCP.
     pub(crate) listener: Option<TcpListener>,
-    /// How many may be connected by TCP at a time.
-    pub(crate) most_pipes: usize,
+    /// How many may be connected by TCP at a time; none where nobody can connect.
+    pub(crate) most_pipes: Option<usize>,
     pub(crate) poll: Poll,
     pub(crate) inboxes: Vec<Arc<Inbox>>,
     pub(crate) rings: Rings,
+    /// The ways to workers that share the port.
+    pub(crate) links: Option<Links>,
     pub(crate) events: mpsc::Sender<PeerEvent>,
     /// The last figures of peers are wanted.
     pub(crate) last_stats: Arc<AtomicBool>,
@@ -111,6 +116,8 @@ pub(crate) struct Worker {
     outlets: Outlets,
     /// Threads that feed ingests.
     thread_feeds: Vec<ThreadFeedEnd>,
+    /// What comes by the sockets of other workers.
+    handover: Handover,
     /// What of handshakes waits for the next turn.
     handshakes: Handshakes,
     /// The way in and out.
@@ -143,7 +150,10 @@ impl Worker {
         let (socket, listener) = (parts.socket, parts.listener);
         let network = Network::new(index, socket, listener, parts.most_pipes, clock);
         let poller = Poller::new(parts.poll, parts.busy_poll);
+        let handover = Handover::new(parts.links);
         let setup = PeerSetup {
+            index,
+            sharing: handover.workers(),
             identity: parts.identity,
             candidates: parts.candidates,
             ice_lite: parts.ice_lite,
@@ -159,6 +169,7 @@ impl Worker {
             legs: Legs::new(index, clock),
             outlets: Outlets::new(clock),
             thread_feeds: Vec::new(),
+            handover,
             handshakes: Handshakes::default(),
             network,
             poller,
@@ -196,11 +207,15 @@ impl Worker {
         self.load.begin_turn(self.due(), now);
         // What is asked for, and what comes.
         let (passed, delivered) = (self.count_passed(), self.count_delivered());
+        let blocks = self.handover.count_blocks();
         self.take_commands(now);
+        self.take_claims(now);
         let mut more = self.take_passed(&passed, now);
         more |= self.take_delivered(&delivered, now);
         self.take_handshakes(now);
+        more |= self.take_handed_over(&blocks);
         more |= self.receive(batch)? || self.handshakes.are_waiting();
+        self.handover.send(&self.others);
         more |= self.receive_pipes(now);
         more |= self.receive_ingests(batch, now);
         more |= self.receive_legs(batch, now);
@@ -396,6 +411,7 @@ impl Worker {
         let sending = self.outlets.counted(self.network.counters());
         let sending = self.legs.counted(sending);
         self.counters.events_dropped(self.outbox.dropped());
+        self.counters.handed_over(self.handover.counted());
         self.counters.publish(sending);
         if let Some(counted) = self.network.pipes.counted() {
             self.counters.publish_tcp(counted);

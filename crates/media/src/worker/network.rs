@@ -37,12 +37,13 @@ pub(super) struct Network {
 }
 
 impl Network {
-    /// That of the worker with this number: a UDP socket, and up to `most_pipes` connections by the listener.
+    /// That of the worker with this number: a UDP socket, and up to `most_pipes` connections, which come by the listener or from
+    /// another worker.
     pub(super) fn new(
         worker: u16,
         socket: MediaSocket,
         listener: Option<TcpListener>,
-        most_pipes: usize,
+        most_pipes: Option<usize>,
         clock: NtpClock,
     ) -> Self {
         let gro = sys::enable_gro(&socket);

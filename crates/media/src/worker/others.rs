@@ -86,6 +86,13 @@ impl OtherWorkers {
         }
     }
 
+    /// Lets a worker have a turn for what is no command and is there already.
+    pub(super) fn need(&self, worker: u16) {
+        if let Some(inbox) = self.inboxes.get(usize::from(worker)) {
+            inbox.need();
+        }
+    }
+
     /// How much each of the others has passed on so far.
     pub(super) fn count_passed(&self) -> SmallVec<[usize; 8]> {
         let rings = self.rings.from.iter();
@@ -115,10 +122,8 @@ impl OtherWorkers {
 
     /// Wakes those that were passed packets.
     pub(super) fn wake(&mut self) {
-        for worker in self.to_wake.drain(..) {
-            if let Some(inbox) = self.inboxes.get(usize::from(worker)) {
-                inbox.wake();
-            }
+        while let Some(worker) = self.to_wake.pop() {
+            self.need(worker);
         }
     }
 }

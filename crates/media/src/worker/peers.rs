@@ -4,6 +4,8 @@ mod adaptation;
 mod addresses;
 mod captures;
 mod checks;
+mod claims;
+mod elsewhere;
 mod figures;
 mod minute;
 mod peer;
@@ -25,12 +27,19 @@ use crate::TrackRef;
 use crate::plane::PeerId;
 
 use addresses::Addresses;
+pub(super) use addresses::Whose;
+pub(super) use claims::Claim;
+use elsewhere::Elsewhere;
 pub(super) use peer::{Peer, Track};
 pub(super) use talk::IngestLevels;
 use timers::Timers;
 
 /// What all peers of a worker are set up with.
 pub(super) struct PeerSetup {
+    /// The number of the worker.
+    pub(super) index: u16,
+    /// How many workers share its port; 0 where none do.
+    pub(super) sharing: u16,
     pub(super) identity: Arc<Identity>,
     pub(super) candidates: Vec<LocalCandidate>,
     pub(super) ice_lite: bool,
@@ -45,12 +54,14 @@ pub(super) struct PeerSetup {
 ///
 /// - A peer has one slot from [`Peers::create`] to [`Peers::remove`], and is found by its id all the time.
 /// - User fragments and addresses lead to peers that are there; each peer knows which of them may lead to it.
+/// - An address leads to a peer of this worker, or to another worker, or nowhere.
 /// - A peer is in the queue of those to be polled once, or not at all ([`Peers::touch`]).
 /// - A peer's deadline has an entry in the timers; entries of other deadlines are skipped.
 pub(super) struct Peers {
     slots: Slots<Peer>,
     by_id: HashMap<PeerId, usize>,
     addresses: Addresses,
+    elsewhere: Elsewhere,
     timers: Timers,
     /// Those with something to transmit, tell or wait for.
     touched: Vec<usize>,
@@ -63,6 +74,7 @@ impl Peers {
             slots: Slots::new(),
             by_id: HashMap::new(),
             addresses: Addresses::default(),
+            elsewhere: Elsewhere::default(),
             timers: Timers::default(),
             touched: Vec::new(),
             setup,

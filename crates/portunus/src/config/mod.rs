@@ -16,7 +16,7 @@ use portunus_api::{
 };
 use portunus_core::audio::AudioConfig;
 use portunus_core::configuration::{
-    self, Configuration, Mistake, PrintError, Section, Sections, keys_of,
+    self, Configuration, Listener, Mistake, PrintError, Section, Sections, keys_of,
 };
 use portunus_core::events::{EventHandlerConfig, EventHandlerRegistration, EventsConfig};
 use portunus_core::record::RecorderConfig;
@@ -55,6 +55,8 @@ pub(crate) struct Config {
     pub(crate) events: EventsConfig,
     pub(crate) event_handlers: Vec<EventHandlerConfig>,
     pub(crate) plugins: Vec<PluginSettings>,
+    /// The ports that all of them listen on, without those that the kernel chooses.
+    pub(crate) listeners: Vec<Listener>,
 }
 
 /// The keys of `[media]` that name hosts.
@@ -163,6 +165,9 @@ impl Config {
             let text = "needs tls.certificate and tls.key";
             file.require_within(keys, !on || has_certificate, text);
         }
+        let log = file.section("log", LogConfig::read);
+        let recording = file.section("recording", RecorderConfig::read);
+        let plugins = PluginSettings::read_all(file);
         Config {
             core,
             jwt,
@@ -182,11 +187,12 @@ impl Config {
                 tls,
             },
             admin,
-            log: file.section("log", LogConfig::read),
-            recording: file.section("recording", RecorderConfig::read),
+            log,
+            recording,
             events,
             event_handlers,
-            plugins: PluginSettings::read_all(file),
+            plugins,
+            listeners: file.listeners(),
         }
     }
 

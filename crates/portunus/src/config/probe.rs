@@ -8,8 +8,13 @@ use portunus_core::configuration::{Configuration, Finding, Probe, Severity};
 use super::Config;
 
 impl Config {
-    /// Looks at all sections. It blocks, and changes nothing.
+    /// Returns the faults of all sections. It blocks, and changes nothing.
     pub(crate) fn probe(&self) -> Vec<Finding> {
+        self.findings(&self.look())
+    }
+
+    /// Looks at all sections. It blocks, and changes nothing.
+    pub(crate) fn look(&self) -> Probe {
         let mut probe = Probe::default();
         let api = &self.api;
         probe.section("server", |it| self.core.probe(it));
@@ -43,7 +48,7 @@ impl Config {
         }
         self.probe_tokens(&mut probe);
         self.probe_admin(&mut probe);
-        self.probe_recorded(probe)
+        probe
     }
 
     fn probe_tokens(&self, probe: &mut Probe) {
@@ -91,15 +96,15 @@ impl Config {
         }
     }
 
-    /// Checks that the keys that ask for recordings can have them.
-    fn probe_recorded(&self, probe: Probe) -> Vec<Finding> {
-        let recorded = probe.recorded().to_vec();
-        let mut findings = probe.into_findings();
+    /// Returns the faults that were found. The keys that ask for recordings have to be able to get
+    /// them.
+    pub(crate) fn findings(&self, probe: &Probe) -> Vec<Finding> {
+        let mut findings = probe.findings().to_vec();
         let of_all = |it: &Finding| it.key == "recording.dir" && it.severity == Severity::Error;
         let dir_is_wrong = findings.iter().any(of_all);
-        for one in recorded {
+        for one in probe.recorded() {
             // The folder of all recordings is reported once.
-            if let Err(finding) = self.recording.check(&one)
+            if let Err(finding) = self.recording.check(one)
                 && !(dir_is_wrong && finding.severity == Severity::Error)
             {
                 findings.push(finding);

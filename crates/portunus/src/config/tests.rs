@@ -42,6 +42,10 @@ fn a_port_that_is_given_twice_is_told_with_both_keys() {
             "line 5: sip.listen: UDP port 5060 is that of media.port, too",
         ),
         (
+            "[media]\nworkers = 4\none_port = true\nport = 5060\n[sip]\nlisten = [\"udp:5060\"]",
+            "line 6: sip.listen: UDP port 5060 is that of media.port, too",
+        ),
+        (
             "[media]\nworkers = 4\nice_tcp = true\nice_tcp_port = 8085",
             "line 4: media.ice_tcp_port: TCP port 8088 is that of http.port, too",
         ),
@@ -88,6 +92,8 @@ fn ports_that_can_be_had_side_by_side_are_no_mistake() {
         // Calls leave out what is taken.
         "[media]\nport = 20000\n[sip]\nrtp_port_range = \"20000-30000\"",
         "[http]\nport = 0\n[websocket]\nport = 0",
+        // All workers together have one.
+        "[media]\nworkers = 4\none_port = true\nport = 5058\nice_tcp = true\nice_tcp_port = 8085\n[sip]\nlisten = [\"udp:5060\"]",
     ] {
         assert_eq!(Config::parse(text).err(), None, "{text}");
     }

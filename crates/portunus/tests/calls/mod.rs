@@ -3,12 +3,17 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use portunus_sdp::{CodecName, Description, Direction, Kind, MediaOffer, OfferOptions};
 use portunus_tests::Peer;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::server::{attach_to, get, post};
+use crate::server::{PATIENCE, attach_to, get, post};
+
+/// After so many new calls all of them answer what has come.
+const ANSWER_EVERY: usize = 50;
+const ANSWER_FOR: Duration = Duration::from_millis(50);
 
 /// A call.
 pub struct Call {
@@ -98,18 +103,21 @@ impl Call {
 
 /// Many calls.
 pub async fn call_many(api: &str, count: usize) -> Vec<Call> {
-    let mut calls = Vec::new();
-    for _ in 0..count {
+    let mut calls: Vec<Call> = Vec::new();
+    for number in 1..=count {
         calls.push(Call::start(api).await);
+        // The first of many answer the server's checks while others come.
+        if number % ANSWER_EVERY == 0 {
+            let turns = calls.iter_mut();
+            join_all(turns.map(|call| call.peer.run_for(ANSWER_FOR))).await;
+        }
     }
     calls
 }
 
 /// Lets media flow in all of them; fails if one has ended.
 pub async fn run_all(calls: &mut [Call]) {
-    for call in calls.iter_mut() {
-        let echo = call.echoes(960);
-        let in_time = tokio::time::timeout(Duration::from_secs(20), echo).await;
-        in_time.expect("media of every call");
-    }
+    let echoes = calls.iter_mut().map(|call| call.echoes(960));
+    let in_time = tokio::time::timeout(PATIENCE, join_all(echoes)).await;
+    in_time.expect("media of every call");
 }

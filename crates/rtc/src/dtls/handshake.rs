@@ -91,6 +91,19 @@ impl Handshake {
         Ok(handshake)
     }
 
+    /// The random of its ClientHello, once that came.
+    pub(super) fn client_random(&self) -> Option<[u8; 32]> {
+        self.randoms.client
+    }
+
+    /// The same handshake, given up when `other` would be.
+    pub(super) fn since(self, other: &Self) -> Self {
+        Self {
+            started: other.started,
+            ..self
+        }
+    }
+
     /// Takes a datagram; answers are appended to `out`.
     pub(crate) fn receive(
         &mut self,

@@ -9,12 +9,14 @@
 
 mod established;
 mod handshake;
+mod handshakes;
 mod key_block;
 mod randoms;
 mod record;
 
 pub(crate) use established::{Established, Incoming};
-pub(crate) use handshake::{Done, Handshake, Progress};
+pub(crate) use handshake::{Done, Progress};
+pub(crate) use handshakes::Handshakes;
 
 /// Largest DTLS datagram sent, in bytes: fits the MTU of tunnels, over IPv6 too.
 pub const MTU: usize = 1_200;

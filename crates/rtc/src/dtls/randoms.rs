@@ -18,6 +18,13 @@ pub(super) struct Randoms {
 }
 
 impl Randoms {
+    /// Those of a datagram.
+    pub(super) fn of(datagram: &[u8]) -> Self {
+        let mut randoms = Self::default();
+        randoms.observe(datagram);
+        randoms
+    }
+
     /// Looks for hellos in a datagram that was sent or received; the first of each counts.
     pub(super) fn observe(&mut self, mut datagram: &[u8]) {
         while let Some(header) = RecordHeader::parse(datagram) {

@@ -11,13 +11,15 @@ use super::candidate::peer_reflexive;
 use super::{Ice, SelectedPair, address};
 use crate::path::TransportAddress;
 
-/// A pair that has not answered for this long is left if the peer is heard from elsewhere: its address
-/// has changed. Without such a sign the pair is kept, for what is lost may come back.
+/// It is doubtful whether the peer is still where a pair leads that has not answered for this long.
 const DOUBT: Duration = Duration::from_secs(8);
 
 /// A pair that the peer has not nominated for this long is left if it nominates another, again and again: more than the
 /// interval between two checks on a pair that works. Who nominates all that work does not mean that.
 const REPEAL: Duration = Duration::from_secs(3);
+/// A lite agent makes no checks. It leaves such a pair once no check of the peer has come there for so long: more than the interval
+/// between those of browsers.
+const LITE_REPEAL: Duration = Duration::from_secs(4);
 /// How often it has to have nominated the other.
 const NOMINATIONS: u32 = 2;
 
@@ -63,7 +65,10 @@ impl Ice {
         };
         let here = self.nominations.here;
         let is_repealed = here.is_none_or(|at| now.saturating_duration_since(at) >= REPEAL);
-        let is_wanted = is_repealed && count >= NOMINATIONS && !self.agent.ice_lite();
+        let heard = || self.sources.heard_within(LITE_REPEAL, now);
+        let is_silent = || heard().all(|there| there != pair.peer());
+        let may = !self.agent.ice_lite() || is_silent();
+        let is_wanted = is_repealed && count >= NOMINATIONS && may;
         if is_wanted && self.is_valid(address) && self.is_valid(pair.peer()) {
             self.leave(&[pair.peer()], now);
         }
@@ -74,28 +79,6 @@ impl Ice {
         let alive = self.alive.filter(|_| self.selected.is_some());
         let is_recent = |alive| now.saturating_duration_since(alive) < DOUBT;
         !self.agent.ice_lite() && alive.is_some_and(is_recent)
-    }
-
-    /// Leaves the pair in use if it is dead and the peer lives elsewhere.
-    pub(super) fn leave_dead_pair(&mut self, now: Instant) {
-        let (Some(pair), Some(alive)) = (self.selected, self.alive) else {
-            return;
-        };
-        if self.agent.ice_lite() || now.saturating_duration_since(alive) < DOUBT {
-            return;
-        }
-        let heard: Vec<TransportAddress> = self.sources.heard_within(DOUBT, now).collect();
-        let lives_at = |there: &TransportAddress| *there != pair.peer() && self.is_valid(*there);
-        // Once it is left it is not valid: it is not left again and again while no other is nominated.
-        if !self.is_valid(pair.peer()) || !heard.iter().any(lives_at) {
-            return;
-        }
-        // What died with it is not tried one after the other.
-        let is_dead = |there: &TransportAddress| !heard.contains(there) && self.is_valid(*there);
-        let remotes = self.agent.remote_candidates().map(|c| address(&c));
-        let mut dead: Vec<TransportAddress> = remotes.filter(is_dead).collect();
-        dead.push(pair.peer());
-        self.leave(&dead, now);
     }
 
     /// Nominates a pair in the place of the peer: many do that once and for all, and never learn that a NAT has given
@@ -113,7 +96,7 @@ impl Ice {
     }
 
     /// Has the agent nominate another pair than those to these addresses, and check those anew.
-    fn leave(&mut self, addresses: &[TransportAddress], now: Instant) {
+    pub(super) fn leave(&mut self, addresses: &[TransportAddress], now: Instant) {
         let candidates = self.agent.remote_candidates();
         let is_left = |candidate: &Candidate| addresses.contains(&address(candidate));
         let left: Vec<Candidate> = candidates.filter(is_left).collect();

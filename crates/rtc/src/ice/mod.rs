@@ -9,6 +9,7 @@ mod checks;
 mod consent;
 mod leave;
 mod pairs;
+mod probe;
 mod sources;
 mod tcp;
 #[cfg(test)]
@@ -40,6 +41,7 @@ use checks::Checks;
 use leave::Nominations;
 use pairs::Pairs;
 pub use pairs::{PairFigures, PairProgress};
+use probe::Probe;
 use sources::Sources;
 
 /// Consent: how long a pair may stay without an answer to our checks (RFC 7675 section 5.1). A new
@@ -149,6 +151,10 @@ pub(crate) struct Ice {
     checks: Checks,
     pairs: Pairs,
     nominations: Nominations,
+    /// Whether the pair in use works.
+    probe: Probe,
+    /// See RFC 8445 section 7.3.1.1.
+    tie_breaker: u64,
     /// What leaves before anything that the agent has to send.
     out: VecDeque<Datagram>,
     /// Checks that came before the remote side was known, which the agent keeps.
@@ -208,6 +214,8 @@ impl Ice {
             checks: Checks::default(),
             pairs: Pairs::default(),
             nominations: Nominations::default(),
+            probe: Probe::default(),
+            tie_breaker,
             out: VecDeque::new(),
             early: 0,
             ignored_mdns: 0,
@@ -261,6 +269,7 @@ impl Ice {
         self.pairs.clear();
         self.out.clear();
         self.nominations = Nominations::default();
+        self.probe.end(now);
         self.answers = 0;
         self.alive = self.alive.map(|_| now);
         self.refresh();
@@ -279,6 +288,9 @@ impl Ice {
     /// Consent is what lets us send (RFC 7675). A publisher that gets nothing but reports shows by its media that it is
     /// there; ffmpeg's leaves our checks unanswered once it sends.
     pub(crate) fn hear_media(&mut self, now: Instant, path: Path) {
+        if self.probe.is_on() {
+            self.weigh(path.peer(), now);
+        }
         if self.receive_only && self.selected.is_some_and(|pair| pair.peer() == path.peer()) {
             self.media_heard = Some(now);
         }
@@ -369,6 +381,9 @@ impl Ice {
         {
             return StunOutcome::Refused;
         }
+        if self.take_probe_answer(datagram, path, now) {
+            return StunOutcome::Accepted;
+        }
         let rewritten;
         let message = match StunMessage::parse(datagram) {
             Ok(message) if self.has_room_for(&message) => message,
@@ -413,6 +428,7 @@ impl Ice {
         if nominates {
             self.note_nomination(peer, now);
         }
+        self.weigh(peer, now);
         if self.remote.is_none() {
             self.early = MAX_EARLY.min(self.early + 1);
         }
@@ -439,10 +455,9 @@ impl Ice {
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        match (self.deadline, self.alive.map(|alive| alive + PATIENCE)) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+        let consent = self.alive.map(|alive| alive + PATIENCE);
+        let all = [self.deadline, consent, self.probe.poll_timeout()];
+        all.into_iter().flatten().min()
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
@@ -459,7 +474,7 @@ impl Ice {
         self.take_events(now);
         self.check_consent(now);
         self.follow_nomination(now);
-        self.leave_dead_pair(now);
+        self.run_probe(now);
         self.refresh();
     }
 
@@ -535,6 +550,7 @@ impl Ice {
                         self.selected = Some(pair);
                         self.answers = 0;
                         self.nominations.begin(now);
+                        self.probe.end(now);
                         self.events.push_back(IceEvent::Selected(pair));
                     }
                 }

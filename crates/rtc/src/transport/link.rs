@@ -7,7 +7,7 @@ use super::{
     TransportError, TransportEvent,
 };
 use crate::data::{Data, DataError, DataEvent};
-use crate::dtls::{Done, Handshake, Incoming, Progress};
+use crate::dtls::{Done, Handshakes, Incoming, Progress};
 use crate::ice::Datagram;
 use crate::{DtlsError, Path};
 
@@ -91,7 +91,7 @@ impl Transport {
         let mut out = Vec::new();
         let fingerprints = remote.fingerprints.clone();
         let context = self.identity.context();
-        match Handshake::start(context, remote.role, fingerprints, now, &mut out) {
+        match Handshakes::start(context, remote.role, fingerprints, now, &mut out) {
             Ok(handshake) => {
                 self.handshake.started = Some(now);
                 self.dtls = Dtls::Handshaking(Box::new(handshake));

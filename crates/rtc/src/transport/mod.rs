@@ -16,7 +16,7 @@ use portunus_sdp::negotiated::{DtlsRole, Fingerprint, IceCredentials, RemoteTran
 use portunus_srtp::{Opener, Profile, SealError, Sealer};
 
 use crate::data::{Data, DataConfig, DataError, DataOptions, DataPayload};
-use crate::dtls::{Established, Handshake, MTU};
+use crate::dtls::{Established, Handshakes, MTU};
 use crate::ice::{Datagram, Ice, IceEvent, StunOutcome};
 use crate::{CandidateError, IceAttempt, Identity, LocalCandidate, Path, Protocol, SelectedPair};
 
@@ -104,7 +104,7 @@ struct RemoteDtls {
 enum Dtls {
     /// There is no verified pair, or the remote side is not known.
     Waiting,
-    Handshaking(Box<Handshake>),
+    Handshaking(Box<Handshakes>),
     Established(Box<Established>),
     /// The transport has failed or is closed.
     Ended,

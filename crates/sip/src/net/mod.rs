@@ -5,6 +5,7 @@ mod connection;
 mod endpoint;
 mod error;
 mod locals;
+mod ping;
 mod resolver;
 mod sockets;
 mod stream;
@@ -16,5 +17,5 @@ mod websocket;
 
 pub use config::{Config, Limits, Listen, TlsFiles};
 pub use endpoint::{Endpoint, Status};
-
 pub use error::StartError;
+pub use ping::{PingError, ping};

@@ -401,7 +401,8 @@ fn delay(title: &'static str, caption: &str, series: Vec<Series>) -> Chart {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use super::*;
-    use crate::report::{example, view};
+    use crate::record::example;
+    use crate::report::view;
 
     #[test]
     fn memory_is_shown_over_connections_for_each_step() {

@@ -1,6 +1,7 @@
 //! One HTML file with everything in it: no scripts, nothing that is loaded.
 
 mod charts;
+mod escape;
 mod plot;
 
 use std::fmt::Write;
@@ -11,6 +12,7 @@ use super::view::{Section, sections};
 use crate::figures::{bytes, count, percent};
 use crate::record::{Criterion, Report, RunRecord, best};
 use charts::Chart;
+use escape::escape;
 use plot::COLOURS;
 
 const STYLE: &str = include_str!("style.css");
@@ -44,14 +46,6 @@ pub(super) fn page(report: &Report) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{title}</title>\n<style>\n{STYLE}</style>\n<main>\n{body}</main>\n</html>\n"
     )
-}
-
-/// For text and attributes.
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
 }
 
 fn header(out: &mut String, report: &Report) {
@@ -317,7 +311,7 @@ fn date(unix_s: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::example;
+    use crate::record::example;
 
     #[test]
     fn the_page_is_whole_and_loads_nothing() {

@@ -6,6 +6,7 @@ use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
+use super::escape::escape;
 use crate::figures::digits;
 
 /// Size of the drawing, in its own units; the page scales it.
@@ -314,7 +315,7 @@ fn themed(svg: &str, label: &str) -> String {
     }
     let (width, height) = SIZE;
     svg = svg.replace(&format!("width=\"{width}\" height=\"{height}\" "), "");
-    let label = super::escape(label);
+    let label = escape(label);
     svg.replacen(
         "<svg ",
         &format!("<svg role=\"img\" aria-label=\"{label}\" "),

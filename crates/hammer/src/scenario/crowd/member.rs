@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
+use super::hall::Place;
 use crate::client::{Broadcast, ClientError, Connection, Handle, Session};
-use crate::scenario::hall::Place;
-use crate::scenario::videoroom::Room;
+use crate::scenario::plugins::videoroom::Room;
 use crate::viewer::{LoadThreads, PeerId};
 
 /// How the server knows a participant, and what runs for it here.
@@ -29,6 +29,12 @@ pub(super) struct Endpoint {
     pub(super) peers: Vec<PeerId>,
 }
 
+/// A PeerConnection that is up, and the handle that it belongs to.
+pub(super) struct Joined {
+    pub(super) peer: PeerId,
+    pub(super) handle: Handle,
+}
+
 impl Endpoint {
     /// A session without handles.
     pub(super) async fn new(connection: Option<&Connection>) -> Result<Self, ClientError> {
@@ -41,9 +47,9 @@ impl Endpoint {
     }
 
     /// Takes over a PeerConnection.
-    pub(super) fn add(&mut self, (peer, handle): (PeerId, Handle)) {
-        self.peers.push(peer);
-        self.handles.push(handle);
+    pub(super) fn add(&mut self, joined: Joined) {
+        self.peers.push(joined.peer);
+        self.handles.push(joined.handle);
     }
 }
 

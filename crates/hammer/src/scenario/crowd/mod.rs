@@ -1,49 +1,41 @@
 //! The participants of a run: how they join and leave.
 
 mod acts;
-mod calling;
+mod calls;
+mod conference;
+mod hall;
+mod join_error;
 mod member;
+mod shared;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use portunus_sdp::Direction;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 
-pub(super) use acts::{Act, Audience, Conference, Feed, Form};
-pub(super) use calling::CallSetUp;
+pub(super) use acts::Act;
+pub(super) use calls::{Line, SIP, Sound};
+pub(super) use conference::{Audience, Conference, Feed, Form};
+pub use hall::Silence;
+pub(super) use hall::{Hall, Layout};
+pub use join_error::JoinError;
+use join_error::PATIENCE;
 pub(super) use member::Member;
+use shared::Shared;
+pub(super) use shared::{CallSetUp, Joins, Limit, Manners};
 
-use crate::client::{Broadcast, ClientError, Connection, Trust};
-use crate::source::{SourceConfig, spread};
-use crate::viewer::{
-    Event, EventKind, Factory, Hearing, LoadThreads, PUBLISHERS, PeerId, PrepareError,
-};
-
-/// How long a participant may take until its first packet.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+use crate::client::{Broadcast, Connection};
+use crate::source::SourceConfig;
+use crate::viewer::{Event, Factory, LoadThreads, PeerId};
 
 /// The participants. Clones share them.
 #[derive(Debug, Clone)]
 pub(super) struct Crowd(Arc<Shared>);
-
-/// What participants do with what they get.
-#[derive(Debug, Clone)]
-pub(super) struct Manners {
-    /// Whose certificates they take.
-    pub(super) trust: Trust,
-    /// The share that decrypts.
-    pub(super) check_share: f64,
-    /// They send receiver reports.
-    pub(super) reports: bool,
-    /// The share that can take no more than so many bits per second, and says so.
-    pub(super) limited: Option<(f64, u64)>,
-}
 
 /// How fast participants come.
 #[derive(Debug, Clone, Copy)]
@@ -67,101 +59,11 @@ impl Pace {
     }
 }
 
-/// What has been counted since the last time.
-#[derive(Debug, Default)]
-pub(super) struct Joins {
-    /// From the first request to the first packet.
-    pub(super) delays_us: Vec<f64>,
-    pub(super) failed: u32,
-    /// Participants that the server or the network ended.
-    pub(super) ended: u32,
-    /// How calls were set up.
-    pub(super) set_ups: Vec<CallSetUp>,
-}
-
-#[derive(Debug)]
-struct Shared {
-    load: LoadThreads,
-    factory: Factory,
-    connections: Vec<Connection>,
-    manners: Manners,
-    state: Mutex<State>,
-}
-
-/// Tells of a viewer's first packet, or why none came.
-type Arrival = oneshot::Receiver<Result<(), String>>;
-
-#[derive(Debug, Default)]
-struct State {
-    next: PeerId,
-    next_publisher: PeerId,
-    /// Those who have begun to watch a room.
-    audience: u64,
-    /// Participants that have begun to join.
-    turns: u64,
-    /// Who waits for a viewer's first packet.
-    arriving: HashMap<PeerId, oneshot::Sender<Result<(), String>>>,
-    /// Who waits for a publisher to be connected.
-    connecting: HashMap<PeerId, oneshot::Sender<()>>,
-    /// In the order in which they began to join.
-    members: BTreeMap<u64, Member>,
-    /// Whose PeerConnections they are.
-    owners: HashMap<PeerId, u64>,
-    joins: Joins,
-    last_failure: Option<String>,
-    profile: Option<portunus_srtp::Profile>,
-}
-
-/// What a viewer is to the load threads.
-#[derive(Debug)]
-struct Seat {
-    sources: Vec<usize>,
-    stands_for: u32,
-    limit_bps: Option<u64>,
-    hearing: Option<Hearing>,
-}
-
-impl Seat {
-    /// A participant by itself.
-    fn of(sources: Vec<usize>) -> Self {
-        Self {
-            sources,
-            stands_for: 1,
-            limit_bps: None,
-            hearing: None,
-        }
-    }
-}
-
 /// A source that is published by WHIP.
 #[derive(Debug)]
 pub(super) struct Publisher {
     id: PeerId,
     broadcast: Broadcast,
-}
-
-/// Why somebody could not join.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum JoinError {
-    /// The server refused.
-    #[error(transparent)]
-    Client(#[from] ClientError),
-    /// The server's description is not acceptable.
-    #[error(transparent)]
-    Prepare(#[from] PrepareError),
-    /// The server or the network ended it.
-    #[error("{0}")]
-    Ended(String),
-    /// Nothing came.
-    #[error("no media in {} s", PATIENCE.as_secs())]
-    NoMedia,
-    /// The server hung up.
-    #[error("the call ended: {0}")]
-    HungUp(String),
-    /// ICE or DTLS came to nothing.
-    #[error("no connection in {} s", PATIENCE.as_secs())]
-    NotConnected,
 }
 
 impl Crowd {
@@ -299,8 +201,8 @@ impl Crowd {
         let (offered, offer) = shared.offer(id, Direction::SendOnly, config)?;
         let broadcast = Broadcast::offer(url, token, &shared.manners.trust, offer).await?;
         let prepared = offered.accept(&broadcast.answer)?;
-        let (_, _, connected) = shared.run_publisher(id, prepared, config);
-        let connected = timeout(PATIENCE, connected).await;
+        let publishing = shared.run_publisher(id, prepared, config);
+        let connected = timeout(PATIENCE, publishing.connected).await;
         connected
             .ok()
             .and_then(Result::ok)
@@ -333,50 +235,7 @@ impl Crowd {
     }
 }
 
-impl State {
-    /// Takes a participant out.
-    fn take_member(&mut self, turn: u64) -> Option<Member> {
-        let member = self.members.remove(&turn)?;
-        for peer in member.peers() {
-            self.owners.remove(&peer);
-        }
-        Some(member)
-    }
-}
-
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// An id for one who watches that is not used yet.
-    fn next_id(&self) -> PeerId {
-        let mut state = self.state();
-        state.next += 1;
-        state.next - 1
-    }
-
-    /// An id for one who publishes that is not used yet.
-    fn next_publisher(&self) -> PeerId {
-        let mut state = self.state();
-        state.next_publisher += 1;
-        PUBLISHERS + state.next_publisher - 1
-    }
-
-    fn next_turn(&self) -> u64 {
-        let mut state = self.state();
-        state.turns += 1;
-        state.turns - 1
-    }
-
-    /// What the next one who watches can take.
-    fn limit(&self) -> Option<u64> {
-        let (share, bps) = self.manners.limited?;
-        let mut state = self.state();
-        state.audience += 1;
-        (spread(state.audience) < share).then_some(bps)
-    }
-
     async fn join(&self, acts: &[Act]) {
         let turn = self.next_turn();
         let place = usize::try_from(turn).unwrap_or(0);
@@ -401,43 +260,6 @@ impl Shared {
             Err(error) => {
                 self.failed(&error);
                 member.end(&self.load).await;
-            }
-        }
-    }
-
-    fn failed(&self, error: &JoinError) {
-        let mut state = self.state();
-        state.joins.failed += 1;
-        state.last_failure = Some(error.to_string());
-    }
-
-    fn take(&self, event: Event) {
-        let Event { id, kind } = event;
-        let mut state = self.state();
-        match kind {
-            EventKind::Connected(profile) => match state.connecting.remove(&id) {
-                Some(connecting) => drop(connecting.send(())),
-                None => state.profile = profile.or(state.profile),
-            },
-            EventKind::Media => {
-                if let Some(arriving) = state.arriving.remove(&id) {
-                    let _ = arriving.send(Ok(()));
-                }
-            }
-            EventKind::Ended(reason) => {
-                if let Some(arriving) = state.arriving.remove(&id) {
-                    let _ = arriving.send(Err(reason));
-                } else if state.connecting.remove(&id).is_none()
-                    && let Some(owner) = state.owners.remove(&id)
-                {
-                    state.joins.ended += 1;
-                    state.last_failure = Some(reason);
-                    // Whose only one it was is gone; others are measured with what is left of them.
-                    let alone = |member: &Member| member.peers().count() == 1;
-                    if state.members.get(&owner).is_some_and(alone) {
-                        state.members.remove(&owner);
-                    }
-                }
             }
         }
     }

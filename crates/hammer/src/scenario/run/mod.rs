@@ -1,5 +1,7 @@
 //! The phases of a run, the same for all scenarios: join, ramp, bisect, storm, churn.
 
+mod joining;
+mod recorder;
 mod search;
 
 use std::sync::Arc;
@@ -9,18 +11,19 @@ use tokio::time::{interval, sleep};
 
 use super::ScenarioError;
 use super::crowd::{Act, Crowd, Pace};
-use super::joining::{Burst, Joining};
 use super::load::{Flow, Options};
-use super::recorder::Recorder;
+use super::stage::Stage;
 use super::target::Facts;
 use crate::figures;
+use crate::machine::{usage, wall_clock};
 use crate::progress::Progress;
 use crate::record::{
     Carried, Criterion, Held, Leaving, Report, RunRecord, Sample, Scenario, Server, Step, Summary,
     best,
 };
-use crate::source::wall_clock;
-use crate::usage::{self, Sampler};
+use joining::{Burst, Joining};
+pub(super) use recorder::cpu_cores;
+use recorder::{Figures, Recorder};
 
 /// How long joins are started for a step of a ramp: a server that needs longer for so many is
 /// overloaded, and would need ever longer.
@@ -34,18 +37,22 @@ const STEADY_MEMORY: f64 = 0.05;
 /// Who gets nothing in this time starves.
 const STARVING: Duration = Duration::from_secs(1);
 
-/// Lets participants do `acts` as the options say; gives the record of it. All have left when it
+/// Lets the participants of `crowd` do `acts` as the options say; gives the record of it. All have left when it
 /// returns.
 pub(super) async fn run(
-    options: &Options,
-    flow: &Flow,
-    facts: Facts,
-    sampler: Sampler,
+    stage: Stage<'_>,
     crowd: Crowd,
+    flow: &Flow,
     acts: Acts,
     progress: &Progress,
 ) -> Result<RunRecord, ScenarioError> {
     let started = wall_clock();
+    let Stage {
+        load: options,
+        facts,
+        sampler,
+        ..
+    } = stage;
     let cores = sampler.server_cores().to_vec();
     let mut run = Run {
         options,
@@ -72,7 +79,11 @@ pub(super) async fn run(
 
     let (joining, gap_ms, leaving) = (run.joining, run.gap_ms, run.leaving);
     let held = run.held.take();
-    let (samples, steps, mut summary) = run.recorder.finish();
+    let Figures {
+        samples,
+        steps,
+        mut summary,
+    } = run.recorder.finish();
     if let Some(joining) = joining {
         summary.joins_per_s = Some(joining.per_s);
         summary.joins_per_cpu_s = joining.per_cpu_s;
@@ -405,14 +416,13 @@ impl Run<'_> {
             let last = self.crowd.last_failure().unwrap_or_default();
             return Err(ScenarioError::Nobody(last));
         }
-        let cpu = self.recorder.server_cpu_s(first);
         let samples = self.recorder.samples().get(first..).unwrap_or_default();
         Ok(Burst {
             joined: self.crowd.connections().saturating_sub(before),
             failed: samples.iter().map(|s| s.failed).sum(),
             length_s: samples.iter().map(|s| s.length_s).sum(),
             packets: samples.iter().map(|s| s.received_packets).sum(),
-            server_cpu_s: cpu.map(|(cpu, _)| cpu),
+            server_cpu_s: self.recorder.server_cpu_s(first),
         })
     }
 

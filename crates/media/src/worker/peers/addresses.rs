@@ -16,10 +16,21 @@ const MAX_ADDRESSES: usize = 32;
 /// User fragments by which a peer is found: the present one, and those of the last restarts.
 const MAX_UFRAGS: usize = 4;
 
+/// Who has sent a datagram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::worker) enum Whose {
+    /// The peer in this slot.
+    Peer(usize),
+    /// A peer of another worker.
+    Worker(u16),
+    /// Nobody who is known.
+    Nobody,
+}
+
 /// What leads to peers, by their slots.
 #[derive(Default)]
 pub(super) struct Addresses {
-    by_address: HashMap<SocketAddr, usize>,
+    pub(super) by_address: HashMap<SocketAddr, usize>,
     by_ufrag: HashMap<String, usize>,
     checks: Checks,
 }
@@ -60,13 +71,18 @@ impl Addresses {
 
 impl Peers {
     /// Who has sent a datagram.
-    pub(in crate::worker) fn sender(&self, remote: SocketAddr, datagram: &[u8]) -> Option<usize> {
-        let known = self.by_address(remote);
-        match Protocol::of(datagram) {
-            // What it says is more than an address: a NAT may give one to two peers in turn.
-            Some(Protocol::Stun) => self.named_by_stun(remote, datagram).or(known),
-            _ => known,
-        }
+    pub(in crate::worker) fn sender(&self, remote: SocketAddr, datagram: &[u8]) -> Whose {
+        // What it says is more than an address: a NAT may give one to two peers in turn.
+        let named = match Protocol::of(datagram) {
+            Some(Protocol::Stun) => self.named_by_stun(remote, datagram),
+            _ => None,
+        };
+        let known = || self.by_address(remote).map(Whose::Peer);
+        let elsewhere = || self.claimant(remote).map(Whose::Worker);
+        named
+            .or_else(known)
+            .or_else(elsewhere)
+            .unwrap_or(Whose::Nobody)
     }
 
     /// The peer that is known by an address.
@@ -81,12 +97,14 @@ impl Peers {
     }
 
     /// The peer whose user fragment a check has, or whose own check is answered.
-    fn named_by_stun(&self, remote: SocketAddr, datagram: &[u8]) -> Option<usize> {
+    fn named_by_stun(&self, remote: SocketAddr, datagram: &[u8]) -> Option<Whose> {
         if let Some(ufrag) = stun_username(datagram) {
-            return self.by_ufrag(ufrag);
+            let here = self.by_ufrag(ufrag).map(Whose::Peer);
+            return here.or_else(|| self.other_worker(ufrag).map(Whose::Worker));
         }
         let checks = &self.addresses.checks;
-        self.slot(checks.peer(stun_answer(datagram)?, remote)?)
+        let peer = checks.peer(stun_answer(datagram)?, remote)?;
+        self.slot(peer).map(Whose::Peer)
     }
 
     /// A peer's check leaves. What comes from where the peer is known finds it by the address.
@@ -104,9 +122,10 @@ impl Peers {
         }
     }
 
-    /// Checks that are no longer answered are forgotten.
+    /// Checks that are no longer answered are forgotten, and so are claims of other workers that were not renewed.
     pub(in crate::worker) fn expire_checks(&mut self, now: Instant) {
         self.addresses.checks.expire(now);
+        self.elsewhere.expire(now);
     }
 
     /// An authentic check came from an address that was another's when it came first: that one may be gone.
@@ -151,7 +170,10 @@ impl Peers {
                 uses || transport.is_connected()
             }
         });
-        let Some(peer) = self.slots.get_mut(slot).filter(|_| !is_taken) else {
+        if is_taken || !self.take_from_elsewhere(now, slot, address) {
+            return;
+        }
+        let Some(peer) = self.slots.get_mut(slot) else {
             return;
         };
         if !peer.addresses.contains(&address) {

@@ -9,6 +9,7 @@ use portunus_srtp::{fetch, fetch_head};
 use smallvec::SmallVec;
 
 use super::adaptation::Adaptation;
+use super::claims::Made;
 use super::minute::Minute;
 use super::talk::AudioLevels;
 use crate::capture::Capturing;
@@ -40,6 +41,8 @@ pub(in crate::worker) struct Peer {
     pub(in crate::worker) routes: SmallVec<[usize; 4]>,
     pub(super) ufrags: SmallVec<[String; 1]>,
     pub(super) addresses: SmallVec<[SocketAddr; 2]>,
+    /// What other workers were told of its addresses.
+    pub(super) claims: Box<[Made]>,
     /// Its TCP connections.
     pub(in crate::worker) pipes: Box<[PipeKey]>,
     /// The deadline that the timers have for it.
@@ -103,6 +106,7 @@ impl Peer {
             routes: SmallVec::new(),
             ufrags: SmallVec::new(),
             addresses: SmallVec::new(),
+            claims: Box::default(),
             pipe: None,
             pipes: Box::default(),
             timer: None,

@@ -3,6 +3,7 @@
 //! A connection belongs to nobody until its first frame, a connectivity check, is taken by one of the worker's peers. From
 //! then on it is one of that peer's addresses. Nothing of the way of UDP comes by here.
 
+mod passed;
 mod pipe;
 mod pipes;
 #[cfg(all(test, feature = "testing"))]
@@ -23,6 +24,7 @@ use super::handshakes;
 use super::peers::Peer;
 use crate::CloseReason;
 
+pub(crate) use passed::PassedPipe;
 pub(super) use pipe::PipeKey;
 use pipe::{LONGEST, Pipe};
 pub(super) use pipes::Pipes;
@@ -58,7 +60,7 @@ enum After {
 impl Worker {
     /// Accepts who connects, and takes what comes by connections; says whether there may be more.
     pub(super) fn receive_pipes(&mut self, now: Instant) -> bool {
-        if self.network.pipes.listener.is_none() {
+        if !self.network.pipes.are_on() {
             return false;
         }
         while let Some(overdue) = self.network.pipes.overdue(now) {
@@ -123,7 +125,10 @@ impl Worker {
                 break;
             };
             match listener.accept() {
-                Ok((stream, remote)) => self.take_connection(stream, remote, now),
+                Ok((stream, remote)) => {
+                    self.network.pipes.counted.accepted += 1;
+                    self.take_connection(stream, remote, now);
+                }
                 Err(error) => match error.raw_os_error() {
                     Some(libc::EAGAIN) => {
                         self.network.pipes.accepts = false;
@@ -144,14 +149,22 @@ impl Worker {
     }
 
     fn take_connection(&mut self, stream: TcpStream, remote: SocketAddr, now: Instant) {
+        self.add_pipe(Pipe::new(stream, remote, now), remote);
+    }
+
+    /// Adds a connection of a stranger; gives its name if it is still there.
+    fn add_pipe(&mut self, pipe: io::Result<Pipe>, remote: SocketAddr) -> Option<PipeKey> {
         let registry = self.poller.registry();
-        let pipe = Pipe::new(stream, remote, now);
         match pipe.and_then(|pipe| self.network.pipes.add(pipe, registry)) {
-            Ok(Some((displaced, why))) => self.refuse_pipe(displaced, why),
-            Ok(None) => {}
+            Ok((key, None)) => Some(key),
+            Ok((key, Some((displaced, why)))) => {
+                self.refuse_pipe(displaced, why);
+                (displaced != key).then_some(key)
+            }
             Err(error) => {
                 tracing::debug!(worker = self.others.index(), %remote, %error, "cannot use a TCP connection");
                 self.network.pipes.refused(Refused::System);
+                None
             }
         }
     }
@@ -176,14 +189,28 @@ impl Worker {
                 }
             },
         };
+        self.take_bytes(key, scratch.get_mut(..read).unwrap_or_default(), now)
+    }
+
+    /// Takes the frames that are whole with these bytes of a connection.
+    fn take_bytes(&mut self, key: PipeKey, mut input: &mut [u8], now: Instant) -> After {
+        let Some(pipe) = self.network.pipes.get_mut(key) else {
+            return After::Closed;
+        };
         let (path, was_known) = (pipe.path, pipe.owner.is_some());
         let mut deframer = mem::replace(&mut pipe.deframer, Deframer::new(0));
-        let mut input = scratch.get_mut(..read).unwrap_or_default();
         let mut whole = Vec::new();
         let is_sound = loop {
             match deframer.next(&mut input, &mut whole) {
                 Ok(None) => break true,
                 Ok(Some(frame)) => {
+                    if !was_known
+                        && self.network.pipes.is_stranger(key)
+                        && let Some(worker) = self.worker_elsewhere(frame)
+                    {
+                        self.pass_pipe(key, worker, (frame, input));
+                        return After::Closed;
+                    }
                     self.network.pipes.counted.received_frames += 1;
                     self.network.pipes.counted.received_bytes += frame.len() as u64;
                     if !self.take_frame(key, path, frame, now) {

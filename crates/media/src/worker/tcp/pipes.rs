@@ -91,8 +91,8 @@ pub(crate) fn most_pipes(files: Option<u64>, workers: usize) -> usize {
 pub(in crate::worker) struct Pipes {
     slots: Slab<Pipe>,
     pub(super) listener: Option<TcpListener>,
-    /// There are no more than these at a time.
-    most: usize,
+    /// There are no more than these at a time; none where nobody can connect.
+    most: Option<usize>,
     /// Somebody may wait to be accepted.
     pub(super) accepts: bool,
     /// When accepting is tried again after the system had no room for one more.
@@ -114,7 +114,7 @@ pub(in crate::worker) struct Pipes {
 
 impl Pipes {
     /// None yet, and never more than `most`.
-    pub(in crate::worker) fn new(listener: Option<TcpListener>, most: usize) -> Self {
+    pub(in crate::worker) fn new(listener: Option<TcpListener>, most: Option<usize>) -> Self {
         Self {
             listener,
             most,
@@ -130,9 +130,14 @@ impl Pipes {
         }
     }
 
+    /// Whether anybody can connect.
+    pub(super) fn are_on(&self) -> bool {
+        self.most.is_some()
+    }
+
     /// What was counted since the start; none where nobody can connect.
     pub(in crate::worker) fn counted(&self) -> Option<TcpTotals> {
-        self.listener.as_ref().map(|_| self.counted)
+        self.most.map(|_| self.counted)
     }
 
     /// Writes the log if there is something new and the last time is long enough ago.
@@ -153,7 +158,7 @@ impl Pipes {
         }
         let full = Refused::Full as usize;
         if counted.refused.get(full) != logged.refused.get(full) {
-            let most = self.most;
+            let most = self.most.unwrap_or_default();
             tracing::warn!(
                 worker,
                 most,
@@ -226,13 +231,13 @@ impl Pipes {
         }
     }
 
-    /// Takes in a connection of somebody who is not known; gives the one that has to make room for it, which may be itself,
-    /// and why.
+    /// Takes in a connection of somebody who is not known; gives its name, and the one that has to make room for it, which may be
+    /// itself, and why.
     pub(super) fn add(
         &mut self,
         pipe: Pipe,
         registry: &Registry,
-    ) -> io::Result<Option<(PipeKey, Refused)>> {
+    ) -> io::Result<(PipeKey, Option<(PipeKey, Refused)>)> {
         let (from, since) = (network(pipe.path.remote), pipe.heard);
         let entry = self.slots.vacant_entry();
         let Some(key) = PipeKey::of(entry.key()) else {
@@ -247,7 +252,6 @@ impl Pipes {
             self.slots.try_remove(key.place());
             return Err(error);
         }
-        self.counted.accepted += 1;
         self.counted.connections += 1;
         self.strangers.push(key);
         self.mark_ready(key);
@@ -262,13 +266,13 @@ impl Pipes {
             (strangers.find(of_network), Refused::Displaced)
         } else if strangers.len() > STRANGERS {
             (oldest, Refused::Displaced)
-        } else if self.slots.len() > self.most {
+        } else if self.most.is_none_or(|most| self.slots.len() > most) {
             // Those of peers stay.
             (oldest, Refused::Full)
         } else {
             (None, Refused::Displaced)
         };
-        Ok(displaced.0.map(|key| (*key, displaced.1)))
+        Ok((key, displaced.0.map(|key| (*key, displaced.1))))
     }
 
     /// The connections of peers by which nothing has come for long, if it is time to look for them.
@@ -305,6 +309,11 @@ impl Pipes {
         (now.saturating_duration_since(since) >= PATIENCE).then_some(oldest)
     }
 
+    /// Whether a connection belongs to nobody yet.
+    pub(super) fn is_stranger(&self, key: PipeKey) -> bool {
+        self.get(key).is_some_and(|pipe| pipe.owner.is_none())
+    }
+
     /// Somebody is known now, or gone.
     pub(super) fn forget_stranger(&mut self, key: PipeKey) {
         self.strangers.retain(|stranger| *stranger != key);
@@ -321,6 +330,18 @@ impl Pipes {
         let _ = pipe.flush();
         let _ = registry.deregister(&mut pipe.stream);
         Some(pipe)
+    }
+
+    /// Takes a connection out, which goes on elsewhere.
+    pub(super) fn take_out(&mut self, key: PipeKey, registry: &Registry) -> io::Result<Pipe> {
+        let pipe = self.slots.try_remove(key.place());
+        let mut pipe = pipe.ok_or(io::ErrorKind::NotConnected)?;
+        self.forget_stranger(key);
+        self.ready.retain(|ready| *ready != key);
+        self.unflushed.retain(|unflushed| *unflushed != key);
+        self.counted.connections = self.counted.connections.saturating_sub(1);
+        registry.deregister(&mut pipe.stream)?;
+        Ok(pipe)
     }
 
     /// A connection of a peer has ended.
@@ -385,7 +406,7 @@ mod tests {
         fn with(most: usize) -> Self {
             let listener = TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
             Self {
-                pipes: Pipes::new(Some(listener), most),
+                pipes: Pipes::new(Some(listener), Some(most)),
                 poll: Poll::new().unwrap(),
                 clients: Vec::new(),
                 now: Instant::now(),
@@ -405,8 +426,7 @@ mod tests {
                 }
             };
             let pipe = Pipe::new(stream, from.parse().unwrap(), self.now).unwrap();
-            let displaced = self.pipes.add(pipe, self.poll.registry()).unwrap();
-            (*self.pipes.strangers.last().unwrap(), displaced)
+            self.pipes.add(pipe, self.poll.registry()).unwrap()
         }
 
         fn own(&mut self, key: PipeKey) {

@@ -31,7 +31,7 @@ impl Stage {
         let mut worker = bare(Instant::now()).worker;
         let listener = TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let server = listener.local_addr().unwrap();
-        worker.network.pipes = Pipes::new(Some(listener), most);
+        worker.network.pipes = Pipes::new(Some(listener), Some(most));
         let registry = worker.poller.registry();
         worker.network.pipes.listen(registry).unwrap();
         Self {

@@ -281,26 +281,7 @@ fn hop_of(sending: &Sending) -> Option<Destination> {
         .hop
         .clone()
         .unwrap_or_else(|| next_hop(&sending.request));
-    let uri = uri.as_sip()?;
-    let host = match uri.params.get("maddr") {
-        Some(maddr) => maddr.parse().ok()?,
-        None => uri.host.clone(),
-    };
-    let transport = match uri.transport() {
-        Some(transport) => Some(transport.parse::<Transport>().ok()?),
-        None => sending.speaker.profile.transport,
-    };
-    let transport = match transport {
-        Some(Transport::Tcp | Transport::Udp) if uri.secure => Some(Transport::Tls),
-        Some(Transport::Ws) if uri.secure => Some(Transport::Wss),
-        other => other,
-    };
-    Some(Destination {
-        host,
-        port: uri.port,
-        transport,
-        secure: uri.secure,
-    })
+    Destination::of(uri.as_sip()?, sending.speaker.profile.transport)
 }
 
 /// The target of a hop that needs no DNS (RFC 3263 section 4.1).

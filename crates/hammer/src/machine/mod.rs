@@ -1,0 +1,20 @@
+//! The machine that server and load run on: its cores, its network namespaces, and what is used of it.
+
+mod addresses;
+mod clock;
+mod cores;
+mod descriptors;
+mod lateness;
+mod namespace;
+mod speed;
+mod stalls;
+pub mod usage;
+
+pub use addresses::Addresses;
+pub use clock::wall_clock;
+pub use cores::{CoreError, pin, pin_to};
+pub(crate) use descriptors::raise_descriptor_limit;
+pub(crate) use lateness::measure as lateness;
+pub(crate) use namespace::in_thread;
+pub use namespace::{LOAD_IP, Link, Namespace, NamespaceError, SERVER_IP};
+pub use stalls::{Disturbance, WatchError};

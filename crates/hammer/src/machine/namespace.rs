@@ -1,0 +1,268 @@
+//! Two network namespaces with a veth pair between them.
+//!
+//! The namespaces have no names: the kernel keeps them while a thread is in them or this program has
+//! them open, and takes them and the pair away when it ends, however it ends.
+
+use std::fs::{self, File};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::AsRawFd;
+use std::panic::resume_unwind;
+use std::path::PathBuf;
+use std::process::Command;
+use std::thread;
+
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, setns, unshare};
+
+use super::addresses::Addresses;
+
+/// The server's address.
+pub const SERVER_IP: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 1);
+/// The load's address.
+pub const LOAD_IP: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 2);
+
+/// A network namespace.
+#[derive(Debug)]
+pub struct Namespace {
+    handle: File,
+    /// The end of the pair that is in it.
+    pub interface: &'static str,
+    /// That end's address.
+    pub ip: IpAddr,
+}
+
+/// Two namespaces and the link between them.
+#[derive(Debug)]
+pub struct Link {
+    /// Where the server under test runs.
+    pub server: Namespace,
+    /// Where the load comes from.
+    pub load: Namespace,
+}
+
+/// Why there are no namespaces.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NamespaceError {
+    /// Not root, or in a container without the right.
+    #[error(
+        "network namespaces cannot be made: {0}; run as root, or give --loopback where it is known"
+    )]
+    NotAllowed(nix::Error),
+    /// `ip` is not there.
+    #[error("the program ip cannot be run: {0}; it comes with the package iproute2")]
+    NoIp(io::Error),
+    /// `ip` refused.
+    #[error("ip {arguments}: {message}")]
+    Ip {
+        /// What it was asked for.
+        arguments: String,
+        /// What it said.
+        message: String,
+    },
+    /// A step of the set-up failed.
+    #[error("{step}: {source}")]
+    Step {
+        /// Which.
+        step: &'static str,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+impl Link {
+    /// Makes both namespaces, joins them, and switches receive packet steering off, so that what one side
+    /// sends is taken through the kernel on the sender's core.
+    pub fn new() -> Result<Self, NamespaceError> {
+        let server = Namespace::new("server0", SERVER_IP)?;
+        let load = Namespace::new("load0", LOAD_IP)?;
+        let peer = load.path().display().to_string();
+        server.ip(&[
+            "link",
+            "add",
+            server.interface,
+            "type",
+            "veth",
+            "peer",
+            "name",
+            load.interface,
+            "netns",
+            &peer,
+        ])?;
+        for namespace in [&server, &load] {
+            let address = format!("{}/24", namespace.ip);
+            namespace.ip(&["address", "add", &address, "dev", namespace.interface])?;
+            namespace.ip(&["link", "set", namespace.interface, "up"])?;
+            namespace.ip(&["link", "set", "lo", "up"])?;
+            namespace.steering_off()?;
+        }
+        // All of the network is the load's own, and the server finds it behind the load's address.
+        let network = Addresses::LAB.to_string();
+        load.ip(&["route", "add", "local", &network, "dev", "lo"])?;
+        let gateway = load.ip.to_string();
+        server.ip(&["route", "add", &network, "via", &gateway])?;
+        Ok(Self { server, load })
+    }
+}
+
+impl Namespace {
+    fn new(interface: &'static str, ip: Ipv4Addr) -> Result<Self, NamespaceError> {
+        let made = in_thread(|| {
+            unshare(CloneFlags::CLONE_NEWNET).map_err(NamespaceError::NotAllowed)?;
+            File::open("/proc/thread-self/ns/net").map_err(|source| NamespaceError::Step {
+                step: "opening a namespace",
+                source,
+            })
+        });
+        Ok(Self {
+            handle: made?,
+            interface,
+            ip: ip.into(),
+        })
+    }
+
+    /// Where other processes find it while this one runs.
+    pub fn path(&self) -> PathBuf {
+        PathBuf::from(format!(
+            "/proc/{}/fd/{}",
+            std::process::id(),
+            self.handle.as_raw_fd()
+        ))
+    }
+
+    /// Moves the calling thread into it.
+    pub fn enter(&self) -> io::Result<()> {
+        setns(&self.handle, CloneFlags::CLONE_NEWNET).map_err(io::Error::from)
+    }
+
+    /// Runs `ip` in it.
+    fn ip(&self, arguments: &[&str]) -> Result<(), NamespaceError> {
+        let output = in_thread(|| {
+            self.enter()?;
+            Command::new("ip").args(arguments).output()
+        });
+        let output = output.map_err(NamespaceError::NoIp)?;
+        if output.status.success() {
+            return Ok(());
+        }
+        Err(NamespaceError::Ip {
+            arguments: arguments.join(" "),
+            message: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+        })
+    }
+
+    fn steering_off(&self) -> Result<(), NamespaceError> {
+        let outcome = in_thread(|| {
+            self.enter()?;
+            // /sys shows the namespace that it was mounted in: mount it anew, for this thread only.
+            unshare(CloneFlags::CLONE_NEWNS)?;
+            mount(
+                None::<&str>,
+                "/",
+                None::<&str>,
+                MsFlags::MS_REC | MsFlags::MS_PRIVATE,
+                None::<&str>,
+            )?;
+            mount(
+                Some("sysfs"),
+                "/sys",
+                Some("sysfs"),
+                MsFlags::empty(),
+                None::<&str>,
+            )?;
+            for queue in fs::read_dir(format!("/sys/class/net/{}/queues", self.interface))? {
+                let path = queue?.path();
+                if path.join("rps_cpus").exists() {
+                    fs::write(path.join("rps_cpus"), "0")?;
+                }
+            }
+            Ok(())
+        });
+        outcome.map_err(|source: io::Error| match source.kind() {
+            // A container that gives namespaces, but no mounts.
+            io::ErrorKind::PermissionDenied => NamespaceError::NotAllowed(nix::Error::EPERM),
+            _ => NamespaceError::Step {
+                step: "switching receive steering off",
+                source,
+            },
+        })
+    }
+}
+
+/// Runs `work` in a thread of its own, whose namespaces may be changed without touching others.
+pub(crate) fn in_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| {
+        scope
+            .spawn(work)
+            .join()
+            .unwrap_or_else(|panic| resume_unwind(panic))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use std::net::UdpSocket;
+
+    use super::*;
+
+    #[test]
+    fn each_address_of_the_network_is_the_loads() {
+        let link = match Link::new() {
+            Ok(link) => link,
+            Err(error) => return eprintln!("SKIPPED: {error}"),
+        };
+        let receiver = in_thread(|| {
+            link.load.enter().unwrap();
+            UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap()
+        });
+        let port = receiver.local_addr().unwrap().port();
+        in_thread(|| {
+            link.server.enter().unwrap();
+            let socket = UdpSocket::bind((link.server.ip, 0)).unwrap();
+            for to in ["10.64.0.1", "10.79.255.254"] {
+                socket.send_to(to.as_bytes(), (to, port)).unwrap();
+            }
+        });
+        let mut buffer = [0; 16];
+        for expected in ["10.64.0.1", "10.79.255.254"] {
+            let (len, _) = receiver.recv_from(&mut buffer).unwrap();
+            assert_eq!(buffer.get(..len), Some(expected.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn datagrams_pass_between_the_namespaces_and_nowhere_else() {
+        let link = match Link::new() {
+            Ok(link) => link,
+            Err(error @ (NamespaceError::NotAllowed(_) | NamespaceError::NoIp(_))) => {
+                eprintln!("SKIPPED: {error}");
+                return;
+            }
+            Err(error) => panic!("{error}"),
+        };
+        let receiver = in_thread(|| {
+            link.load.enter().unwrap();
+            UdpSocket::bind((link.load.ip, 0)).unwrap()
+        });
+        let to = receiver.local_addr().unwrap();
+        in_thread(|| {
+            link.server.enter().unwrap();
+            UdpSocket::bind((link.server.ip, 0))
+                .unwrap()
+                .send_to(b"here", to)
+                .unwrap();
+        });
+        let mut buffer = [0; 16];
+        let (len, from) = receiver.recv_from(&mut buffer).unwrap();
+        assert_eq!(
+            (buffer.get(..len), from.ip()),
+            (Some(&b"here"[..]), link.server.ip)
+        );
+        assert!(
+            UdpSocket::bind((link.load.ip, 0)).is_err(),
+            "not from outside"
+        );
+    }
+}

@@ -1,0 +1,170 @@
+//! Calls: participants register at the far end by the SIP plugin, and call it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use portunus_sdp::CodecName;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::hall::STAGGER;
+use super::join_error::{JoinError, PATIENCE};
+use super::member::Joined;
+use super::shared::{CallSetUp, Seat, Shared};
+use crate::client::{ClientError, Handle, Session, description, plugin_data};
+use crate::farend::{FarEnd, PASSWORD};
+use crate::source::{SourceConfig, spread};
+use crate::speech::Script;
+use crate::viewer::{Hearing, Speaking};
+
+/// The plugin.
+pub(in crate::scenario) const SIP: &str = "janus.plugin.sip";
+
+/// What all who call have in common.
+#[derive(Debug)]
+pub(in crate::scenario) struct Line {
+    pub(in crate::scenario) far: Arc<FarEnd>,
+    pub(in crate::scenario) codec: CodecName,
+    pub(in crate::scenario) sound: Sound,
+    /// Accounts so far.
+    accounts: AtomicU64,
+}
+
+/// What is said.
+#[derive(Debug)]
+pub(in crate::scenario) enum Sound {
+    /// What comes back as it was sent.
+    Stamped(SourceConfig),
+    /// Speech, which comes back as something else.
+    Spoken(Arc<Script>),
+}
+
+/// A call that was accepted.
+pub(in crate::scenario) struct Called {
+    pub(in crate::scenario) call_id: String,
+    pub(in crate::scenario) answer: String,
+}
+
+impl Line {
+    /// Nobody has an account yet.
+    pub(in crate::scenario) fn new(far: Arc<FarEnd>, codec: CodecName, sound: Sound) -> Self {
+        Self {
+            far,
+            codec,
+            sound,
+            accounts: AtomicU64::new(0),
+        }
+    }
+
+    /// Registers an account of its own at the far end.
+    pub(in crate::scenario) async fn register(&self, handle: &mut Handle) -> Result<(), JoinError> {
+        let (far, n) = (
+            self.far.sip(),
+            self.accounts.fetch_add(1, Ordering::Relaxed),
+        );
+        let body = json!({
+            "request": "register", "username": format!("sip:hammer{n}@{far}"), "secret": PASSWORD,
+            "proxy": format!("sip:{far}"),
+        });
+        handle.message(body, None).await?;
+        awaited(handle, "registered").await.map(drop)
+    }
+
+    /// Calls the far end.
+    pub(in crate::scenario) async fn call(
+        &self,
+        handle: &mut Handle,
+        offer: String,
+    ) -> Result<Called, JoinError> {
+        let uri = format!("sip:echo@{}", self.far.sip());
+        let body = json!({ "request": "call", "uri": uri });
+        let offer = json!({ "type": "offer", "sdp": offer });
+        let calling = handle.message(body, Some(offer)).await?;
+        let call_id = plugin_data(&calling).pointer("/result/call_id");
+        let call_id = call_id.and_then(Value::as_str).map(str::to_owned);
+        let call_id = call_id.ok_or_else(|| ClientError::Malformed {
+            request: "call".to_owned(),
+            missing: "call_id",
+        })?;
+        let accepted = awaited(handle, "accepted").await?;
+        let answer = description(&accepted, "call")?;
+        Ok(Called { call_id, answer })
+    }
+}
+
+impl Shared {
+    /// Registers, calls, and waits until the far end's sound comes.
+    pub(super) async fn call(&self, session: &Session, line: &Line) -> Result<Joined, JoinError> {
+        let mut handle = session.attach(SIP).await?;
+        line.register(&mut handle).await?;
+        let id = self.next_id();
+        let hearing = match &line.sound {
+            Sound::Stamped(_) => None,
+            Sound::Spoken(script) => Some(Hearing {
+                clock_rate: script.codec.clock_rate(),
+                keeps: false,
+            }),
+        };
+        let address = match hearing {
+            None => self.address(id),
+            Some(hearing) => self.load.address(id, hearing.keeps),
+        };
+        let (offered, offer) = self.factory.offer_voice(address, line.codec, false)?;
+        let asked = Instant::now();
+        let called = line.call(&mut handle, offer).await?;
+        let accepted = Instant::now();
+        if let Some(far) = line.far.take_call(&called.call_id) {
+            self.state().joins.set_ups.push(CallSetUp {
+                asking: far.came.saturating_duration_since(asked),
+                answering: accepted.saturating_duration_since(far.left),
+            });
+        }
+        let mut prepared = offered.accept(&called.answer)?;
+        let phase = spread(id);
+        match &line.sound {
+            Sound::Stamped(config) => prepared.send(config, phase),
+            Sound::Spoken(script) => prepared.speak(Speaking {
+                script: Arc::clone(script),
+                from: (id as usize).wrapping_mul(STAGGER),
+                weather: None,
+                phase,
+            }),
+        }
+        let seat = Seat {
+            hearing,
+            ..Seat::of(Vec::new())
+        };
+        let arrival = self.run(id, prepared, seat);
+        let outcome = self.wait(id, arrival, Some(&mut handle)).await;
+        self.kept(id, handle, outcome)
+    }
+}
+
+/// The next event of the plugin with this name; what ends a call or a registration is an error.
+async fn awaited(handle: &mut Handle, name: &str) -> Result<Value, JoinError> {
+    let coming = async {
+        while let Some(event) = handle.events.recv().await {
+            let result = plugin_data(&event).get("result");
+            let text = |name: &str| result?.get(name)?.as_str();
+            match text("event") {
+                Some(told) if told == name => return Ok(event),
+                Some("hangup" | "registration_failed") => {
+                    let code = result.and_then(|result| result.get("code")?.as_i64());
+                    let reason = text("reason").unwrap_or_default();
+                    let reason = format!("{} {reason}", code.unwrap_or_default());
+                    return Err(JoinError::HungUp(reason));
+                }
+                _ => {}
+            }
+        }
+        Err(ClientError::Closed.into())
+    };
+    let outcome = timeout(PATIENCE, coming).await;
+    outcome.unwrap_or_else(|_| {
+        Err(JoinError::Client(ClientError::Timeout {
+            request: name.to_owned(),
+            after: PATIENCE,
+        }))
+    })
+}

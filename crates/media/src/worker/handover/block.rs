@@ -1,0 +1,102 @@
+//! Datagrams on their way to the worker of their peers, in one piece of memory.
+
+use std::net::{IpAddr, SocketAddr};
+
+/// Bytes from which on a block is full: it stays in a core's second-level cache. A datagram more may make it longer.
+const FULL: usize = 48 << 10;
+/// Datagrams from which on a block is full.
+const MOST: usize = 512;
+
+/// A datagram of a block.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    local: IpAddr,
+    remote: SocketAddr,
+    len: usize,
+}
+
+/// Datagrams in the order in which they came.
+#[derive(Debug, Default)]
+pub(super) struct Block {
+    entries: Vec<Entry>,
+    bytes: Vec<u8>,
+}
+
+impl Block {
+    /// Adds a datagram that came from `remote` to `local`.
+    pub(super) fn push(&mut self, local: IpAddr, remote: SocketAddr, datagram: &[u8]) {
+        self.bytes.extend_from_slice(datagram);
+        self.entries.push(Entry {
+            local,
+            remote,
+            len: datagram.len(),
+        });
+    }
+
+    /// Whether another datagram belongs into the next block.
+    pub(super) fn is_full(&self) -> bool {
+        self.bytes.len() >= FULL || self.entries.len() >= MOST
+    }
+
+    /// How many datagrams it has.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Its datagrams, each with the addresses that it came to and from.
+    pub(super) fn datagrams(&mut self) -> impl Iterator<Item = (IpAddr, SocketAddr, &mut [u8])> {
+        let mut rest = self.bytes.as_mut_slice();
+        self.entries.iter().filter_map(move |entry| {
+            let (datagram, left) = std::mem::take(&mut rest).split_at_mut_checked(entry.len)?;
+            rest = left;
+            Some((entry.local, entry.remote, datagram))
+        })
+    }
+
+    /// Empties it. Its memory stays.
+    pub(super) fn clear(&mut self) {
+        self.entries.clear();
+        self.bytes.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn datagrams_come_out_as_they_went_in_and_the_memory_stays() {
+        let address = |n: u8| SocketAddr::from(([192, 0, 2, n], n.into()));
+        let mut block = Block::default();
+        for round in 0..3 {
+            for n in 0..5_u8 {
+                let datagram = vec![n + round; 100 * usize::from(n)];
+                block.push(address(99).ip(), address(n), &datagram);
+            }
+            assert_eq!(block.len(), 5);
+            for (n, (local, remote, datagram)) in (0..).zip(block.datagrams()) {
+                assert_eq!((local, remote), (address(99).ip(), address(n)));
+                assert_eq!(datagram, vec![n + round; 100 * usize::from(n)]);
+                datagram.fill(0);
+            }
+            let before = (block.bytes.as_ptr(), block.entries.as_ptr());
+            block.clear();
+            assert_eq!((block.len(), block.datagrams().count()), (0, 0));
+            if round > 0 {
+                assert_eq!((block.bytes.as_ptr(), block.entries.as_ptr()), before);
+            }
+        }
+    }
+
+    #[test]
+    fn a_block_is_full_by_its_bytes_and_by_its_datagrams() {
+        for (size, most) in [(1_200, FULL.div_ceil(1_200)), (10, MOST)] {
+            let mut block = Block::default();
+            let address = SocketAddr::from(([192, 0, 2, 1], 1));
+            while !block.is_full() {
+                block.push(address.ip(), address, &vec![0; size]);
+            }
+            assert_eq!(block.len(), most);
+        }
+    }
+}

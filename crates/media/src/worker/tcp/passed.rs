@@ -1,0 +1,58 @@
+//! Connections that go on at the worker of their peer, where all workers share a port: one of them accepts for all.
+
+use std::time::Instant;
+
+use portunus_rtc::framing::frame_head;
+use portunus_rtc::stun_username;
+
+use super::Worker;
+use super::pipe::{Pipe, PipeKey};
+use super::pipes::Refused;
+use crate::command::Command;
+
+/// A connection on its way to the worker of its peer.
+#[derive(Debug)]
+pub(crate) struct PassedPipe {
+    pipe: Pipe,
+    /// Its first frame, and what else was read.
+    bytes: Vec<u8>,
+}
+
+impl Worker {
+    /// The other worker whose peer a check names.
+    pub(super) fn worker_elsewhere(&self, frame: &[u8]) -> Option<u16> {
+        let ufrag = stun_username(frame)?;
+        match self.peers.by_ufrag(ufrag) {
+            Some(_) => None,
+            None => self.peers.other_worker(ufrag),
+        }
+    }
+
+    /// Passes a connection of a stranger to another worker, with its first frame and what follows that.
+    pub(super) fn pass_pipe(&mut self, key: PipeKey, worker: u16, (frame, rest): (&[u8], &[u8])) {
+        let registry = self.poller.registry();
+        let head = frame_head(frame.len()).unwrap_or_default();
+        match self.network.pipes.take_out(key, registry) {
+            Ok(mut pipe) => {
+                pipe.begin_anew();
+                let bytes = [&head, frame, rest].concat();
+                let passed = Box::new(PassedPipe { pipe, bytes });
+                self.others.send(worker, Command::TakePipe(passed));
+            }
+            Err(error) => {
+                tracing::debug!(worker = self.others.index(), %error, "cannot pass a TCP connection on");
+                self.network.pipes.refused(Refused::System);
+            }
+        }
+    }
+
+    /// Takes a connection that another worker has accepted.
+    pub(in crate::worker) fn take_passed_pipe(&mut self, passed: PassedPipe, now: Instant) {
+        let PassedPipe { pipe, mut bytes } = passed;
+        let remote = pipe.path.remote;
+        if let Some(key) = self.add_pipe(Ok(pipe), remote) {
+            // What follows is read in the turn.
+            let _ = self.take_bytes(key, &mut bytes, now);
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Asks at once whether the pair in use works, when the peer is heard from elsewhere.
+//!
+//! The agent checks a pair that works every 5 s. That is too seldom to notice that the peer has moved, as it does when a NAT
+//! gives it another port or a telephone goes from Wi-Fi to a mobile network.
+
+use std::time::{Duration, Instant};
+
+use aws_lc_rs::hmac;
+use is::stun::{StunMessage, TransId};
+
+use super::{Datagram, Ice, SelectedPair, address};
+use crate::Path;
+use crate::demux::{Transaction, stun_answer, stun_check};
+use crate::path::TransportAddress;
+
+/// Checks that are sent, and the pause between two of them.
+const PROBES: usize = 4;
+const PAUSE: Duration = Duration::from_millis(150);
+/// How long the last one may take, beside the round trip of the pair.
+const ANSWER: Duration = Duration::from_millis(300);
+/// How long a pair that has answered is not asked again. Peers check spare pairs, too.
+const REST: Duration = Duration::from_secs(2);
+/// Bytes of a check.
+const CHECK: usize = 512;
+
+/// A doubt whether the pair in use works.
+#[derive(Debug)]
+struct Doubt {
+    began: Instant,
+    /// When the next check leaves, or the pair is given up.
+    next: Instant,
+    /// Checks that have left, or could not be made.
+    sent: usize,
+    checks: Vec<Transaction>,
+}
+
+/// Whether there is a doubt.
+#[derive(Debug, Default)]
+pub(super) struct Probe {
+    doubt: Option<Doubt>,
+    /// There is none before.
+    rest_until: Option<Instant>,
+}
+
+impl Probe {
+    #[inline]
+    pub(super) fn is_on(&self) -> bool {
+        self.doubt.is_some()
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.doubt.as_ref().map(|doubt| doubt.next)
+    }
+
+    /// The pair in use is another one, or works.
+    pub(super) fn end(&mut self, now: Instant) {
+        if self.doubt.take().is_some() {
+            self.rest_until = Some(now + REST);
+        }
+    }
+}
+
+impl Ice {
+    /// An authentic message has come from `there`: from the pair in use, or from elsewhere.
+    pub(super) fn weigh(&mut self, there: TransportAddress, now: Instant) {
+        let Some(pair) = self.selected.filter(|_| !self.agent.ice_lite()) else {
+            return;
+        };
+        if pair.peer() == there {
+            return self.probe.end(now);
+        }
+        let rests = self.probe.rest_until.is_some_and(|until| now < until);
+        if self.probe.doubt.is_none() && !rests {
+            self.probe.doubt = Some(Doubt {
+                began: now,
+                next: now,
+                sent: 0,
+                checks: Vec::with_capacity(PROBES),
+            });
+        }
+    }
+
+    /// Takes an answer to one of the probes; says whether it was one.
+    pub(super) fn take_probe_answer(&mut self, datagram: &[u8], path: Path, now: Instant) -> bool {
+        let (Some(doubt), Some(transaction)) = (&self.probe.doubt, stun_answer(datagram)) else {
+            return false;
+        };
+        let (Some(pair), Some(remote)) = (self.selected, &self.remote) else {
+            return false;
+        };
+        let is_ours = doubt.checks.contains(&transaction) && pair.peer() == path.peer();
+        let is_authentic = is_ours
+            && StunMessage::parse(datagram)
+                .is_ok_and(|message| message.verify(remote.pwd.as_bytes(), sha1));
+        if is_authentic {
+            // That is consent, too (RFC 7675 section 5.1).
+            self.alive = self.alive.map(|_| now);
+            self.probe.end(now);
+        }
+        is_authentic
+    }
+
+    /// Sends the next probe that is due, or leaves a pair that has answered none.
+    pub(super) fn run_probe(&mut self, now: Instant) {
+        let Some(doubt) = &self.probe.doubt else {
+            return;
+        };
+        let Some(pair) = self.selected else {
+            return self.probe.end(now);
+        };
+        if now < doubt.next {
+            return;
+        }
+        if doubt.sent < PROBES {
+            return self.send_probe(pair, now);
+        }
+        let began = doubt.began;
+        self.probe.end(now);
+        self.leave_silent_pair(pair, began, now);
+    }
+
+    /// Leaves the pair in use, which has been silent since `began`, if another one works. Without another one it is kept, for what
+    /// is lost may come back.
+    fn leave_silent_pair(&mut self, pair: SelectedPair, began: Instant, now: Instant) {
+        let since = now.saturating_duration_since(began);
+        let heard = self.sources.heard_within(since + PAUSE, now);
+        let heard: Vec<TransportAddress> = heard.filter(|there| *there != pair.peer()).collect();
+        if !heard.iter().any(|there| self.is_valid(*there)) {
+            return;
+        }
+        // What fell silent with it is not tried one after the other.
+        let is_dead = |there: &TransportAddress| !heard.contains(there) && self.is_valid(*there);
+        let remotes = self.agent.remote_candidates().map(|c| address(&c));
+        let mut dead: Vec<TransportAddress> = remotes.filter(is_dead).collect();
+        if !dead.contains(&pair.peer()) {
+            dead.push(pair.peer());
+        }
+        self.leave(&dead, now);
+    }
+
+    fn send_probe(&mut self, pair: SelectedPair, now: Instant) {
+        let check = self.check(pair);
+        let round_trip = self.rtt().unwrap_or_default();
+        let Some(doubt) = &mut self.probe.doubt else {
+            return;
+        };
+        doubt.sent += 1;
+        doubt.next = match doubt.sent == PROBES {
+            true => now + ANSWER + round_trip,
+            false => now + PAUSE,
+        };
+        let Some((transaction, bytes)) = check else {
+            return;
+        };
+        doubt.checks.push(transaction);
+        let path = Path::from(&pair);
+        self.checks.note(transaction, path);
+        self.out.push_back(Datagram { path, bytes });
+    }
+
+    /// A check for the peer of a pair.
+    fn check(&self, pair: SelectedPair) -> Option<(Transaction, Vec<u8>)> {
+        let remote = self.remote.as_ref()?;
+        let local = self.locals.iter().find(|it| it.base == pair.local)?;
+        let mut candidates = self.agent.local_candidates();
+        let priority = candidates.find(|it| it.addr() == local.address)?.prio();
+        let username = format!("{}:{}", remote.ufrag, self.local_ufrag());
+        let controls = self.agent.controlling();
+        let check = StunMessage::binding_request(
+            &username,
+            TransId::new(),
+            controls,
+            self.tie_breaker,
+            priority,
+            false,
+        );
+        let mut bytes = vec![0; CHECK];
+        let len = check.to_bytes(Some(remote.pwd.as_bytes()), &mut bytes, sha1);
+        bytes.truncate(len.ok()?);
+        Some((stun_check(&bytes)?, bytes))
+    }
+}
+
+fn sha1(key: &[u8], parts: &[&[u8]]) -> [u8; 20] {
+    let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, key);
+    let mut context = hmac::Context::with_key(&key);
+    for part in parts {
+        context.update(part);
+    }
+    let mut sum = [0; 20];
+    let tag = context.sign();
+    for (to, from) in sum.iter_mut().zip(tag.as_ref()) {
+        *to = *from;
+    }
+    sum
+}
