@@ -129,7 +129,7 @@ impl<'de> Deserializer<'de> for Members<'de> {
         })
     }
 
-    /// Of a request without members of its own.
+    /// `()` is what a request without members of its own is read into.
     fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         visitor.visit_unit()
     }
