@@ -1,8 +1,10 @@
 //! What the control plane asks of a worker.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mio::net::TcpStream;
 use portunus_rtc::bandwidth::DataRate;
 use portunus_rtc::streams::SenderClock;
 use portunus_rtp::Mid;
@@ -21,7 +23,6 @@ use crate::leg::{LegGates, LegId, LegRemote, LegStatus, LegTones, NewLeg};
 use crate::outlet::NewOutlet;
 use crate::turn::TurnServer;
 use crate::waiting::Held;
-use crate::worker::PassedPipe;
 use crate::{
     CaptureError, DataMessage, LineStats, MediaIdentity, MediaSettings, PeerId, PeerStats, RouteId,
     TalkDetection,
@@ -288,7 +289,7 @@ pub(crate) enum Command {
     /// To the source's worker.
     AddOutlet(Box<NewOutlet>),
     /// To the worker of the peer that has connected by TCP, from the worker that has accepted.
-    TakePipe(Box<PassedPipe>),
+    TakePipe(Box<PassedConnection>),
     /// To the worker that the ingest is to live on.
     AddIngest(Box<NewIngest>),
     /// To the worker whose ingests it feeds.
@@ -389,6 +390,16 @@ impl Command {
             _ => None,
         }
     }
+}
+
+/// A TCP connection on its way to the worker of its peer.
+#[derive(Debug)]
+pub(crate) struct PassedConnection {
+    pub(crate) stream: TcpStream,
+    /// The peer's end.
+    pub(crate) remote: SocketAddr,
+    /// Its first frame, and what else was read.
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// An ingest to be.

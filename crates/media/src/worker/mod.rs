@@ -67,7 +67,7 @@ use outlets::Outlets;
 use peers::{PeerSetup, Peers};
 use poller::Poller;
 use relay::Relaying;
-pub(crate) use tcp::{PassedPipe, most_pipes};
+pub(crate) use tcp::most_pipes;
 use turn::Allocation;
 
 /// The poll's token for commands and packets of other workers; the network has the others.

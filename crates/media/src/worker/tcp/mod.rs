@@ -25,7 +25,6 @@ use super::network::Link;
 use super::peers::Peer;
 use crate::CloseReason;
 
-pub(crate) use passed::PassedPipe;
 pub(super) use pipe::PipeKey;
 use pipe::{LONGEST, Pipe};
 pub(super) use pipes::Pipes;

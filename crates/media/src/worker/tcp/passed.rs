@@ -8,15 +8,7 @@ use portunus_rtc::stun_username;
 use super::Worker;
 use super::pipe::{Pipe, PipeKey};
 use super::pipes::Refused;
-use crate::command::Command;
-
-/// A connection on its way to the worker of its peer.
-#[derive(Debug)]
-pub(crate) struct PassedPipe {
-    pipe: Pipe,
-    /// Its first frame, and what else was read.
-    bytes: Vec<u8>,
-}
+use crate::command::{Command, PassedConnection};
 
 impl Worker {
     /// The other worker whose peer a check names.
@@ -33,11 +25,14 @@ impl Worker {
         let registry = self.poller.registry();
         let head = frame_head(frame.len()).unwrap_or_default();
         match self.network.pipes.take_out(key, registry) {
-            Ok(mut pipe) => {
-                pipe.begin_anew();
-                let bytes = [&head, frame, rest].concat();
-                let passed = Box::new(PassedPipe { pipe, bytes });
-                self.others.send(worker, Command::TakePipe(passed));
+            Ok(pipe) => {
+                let passed = PassedConnection {
+                    remote: pipe.path.remote,
+                    stream: pipe.stream,
+                    bytes: [&head, frame, rest].concat(),
+                };
+                let passed = Command::TakePipe(Box::new(passed));
+                self.others.send(worker, passed);
             }
             Err(error) => {
                 tracing::debug!(worker = self.others.index(), %error, "cannot pass a TCP connection on");
@@ -47,10 +42,13 @@ impl Worker {
     }
 
     /// Takes a connection that another worker has accepted.
-    pub(in crate::worker) fn take_passed_pipe(&mut self, passed: PassedPipe, now: Instant) {
-        let PassedPipe { pipe, mut bytes } = passed;
-        let remote = pipe.path.remote;
-        if let Some(key) = self.add_pipe(Ok(pipe), remote) {
+    pub(in crate::worker) fn take_passed_pipe(&mut self, passed: PassedConnection, now: Instant) {
+        let PassedConnection {
+            stream,
+            remote,
+            mut bytes,
+        } = passed;
+        if let Some(key) = self.add_pipe(Pipe::new(stream, remote, now), remote) {
             // What follows is read in the turn.
             let _ = self.take_bytes(key, &mut bytes, now);
         }

@@ -87,13 +87,6 @@ impl Pipe {
         })
     }
 
-    /// It is as a connection that was accepted a moment ago, but for the time.
-    pub(super) fn begin_anew(&mut self) {
-        self.deframer = Deframer::new(LONGEST_FIRST);
-        self.is_ready = false;
-        self.is_unflushed = false;
-    }
-
     /// Queues a datagram; says whether there was room for it.
     pub(super) fn push(&mut self, datagram: &[u8]) -> bool {
         self.outgoing.push(datagram)
