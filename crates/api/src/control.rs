@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::Counters;
 use crate::counters::Gauge;
-use crate::start::{HTTP, UNIX, WEBSOCKET};
+use crate::packages::{HTTP, UNIX, WEBSOCKET};
 
 /// The kinds of ports on which an API is served by HTTP.
 const HTTP_PORTS: [&str; 4] = ["http", "https", "admin_http", "admin_https"];

@@ -16,6 +16,7 @@ mod forwarded;
 mod http;
 mod listen;
 mod pace;
+mod packages;
 mod reload;
 mod reply;
 mod requester;
@@ -32,10 +33,11 @@ mod whip;
 pub use admin::AdminApiConfig;
 pub use broker::{BrokerApi, MqttApi, MqttConfig, NatsApi, NatsConfig, RabbitApi, RabbitConfig};
 pub use config::{
-    ApiConfig, FileMode, HttpConfig, IceServer, TlsConfig, UnixConfig, UnixKind, WebSocketConfig,
+    ApiConfig, FileMode, HttpConfig, IceServer, UnixConfig, UnixKind, WebSocketConfig,
     WhipAuthorization, WhipConfig,
 };
 pub use counters::{Counter, Counters};
 pub use error::StartError;
 pub use reload::{PreparedTransports, TransportsReload};
 pub use start::{AdminAddresses, Transports, brokers, transport_infos};
+pub use tls::TlsConfig;

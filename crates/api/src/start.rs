@@ -15,6 +15,7 @@ use crate::broker::{self, Broker, MQTT, Mqtt, NATS, Nats, RABBITMQ, Rabbit};
 use crate::counters::Gauge;
 use crate::listen::{self, Server};
 use crate::pace::Api;
+use crate::packages::{HTTP, UNIX, WEBSOCKET};
 use crate::reload::{self, TransportsReload};
 use crate::requester::{Locality, OwnPorts};
 use crate::tls::Tls;
@@ -28,13 +29,6 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// Connections to the counters' own address at a time.
 const METRICS_CONNECTIONS: usize = 100;
-
-/// The package name of the HTTP transport, as Janus has it.
-pub(crate) const HTTP: &str = "janus.transport.http";
-/// The package name of the WebSocket transport.
-pub(crate) const WEBSOCKET: &str = "janus.transport.websockets";
-/// The package name of the Unix socket transport.
-pub(crate) const UNIX: &str = "janus.transport.pfunix";
 
 /// What `info` says of the transports that the configuration turns on.
 pub fn transport_infos(config: &ApiConfig) -> Vec<TransportInfo> {

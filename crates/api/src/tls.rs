@@ -1,14 +1,53 @@
 //! The certificate of HTTPS, secure WebSocket and TURN by TLS, which can change while the server runs.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use portunus_config::{Configuration, Probe, Section};
+use serde::{Deserialize, Serialize};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::{StartError, TlsConfig};
+use crate::StartError;
+
+/// A certificate chain and its key, as PEM files.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TlsConfig {
+    /// The certificate chain, the server's own first.
+    #[serde(with = "portunus_config::optional")]
+    pub certificate: Option<PathBuf>,
+    /// The private key.
+    #[serde(with = "portunus_config::optional")]
+    pub key: Option<PathBuf>,
+}
+
+impl Configuration for TlsConfig {
+    const LIVE: &'static [&'static str] = &["certificate", "key"];
+
+    fn read(section: &mut Section<'_>) -> Self {
+        let tls: Self = section.keys();
+        let (certificate, key) = (tls.certificate.is_some(), tls.key.is_some());
+        let keys = &["certificate", "key"];
+        section.require(keys, key || !certificate, "needs tls.key");
+        let keys = &["key", "certificate"];
+        section.require(keys, certificate || !key, "needs tls.certificate");
+        tls
+    }
+
+    fn probe(&self, probe: &mut Probe) {
+        let Some(certificate) = &self.certificate else {
+            return;
+        };
+        probe.certificate("certificate", certificate);
+        if let Err(error) = read(self, "") {
+            probe.error("certificate", error);
+        }
+    }
+}
 
 /// The certificate that connections are accepted with. Cheap to clone; all clones have the same one.
 #[derive(Debug, Clone)]

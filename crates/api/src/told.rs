@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::ApiConfig;
 use crate::pace::Api;
-use crate::start::{HTTP, UNIX, WEBSOCKET};
+use crate::packages::{HTTP, UNIX, WEBSOCKET};
 
 /// Turns off the events of those transports that are not to tell any.
 pub(crate) fn mute(events: &EventBus, config: &ApiConfig) {

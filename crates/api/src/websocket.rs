@@ -24,8 +24,8 @@ use tokio_tungstenite::tungstenite::error::ProtocolError;
 
 use crate::listen::{self, stopped};
 use crate::pace::{Api, Pace, Requests};
+use crate::packages::WEBSOCKET;
 use crate::socket::Received;
-use crate::start::WEBSOCKET;
 use crate::{Counters, WebSocketConfig, reply, told};
 
 /// What clients have to ask for, as Janus demands it.

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use crate::admin::{Access, Settings, SharedRanking, Transports};
 use crate::drain::Drain;
 use crate::handle::{Command, Inbox, WeakHandle};
+use crate::mdns::MdnsNames;
 use crate::rate::RequestRate;
 use crate::tokens::Tokens;
 use crate::{Budget, CoreConfig, Counters, Reloader, ServerFacts};
@@ -23,6 +24,8 @@ pub(crate) struct Context {
     pub(crate) config: ArcSwap<CoreConfig>,
     pub(crate) facts: ServerFacts,
     pub(crate) media: MediaPlane,
+    /// Resolves mDNS names in candidates, unless that is off.
+    pub(crate) mdns: Option<MdnsNames>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) peers: Peers,
     pub(crate) rate: RequestRate,

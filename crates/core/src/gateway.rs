@@ -28,6 +28,7 @@ use crate::drain::Drain;
 use crate::events::EventBus;
 use crate::events::lifecycle::SessionEnd;
 use crate::handle::{Command, LocalIce};
+use crate::mdns::MdnsNames;
 use crate::rate::RequestRate;
 use crate::request::Request;
 use crate::session::Session;
@@ -92,6 +93,7 @@ impl Gateway {
             certificates: Mutex::default(),
             ranking: SharedRanking::default(),
             config: ArcSwap::from_pointee(config),
+            mdns: facts.mdns.then(MdnsNames::default),
             facts,
             media,
             counters: Arc::default(),

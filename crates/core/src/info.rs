@@ -28,6 +28,8 @@ pub struct ServerFacts {
     pub ipv6: bool,
     /// The ICE agent only answers checks.
     pub ice_lite: bool,
+    /// mDNS names in clients' candidates are resolved.
+    pub mdns: bool,
     /// Clients may connect by TCP.
     pub ice_tcp: bool,
     /// How often transport-wide feedback is sent, in ms.
@@ -67,6 +69,7 @@ impl Default for ServerFacts {
             public_ips: Vec::new(),
             ipv6: false,
             ice_lite: false,
+            mdns: media.mdns,
             ice_tcp: false,
             twcc_period_ms: media.twcc_period_ms,
             no_media_ms: media.no_media_ms,
@@ -146,7 +149,7 @@ pub(crate) fn server_info(
         "ice-keepalive-conncheck": true,
         "hangup-on-failed": true,
         "full-trickle": config.full_trickle,
-        "mdns-enabled": false,
+        "mdns-enabled": facts.mdns,
         "min-nack-queue": media.nack_queue.as_millis() as u64,
         "nack-optimizations": media.nack_optimizations,
         "twcc-period": facts.twcc_period_ms,

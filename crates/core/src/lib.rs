@@ -28,6 +28,7 @@ mod info;
 mod json_form;
 mod log_gate;
 mod machine_memory;
+mod mdns;
 mod networks;
 mod object;
 mod outbox;
@@ -65,7 +66,7 @@ pub use doors::{
 };
 pub use drain::DRAIN_RETRY_SECONDS;
 pub use error::ApiError;
-pub use fields::{FieldError, Fields, with};
+pub use fields::{FieldError, Fields, Members, with};
 pub use gateway::{
     BuildFacts, Credentials, DrainStatus, Gateway, NotReady, Reloaded, Reloader, Reloading,
 };

@@ -25,6 +25,6 @@ pub use mqtt::{Mqtt, MqttEvents, MqttTopics};
 pub use nanomsg::{Nanomsg, NanomsgConfig, NanomsgError};
 pub use nats::{Nats, NatsEvents, NatsSubjects};
 pub use rabbitmq::{RabbitEvents, RabbitMq, RabbitRoute};
-pub use tls::TlsError;
+pub use tls::{TlsError, client as tls_client};
 pub use webhook::{Webhook, WebhookConfig, WebhookError};
 pub use websocket::{WebSocket, WebSocketConfig, WebSocketError};

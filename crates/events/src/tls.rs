@@ -25,7 +25,7 @@ pub enum TlsError {
 }
 
 /// A client's side. `authorities` is a PEM file whose certificates are trusted instead of the system's.
-pub(crate) fn client(authorities: Option<&Path>) -> Result<ClientConfig, TlsError> {
+pub fn client(authorities: Option<&Path>) -> Result<ClientConfig, TlsError> {
     let mut roots = RootCertStore::empty();
     match authorities {
         Some(path) => add_file(&mut roots, path).map_err(|reason| TlsError::Authorities {

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use portunus_rtc::LocalCandidate;
 use portunus_rtc::bandwidth::DataRate;
 use portunus_rtc::streams::SenderClock;
 use portunus_rtp::Mid;
 use portunus_sdp::negotiated::{IceCredentials, Negotiated};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use tokio::sync::oneshot;
 
 use crate::graph::SourceFormat;
@@ -18,6 +19,7 @@ use crate::ingest::{
 };
 use crate::leg::{LegGates, LegId, LegRemote, LegStatus, LegTones, NewLeg};
 use crate::outlet::NewOutlet;
+use crate::turn::TurnServer;
 use crate::waiting::Held;
 use crate::worker::PassedPipe;
 use crate::{
@@ -75,7 +77,8 @@ impl From<IngestId> for SourceRef {
 
 /// What of a viewer's video is raised first, where its link does not carry all of it. The words are those of W3C's
 /// `RTCPriorityType`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Priority {
     /// After all others.
     VeryLow,
@@ -89,13 +92,6 @@ pub enum Priority {
 }
 
 impl Priority {
-    const ALL: [Priority; 4] = [
-        Priority::VeryLow,
-        Priority::Low,
-        Priority::Medium,
-        Priority::High,
-    ];
-
     /// The word for it.
     pub const fn name(self) -> &'static str {
         match self {
@@ -105,10 +101,14 @@ impl Priority {
             Priority::High => "high",
         }
     }
+}
 
-    /// The one with this word.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|known| known.name() == name)
+/// Reads the number of a simulcast, spatial or temporal layer, 0 to 2, for serde's `deserialize_with`.
+pub fn layer_number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u8>, D::Error> {
+    match Option::<u64>::deserialize(from)? {
+        None => Ok(None),
+        Some(layer @ 0..=2) => Ok(Some(layer as u8)),
+        Some(_) => Err(D::Error::custom("should be 0, 1 or 2")),
     }
 }
 
@@ -253,7 +253,9 @@ pub(crate) enum Command {
     /// New peers present this certificate.
     SetIdentity(MediaIdentity),
     /// How peers that are created from now on reach the worker.
-    Candidates(Vec<LocalCandidate>),
+    Candidates,
+    /// Allocates an address at a TURN server in the place of the one that there is; none: only gives that back.
+    Turn(Option<Box<TurnServer>>),
     Capture {
         peer: PeerId,
         capture: Box<NewCapture>,

@@ -32,6 +32,10 @@ pub struct MediaConfig {
     pub ipv6: bool,
     /// Answer connectivity checks only (RFC 8445 section 2.5).
     pub ice_lite: bool,
+    /// Clients are told of relayed addresses only, and others are not used.
+    pub force_relay: bool,
+    /// mDNS names in clients' candidates are resolved.
+    pub mdns: bool,
     /// Peers may connect by TCP (RFC 6544), where UDP does not get through.
     pub ice_tcp: bool,
     /// The TCP port of worker 0; worker n has the n-th after it. 0: the number of its UDP port.
@@ -79,6 +83,8 @@ impl Default for MediaConfig {
             loopback: true,
             ipv6: true,
             ice_lite: false,
+            force_relay: false,
+            mdns: true,
             ice_tcp: false,
             ice_tcp_port: 0,
             certificate: None,

@@ -22,13 +22,16 @@ mod sys;
 #[doc(hidden)]
 pub mod testing;
 mod totals;
+mod turn;
 mod user_fragment;
 mod waiting;
 mod worker;
 
 pub use addresses::{Reachable, reachable};
 pub use capture::{CaptureEnd, CaptureError, CaptureFormat, CaptureOptions, CaptureStats};
-pub use command::{KeyframeCache, KeyframeInterval, Priority, RouteOptions, SourceRef, TrackRef};
+pub use command::{
+    KeyframeCache, KeyframeInterval, Priority, RouteOptions, SourceRef, TrackRef, layer_number,
+};
 pub use config::{AnnouncedAddress, MediaConfig};
 pub use error::MediaError;
 pub use event::{
@@ -49,6 +52,7 @@ pub use plane::{MediaPlane, PeerId, PeerOptions, RouteId};
 pub use portunus_rtc::bandwidth::Reason;
 pub use portunus_rtc::data::MAX_LABEL;
 pub use portunus_rtc::{Carrier, IceAttempt, IceCause, Path, RemoteCandidate, Scope, SelectedPair};
+pub use portunus_turn_client::{Fault as TurnFault, Login as TurnLogin};
 pub use settings::MediaSettings;
 pub use stats::{
     BandwidthStats, CandidateStats, DtlsStats, IceStats, LayerStats, LineStats, MediaStats,
@@ -56,3 +60,4 @@ pub use stats::{
     SampledLayers, StreamStats, Traffic, WorkerStats,
 };
 pub use totals::{MediaTotals, TcpTotals};
+pub use turn::{RelayedTotals, TurnServer, TurnState};

@@ -1,7 +1,7 @@
 //! The candidates that a worker's peers are told, which follow the public address of a NAT.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use portunus_rtc::{Carrier, LocalCandidate, candidate_lines};
 
@@ -19,59 +19,94 @@ pub struct PublicAddress {
 pub(crate) struct Offered {
     /// As bound, and as the configuration announces them.
     own: Vec<LocalCandidate>,
-    /// The same with public addresses that were found. Locked for moments, by joins.
+    /// Peers are told of the relayed address only.
+    force_relay: bool,
+    /// Locked for moments, by joins.
     all: RwLock<All>,
 }
 
 #[derive(Debug)]
 struct All {
+    public: Vec<PublicAddress>,
+    /// The address at a TURN server.
+    relayed: Option<SocketAddr>,
+    /// The own ones, with public addresses that were found.
+    direct: Vec<LocalCandidate>,
+    /// What peers are told, and the same as SDP has it.
     candidates: Vec<LocalCandidate>,
     lines: Arc<[String]>,
 }
 
-impl All {
-    fn new(candidates: Vec<LocalCandidate>) -> Self {
-        let lines = candidate_lines(&candidates).into();
-        All { candidates, lines }
-    }
-}
-
 impl Offered {
-    pub(crate) fn new(own: Vec<LocalCandidate>) -> Self {
-        let all = RwLock::new(All::new(own.clone()));
-        Offered { own, all }
+    pub(crate) fn new(own: Vec<LocalCandidate>, force_relay: bool) -> Self {
+        let all = All {
+            public: Vec::new(),
+            relayed: None,
+            direct: Vec::new(),
+            candidates: Vec::new(),
+            lines: Arc::default(),
+        };
+        let offered = Offered {
+            own,
+            force_relay,
+            all: RwLock::new(all),
+        };
+        offered.change(|_| {});
+        offered
+    }
+
+    /// What new peers are told.
+    pub(crate) fn candidates(&self) -> Vec<LocalCandidate> {
+        self.all().candidates.clone()
     }
 
     /// The candidates as SDP has them.
     pub(crate) fn lines(&self) -> Arc<[String]> {
-        let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(&all.lines)
+        Arc::clone(&self.all().lines)
     }
 
     /// The addresses of UDP: as peers are told, and as bound.
     pub(crate) fn udp_addresses(&self) -> Vec<(SocketAddr, SocketAddr)> {
-        let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
-        let udp = all
-            .candidates
-            .iter()
-            .filter(|it| it.carrier() == Carrier::Udp);
+        let all = self.all();
+        let udp = all.direct.iter().filter(|it| it.carrier() == Carrier::Udp);
         udp.map(|it| (it.address, it.base)).collect()
     }
 
     /// The public addresses that were found.
     pub(crate) fn public_ips(&self) -> Vec<IpAddr> {
-        let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
-        let found = all.candidates.iter().skip(self.own.len());
+        let all = self.all();
+        let found = all.direct.iter().skip(self.own.len());
         let mut ips: Vec<_> = found.map(|it| it.address.ip()).collect();
         ips.dedup();
         ips
     }
 
     /// Adds candidates of the public addresses to its own. An address that is announced as another already stays as it is.
-    /// Returns all candidates.
-    pub(crate) fn set_public(&self, found: &[PublicAddress]) -> Vec<LocalCandidate> {
+    pub(crate) fn set_public(&self, found: &[PublicAddress]) {
+        self.change(|all| all.public = found.to_vec());
+    }
+
+    /// Adds the address at a TURN server, or takes it away.
+    pub(crate) fn set_relayed(&self, relayed: Option<SocketAddr>) {
+        self.change(|all| all.relayed = relayed);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut All)) {
+        let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
+        change(&mut all);
+        all.direct = self.direct(&all.public);
+        all.candidates = match self.force_relay {
+            true => Vec::new(),
+            false => all.direct.clone(),
+        };
+        let relayed = all.relayed.map(LocalCandidate::relayed);
+        all.candidates.extend(relayed);
+        all.lines = candidate_lines(&all.candidates).into();
+    }
+
+    fn direct(&self, public: &[PublicAddress]) -> Vec<LocalCandidate> {
         let mut candidates = self.own.clone();
-        for public in found {
+        for public in public {
             let of_it =
                 |it: &&LocalCandidate| it.base.ip() == public.bound && it.address == it.base;
             for own in self.own.iter().filter(of_it) {
@@ -82,9 +117,11 @@ impl Offered {
                 }
             }
         }
-        let all = All::new(candidates.clone());
-        *self.all.write().unwrap_or_else(PoisonError::into_inner) = all;
         candidates
+    }
+
+    fn all(&self) -> RwLockReadGuard<'_, All> {
+        self.all.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -106,22 +143,26 @@ mod tests {
     }
 
     fn offered() -> Offered {
+        Offered::new(own(), false)
+    }
+
+    fn own() -> Vec<LocalCandidate> {
         let (bound, other) = (address("10.0.0.5:10000"), address("10.0.0.6:10000"));
-        Offered::new(vec![
+        vec![
             LocalCandidate::udp(bound, bound),
             LocalCandidate::udp(address("198.51.100.7:20000"), other),
             LocalCandidate {
                 transport: CandidateTransport::TcpPassive,
                 ..LocalCandidate::udp(bound, bound)
             },
-        ])
+        ]
     }
 
     #[test]
     fn a_public_address_is_offered_beside_the_bound_one() {
         let offered = offered();
-        let all = offered.set_public(&[public("10.0.0.5", "203.0.113.7")]);
-        assert_eq!(all.len(), 5);
+        offered.set_public(&[public("10.0.0.5", "203.0.113.7")]);
+        assert_eq!(offered.candidates().len(), 5);
         let lines = offered.lines();
         for part in ["udp", "tcp"] {
             let is_it = |it: &&String| it.contains("203.0.113.7 10000") && it.contains(part);
@@ -135,10 +176,11 @@ mod tests {
             Some(&(address("203.0.113.7:10000"), address("10.0.0.5:10000")))
         );
         // Another one takes its place.
-        let all = offered.set_public(&[public("10.0.0.5", "203.0.113.8")]);
-        assert_eq!(all.len(), 5);
+        offered.set_public(&[public("10.0.0.5", "203.0.113.8")]);
+        assert_eq!(offered.candidates().len(), 5);
         assert!(!offered.lines().iter().any(|it| it.contains("203.0.113.7")));
-        assert_eq!(offered.set_public(&[]).len(), 3);
+        offered.set_public(&[]);
+        assert_eq!(offered.candidates().len(), 3);
     }
 
     #[test]
@@ -148,8 +190,31 @@ mod tests {
             public("10.0.0.6", "203.0.113.7"),
             public("10.0.0.5", "10.0.0.5"),
         ] {
-            assert_eq!(offered.set_public(&[found]).len(), 3, "{found:?}");
+            offered.set_public(&[found]);
+            assert_eq!(offered.candidates().len(), 3, "{found:?}");
             assert_eq!(offered.public_ips(), [] as [IpAddr; 0]);
+        }
+    }
+
+    #[test]
+    fn a_relayed_address_comes_last_or_alone() {
+        let relayed = address("203.0.113.9:40000");
+        for force_relay in [false, true] {
+            let offered = Offered::new(own(), force_relay);
+            offered.set_public(&[public("10.0.0.5", "203.0.113.7")]);
+            let before = offered.candidates().len();
+            offered.set_relayed(Some(relayed));
+            let all = offered.candidates();
+            assert_eq!(all.len(), before + 1);
+            assert_eq!(all.last(), Some(&LocalCandidate::relayed(relayed)));
+            let is_other = |it: &&String| it.contains("typ host");
+            let lines = offered.lines();
+            assert_eq!(lines.iter().filter(is_other).count(), before);
+            assert_eq!(before == 0, force_relay, "{lines:?}");
+            // What the TURN server inside relays to.
+            assert_eq!(offered.udp_addresses().len(), 3);
+            offered.set_relayed(None);
+            assert_eq!(offered.candidates().len(), before);
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::command::{Command, RouteOptions, SourceRef, TrackRef};
 use crate::inbox::Inbox;
 use crate::offered::{Offered, PublicAddress};
 use crate::totals::WorkerTotals;
+use crate::turn::{TurnServer, TurnState, TurnStatus};
 use crate::user_fragment::with_worker;
 use crate::waiting::Waiting;
 use crate::worker::SharedLoad;
@@ -88,7 +89,9 @@ struct Shared {
 pub(crate) struct WorkerPort {
     pub(crate) inbox: Arc<Inbox>,
     /// How peers reach the worker.
-    pub(crate) candidates: Offered,
+    pub(crate) candidates: Arc<Offered>,
+    /// Its allocation at a TURN server.
+    pub(crate) turn: Arc<TurnStatus>,
     pub(crate) peers: Arc<AtomicUsize>,
     pub(crate) totals: Arc<WorkerTotals>,
     pub(crate) load: Arc<SharedLoad>,
@@ -205,9 +208,43 @@ impl MediaPlane {
     /// by the configuration is not replaced.
     pub fn set_public(&self, found: &[PublicAddress]) {
         for worker in &self.shared.workers {
-            let candidates = worker.candidates.set_public(found);
-            worker.inbox.send(Command::Candidates(candidates));
+            worker.candidates.set_public(found);
+            worker.inbox.send(Command::Candidates);
         }
+    }
+
+    /// Has a worker allocate an address at a TURN server, in the place of one that it has, or give that back. New peers of the
+    /// worker are told of it. What comes of it is told by [`MediaPlane::turn_state`].
+    pub fn set_turn_server(&self, worker: usize, server: Option<TurnServer>) {
+        if let Some(worker) = self.shared.workers.get(worker) {
+            worker.inbox.send(Command::Turn(server.map(Box::new)));
+        }
+    }
+
+    /// Has [`MediaPlane::turn_states`] say why a worker has no allocation, until it is given a server again.
+    pub fn set_turn_unavailable(&self, worker: usize, why: String) {
+        if let Some(worker) = self.shared.workers.get(worker) {
+            worker.turn.set(TurnState::Unavailable(why));
+        }
+    }
+
+    /// Counts a datagram of a worker that a stream to its TURN server did not take.
+    pub fn turn_datagram_dropped(&self, worker: usize) {
+        if let Some(worker) = self.shared.workers.get(worker) {
+            worker.turn.dropped_by_stream();
+        }
+    }
+
+    /// How far each worker is with its allocation at a TURN server, in the order of the workers.
+    pub fn turn_states(&self) -> Vec<TurnState> {
+        let workers = self.shared.workers.iter();
+        workers.map(|worker| worker.turn.state()).collect()
+    }
+
+    /// The same of one worker, with each change to come. Returns `None` if there is no such worker.
+    pub fn watch_turn(&self, worker: usize) -> Option<watch::Receiver<TurnState>> {
+        let worker = self.shared.workers.get(worker)?;
+        Some(worker.turn.watch())
     }
 
     /// The public addresses that were found last.
@@ -231,6 +268,7 @@ impl MediaPlane {
         for worker in &self.shared.workers {
             sum.peers += worker.peers.load(Ordering::Relaxed) as u64;
             worker.totals.add_to(&mut sum);
+            worker.turn.add_to(&mut sum.relayed);
         }
         sum
     }

@@ -20,6 +20,7 @@ use crate::inbox::Inbox;
 use crate::offered::Offered;
 use crate::plane::WorkerPort;
 use crate::sys::{MediaSocket, pin_to_core, run_first};
+use crate::turn::TurnStatus;
 use crate::waiting::Waiting;
 use crate::worker::{Counters, INBOX, Links, Rings, SharedLoad, Worker, WorkerParts, most_pipes};
 use crate::{MediaConfig, MediaError, MediaIdentity, MediaSettings, PeerEvent};
@@ -100,13 +101,16 @@ pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
             let by_tcp = tcp_candidates(&candidates, ports);
             candidates.extend(by_tcp);
         }
+        let offered = Arc::new(Offered::new(candidates, config.force_relay));
+        let turn = Arc::<TurnStatus>::default();
         let peers = Arc::new(AtomicUsize::new(0));
         let totals = Arc::new(Counters::totals());
         let load = Arc::new(SharedLoad::new());
         let ingests = Arc::new(AtomicUsize::new(0));
         ports.push(WorkerPort {
             inbox,
-            candidates: Offered::new(candidates.clone()),
+            candidates: Arc::clone(&offered),
+            turn: Arc::clone(&turn),
             peers: Arc::clone(&peers),
             totals: Arc::clone(&totals),
             load: Arc::clone(&load),
@@ -116,10 +120,16 @@ pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
             listening,
         });
         let counts = (peers, ingests, totals, load);
-        parts.push(((socket, listener), poll, (rings, links), candidates, counts));
+        parts.push((
+            (socket, listener),
+            poll,
+            (rings, links),
+            (offered, turn),
+            counts,
+        ));
     }
     let inboxes: Vec<Arc<Inbox>> = ports.iter().map(|port| Arc::clone(&port.inbox)).collect();
-    for (index, (sockets, poll, rings, candidates, counts)) in parts.into_iter().enumerate() {
+    for (index, (sockets, poll, rings, (offered, turn), counts)) in parts.into_iter().enumerate() {
         let (socket, listener) = sockets;
         let (rings, links) = rings;
         let (peer_count, ingest_count, totals, load) = counts;
@@ -135,7 +145,8 @@ pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
             events: events_in.clone(),
             last_stats: Arc::clone(&last_stats),
             identity: Arc::clone(&identity),
-            candidates,
+            offered,
+            turn,
             ice_lite: config.ice_lite,
             bandwidth_adaptation: config.bandwidth_adaptation,
             busy_poll: Duration::from_micros(u64::from(config.busy_poll_us)),

@@ -1,5 +1,6 @@
 //! What the workers did since the start, readable at any time without asking them.
 
+use crate::RelayedTotals;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Sums over all workers since the start.
@@ -45,6 +46,8 @@ pub struct MediaTotals {
     pub layer_changes: Vec<(&'static str, u64)>,
     /// ICE-TCP.
     pub tcp: TcpTotals,
+    /// What passed by TURN servers.
+    pub relayed: RelayedTotals,
 }
 
 /// What came of connections of ICE-TCP (RFC 6544). Their datagrams are not among those of [`MediaTotals`].

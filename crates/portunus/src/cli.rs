@@ -23,9 +23,8 @@ pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 
-    /// The configuration [default: /etc/portunus/portunus.toml if there is one, else the defaults of all keys]
-    #[arg(short, long, value_name = "FILE.toml")]
-    config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) source: Source,
 
     /// Say what is wrong with the configuration and what this machine lacks for it, with line numbers, and end
     #[arg(long)]
@@ -34,6 +33,14 @@ pub(crate) struct Cli {
     /// Print the configuration with every key, and end
     #[arg(long, conflicts_with = "check_config")]
     pub(crate) print_config: bool,
+}
+
+/// Where the configuration of a server is, and what takes the place of its keys.
+#[derive(Debug, Args)]
+pub(crate) struct Source {
+    /// The configuration [default: /etc/portunus/portunus.toml if there is one, else the defaults of all keys]
+    #[arg(short, long, value_name = "FILE.toml")]
+    config: Option<PathBuf>,
 
     /// Media worker threads; 0 means one for each core [default: media.workers of the configuration, which is 0]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1024))]
@@ -108,8 +115,8 @@ SIGHUP reads the configuration again.
 Exit status: 0 ended by a signal; 1 could not start; 2 wrong command line or configuration.
 Logs go to the standard error; PORTUNUS_LOG overrides log.filter of the configuration.";
 
-impl Cli {
-    /// The configuration that the command line asks for.
+impl Source {
+    /// Reads the configuration of the server.
     pub(crate) fn configuration(&self) -> Result<Config, ConfigError> {
         let mut config = load(self.file().as_deref())?;
         if let Some(workers) = self.workers {
@@ -132,7 +139,7 @@ impl Cli {
 }
 
 /// Returns the file that was named, or the default one if it may exist.
-pub(crate) fn file(named: &Option<PathBuf>) -> Option<PathBuf> {
+fn file(named: &Option<PathBuf>) -> Option<PathBuf> {
     // One that cannot be looked at is there: without its secrets nobody wants to run.
     let may_exist = |file: &PathBuf| !matches!(file.try_exists(), Ok(false));
     let default = || Some(PathBuf::from(DEFAULT_FILE)).filter(may_exist);
@@ -140,7 +147,7 @@ pub(crate) fn file(named: &Option<PathBuf>) -> Option<PathBuf> {
 }
 
 /// Reads the configuration of a file, or takes all defaults without one.
-pub(crate) fn load(file: Option<&Path>) -> Result<Config, ConfigError> {
+fn load(file: Option<&Path>) -> Result<Config, ConfigError> {
     match file {
         Some(file) => Config::load(file),
         None => Ok(Config::default()),

@@ -19,6 +19,7 @@ mod reload;
 mod run;
 mod signals;
 mod supervisor;
+mod turn_client;
 mod watchdog;
 
 use std::path::Path;
@@ -49,7 +50,7 @@ pub fn main() -> ExitCode {
         Some(Command::ImportJanus(command)) => return command.run(),
         None => {}
     }
-    let config = match cli.configuration() {
+    let config = match cli.source.configuration() {
         Ok(config) => config,
         Err(error) => {
             eprintln!("{error}");
@@ -57,7 +58,7 @@ pub fn main() -> ExitCode {
         }
     };
     if cli.check_config {
-        return check::run(config, cli.file().as_deref());
+        return check::run(config, cli.source.file().as_deref());
     }
     if cli.print_config {
         return print(&config);
@@ -71,9 +72,9 @@ pub fn main() -> ExitCode {
     };
     let read: Read = Arc::new({
         let cli = Arc::clone(&cli);
-        move || cli.configuration()
+        move || cli.source.configuration()
     });
-    match serve(config, cli.file().as_deref(), &log, read) {
+    match serve(config, cli.source.file().as_deref(), &log, read) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             log.say(&format!("portunus: {error}"));

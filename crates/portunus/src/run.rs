@@ -23,6 +23,7 @@ use crate::logging::Logging;
 use crate::public_address::{Discovery, relayed_to};
 use crate::reload::{NamedPlugin, Read, Reload};
 use crate::signals::{EndSignal, Signals};
+use crate::turn_client::TurnClients;
 use crate::{reload, supervisor, watchdog};
 
 /// How long calls and requests may take to end.
@@ -49,6 +50,8 @@ pub(crate) enum RunError {
     Transport(#[from] StartError),
     #[error(transparent)]
     Turn(#[from] portunus_turn::StartError),
+    #[error("media.turn_ca: {0}")]
+    TurnClient(#[from] portunus_events::TlsError),
     #[error(transparent)]
     Plugin(#[from] PluginError),
     #[error(transparent)]
@@ -76,6 +79,7 @@ pub(crate) async fn run(
     if let Some(discovery) = &mut discovery {
         discovery.first().await;
     }
+    TurnClients::start(&config.turn_client, &media).await?;
     let recorder = Recorder::new(config.recording.clone());
     let audio = AudioThreads::new(config.audio.clone(), media.clone(), recorder.clone());
     let bus = EventBus::new(&config.core.server_name, config.core.string_ids);
@@ -255,6 +259,7 @@ fn facts(config: &Config, media: &MediaPlane, recorder: Recorder, events: EventB
         public_ips: config.media.announced.iter().map(|a| a.ip).collect(),
         ipv6: config.media.ipv6,
         ice_lite: config.media.ice_lite,
+        mdns: config.media.mdns,
         ice_tcp: config.media.ice_tcp,
         twcc_period_ms: config.media.twcc_period_ms,
         no_media_ms: config.media.no_media_ms,

@@ -434,9 +434,14 @@ fn healthy(place: &Place) -> bool {
 
 impl Running {
     fn start(place: &Place) -> Self {
+        Running::start_with(place, &[])
+    }
+
+    fn start_with(place: &Place, more: &[&str]) -> Self {
         let server = Command::new(PROGRAM)
             .arg("--config")
             .arg(place.file())
+            .args(more)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -494,6 +499,26 @@ fn beside_a_running_server_its_ports_are_its_own() {
     place.write(&changed);
     let parts = [&format!("TCP port {port} (websocket.port)")[..]];
     place.examined(&[]).has("port-taken", "error", &parts);
+}
+
+#[test]
+fn the_command_line_of_the_server_is_taken() {
+    let (http, media) = (free_port(), free_port());
+    let place = Place::new(&format!(
+        "[http]\nport = {http}\n[websocket]\nenabled = false\n[admin]\nenabled = false\n\
+         [media]\nport = {media}\nipv6 = false\n"
+    ));
+    let line = [
+        "--workers=2",
+        "--one-port",
+        "--announce=127.0.0.1=>127.0.0.3",
+    ];
+    let _server = Running::start_with(&place, &line);
+    let examined = place.examined(&line);
+    let port = format!("UDP {media} (media.port)");
+    examined.has("port", "ok", &["The server listens on", &port]);
+    examined.has("address", "ok", &[&format!("127.0.0.3, UDP {media}:")]);
+    examined.has("media-ports", "ok", &["127.0.0.3"]);
 }
 
 #[test]

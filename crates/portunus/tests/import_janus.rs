@@ -26,7 +26,7 @@ const FILES: &[(&str, &str)] = &[
     event_loops = 1
 }
 media: { rtp_port_range = "0-0"; }
-nat: { ice_enforce_list = "127.0.0.1"; turn_server = "turn.example.org"; }
+nat: { ice_enforce_list = "127.0.0.1"; keep_private_host = true; }
 "#,
     ),
     (
@@ -138,7 +138,7 @@ fn what_was_not_taken_is_told_beside_the_configuration_and_in_it() {
     let (config, told) = (text(&output.stdout), text(&output.stderr));
     let path = folder.path().display();
     for expected in [
-        format!("{path}/janus.jcfg:7: nat.turn_server: the server uses no TURN server itself"),
+        format!("{path}/janus.jcfg:7: nat.keep_private_host: an announced address"),
         format!("{path}/janus.jcfg:2: general.plugins_folder: not needed: plugins, "),
     ] {
         assert!(told.contains(&expected), "{expected} in\n{told}");
@@ -146,7 +146,7 @@ fn what_was_not_taken_is_told_beside_the_configuration_and_in_it() {
     for expected in [
         "# As it was\nserver_name = \"Imported\"",
         "# The studio on the second floor\n[[streaming.mountpoint]]\nname = \"studio\"",
-        "janus.jcfg:7: nat.turn_server: ",
+        "janus.jcfg:7: nat.keep_private_host: ",
     ] {
         assert!(config.contains(expected), "{expected} in\n{config}");
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use portunus_core::{FieldError, Fields};
+use portunus_core::{FieldError, Fields, Members};
 use rand::Rng;
 use serde_json::Value;
 use uuid::Uuid;
@@ -73,6 +73,11 @@ impl Ids {
                 return id;
             }
         }
+    }
+
+    /// The members of a request, to be read by serde with ids of this kind.
+    pub fn members(self, fields: Fields<'_>) -> Members<'_> {
+        Members::new(fields, self == Ids::Texts)
     }
 
     /// Reads member `name`; none if it is not there.

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
 
-use portunus_media::{MediaPlane, PeerId, RouteId, RouteOptions, SourceRef, TrackRef};
+use portunus_media::{MediaPlane, PeerId, TrackRef};
 use portunus_record::{JointRecording, JointSpec, Recording, RecordingSpec};
 use portunus_rtp::Mid;
 use portunus_sdp::{Description, Kind, LocalJsep};
@@ -79,17 +79,6 @@ impl dyn Connection + '_ {
     pub(crate) fn track(&self, mid: Mid) -> Option<TrackRef> {
         let peer = self.peer()?;
         Some(TrackRef { peer, mid })
-    }
-
-    /// Relays what comes from `source` to m-line `mid`. Returns `None` if there is no PeerConnection.
-    pub(crate) fn route(
-        &self,
-        media: &MediaPlane,
-        source: SourceRef,
-        mid: Mid,
-        options: RouteOptions,
-    ) -> Option<RouteId> {
-        Some(media.route(source, self.track(mid)?, options))
     }
 
     /// Caps what the client sends, in bit/s; 0 means no cap.

@@ -9,6 +9,7 @@
 //!   the server. The room tells them what happens as [`Notice`] and [`Event`].
 //! - Requests are typed: [`Join`], [`Configure`], [`Subscribe`], [`Change`], [`Switch`], [`Watch`]
 //!   and others. A refused request is a [`Refusal`], which a door maps to its own codes.
+//! - Requests are read by serde, in whatever format a door has: most have the names of their members.
 //! - Secrets, PINs and tokens are not here: a door lets a client in before it calls the room.
 //!
 //! What another protocol calls by other names: an *identity* is a [`PersonId`]; a *session* of it,
@@ -38,7 +39,7 @@ pub use id::{ConnectionId, PersonId};
 pub use notice::{Event, Notice, Talk};
 pub use publication::{
     Configure, ExtensionIds, FileNames, ForwardRequest, Forwarder, MAX_STREAMS, Place, Publication,
-    RecordChange, Remote, RemotePublication, Stream, StreamSetting, StreamUpdate,
+    RecordChange, Remote, RemotePublication, Stream, StreamSetting,
 };
 pub use refusal::Refusal;
 pub use room::{Configured, Join, NewRemote, Outcome, Room, Setup, State, Switched, hear};

@@ -1,7 +1,9 @@
 //! What a room is like.
 
 use portunus_record::Format;
-use portunus_sdp::CodecName;
+use portunus_sdp::{CodecName, Kind};
+
+use crate::Refusal;
 
 /// The settings of a room. A door has those of its own beside them: who may come in, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +62,33 @@ pub struct RoomSettings {
     pub bufferkf_ms: u64,
     /// The placeholder publisher, if there is one.
     pub dummy: Option<Dummy>,
+}
+
+impl RoomSettings {
+    /// Checks that a publisher who is encrypted end to end, or is not, may be in the room.
+    pub fn check_e2ee(&self, e2ee: bool) -> Result<(), Refusal> {
+        match self.require_e2ee && !e2ee {
+            true => Err(Refusal::E2eeNeeded),
+            false => Ok(()),
+        }
+    }
+
+    /// The codecs for media of `kind`, the preferred one first.
+    pub fn codecs(&self, kind: Kind) -> &[CodecName] {
+        match kind {
+            Kind::Audio => &self.audiocodec,
+            Kind::Video | Kind::Data => &self.videocodec,
+        }
+    }
+
+    /// The profile of `codec`, if there is to be one only.
+    pub(crate) fn profile(&self, codec: CodecName) -> Option<&str> {
+        match codec {
+            CodecName::Vp9 => self.vp9_profile.as_deref(),
+            CodecName::H264 => self.h264_profile.as_deref(),
+            _ => None,
+        }
+    }
 }
 
 impl Default for RoomSettings {

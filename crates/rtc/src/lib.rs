@@ -29,6 +29,7 @@ pub use dtls::{DtlsError, MTU as DTLS_MTU};
 pub use ice::{
     ANSWERABLE, CandidateError, CandidateText, CandidateTransport, IceAttempt, IceCause, IceState,
     LocalCandidate, PairFigures, PairProgress, RemoteCandidate, SelectedPair, candidate_lines,
+    mdns_name, with_address,
 };
 pub use identity::{Identity, IdentityError};
 pub use path::{Carrier, Path};

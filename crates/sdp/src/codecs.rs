@@ -2,6 +2,7 @@
 
 use portunus_rtp::Pt;
 
+use crate::answer::OfferedFlags;
 use crate::negotiated::{Codec, Kind};
 
 /// A codec of an m-line: payload type, `rtpmap`, `fmtp` and `rtcp-fb`.
@@ -88,6 +89,16 @@ impl CodecSpec {
             let (key, value) = parameter.split_once('=')?;
             key.trim().eq_ignore_ascii_case(name).then(|| value.trim())
         })
+    }
+
+    /// The flags of Opus among the format parameters (RFC 7587 section 6.1).
+    pub fn opus_flags(&self) -> OfferedFlags {
+        let set = |name| self.parameter(name) == Some("1");
+        OfferedFlags {
+            fec: set("useinbandfec"),
+            dtx: set("usedtx"),
+            stereo: set("stereo"),
+        }
     }
 
     /// Whether the `rtcp-fb` lines have `feedback`.

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::media::CallSide;
-use crate::page::PageId;
+use crate::page::{PageId, named_event};
 use crate::seen::Caller;
 
 /// A call of an account.
@@ -119,8 +119,7 @@ impl End {
 
     /// The event, without header fields.
     pub(crate) fn event(&self) -> Object {
-        Object::new()
-            .with("event", "hangup")
+        named_event("hangup")
             .with("code", self.code)
             .with("reason", self.reason.as_str())
             .with_all(Value::from(self.because.clone()))

@@ -14,7 +14,7 @@ use crate::calling::{description, sdp_body, without_data};
 use crate::ending::RING_AGAIN;
 use crate::headers;
 use crate::media::{CallSide, Fault, SrtpWish, srtp_offered};
-use crate::page::{CallStatus, Change, PageCall, PageId};
+use crate::page::{CallStatus, Change, PageCall, PageId, named_event};
 use crate::phones::Phones;
 use crate::refusal::{NOT_IN_A_CALL, Refusal};
 use crate::requests::yes;
@@ -185,8 +185,7 @@ impl Phones {
     fn missed(&mut self, account: AccountId, call_id: &str, caller: &Caller) {
         let (from, to) = (caller.invite.sender(), caller.invite.recipient());
         let displayname = Some(from.display).filter(|name| !name.is_empty());
-        let event = Object::new()
-            .with("event", "missed_call")
+        let event = named_event("missed_call")
             .with("caller", from.uri)
             .with_some("displayname", displayname)
             .with("callee", to.uri);
@@ -206,8 +205,7 @@ impl Phones {
 
     /// `accept`.
     pub(crate) fn accept(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
-        let side = self.page(me).and_then(|page| page.call.as_ref());
-        let side = side.ok_or(Refusal::State("not ringing?"))?;
+        let side = self.side_of(me).ok_or(Refusal::State("not ringing?"))?;
         if side.moving {
             return self.accept_move(me, message);
         }
@@ -247,16 +245,8 @@ impl Phones {
             }
         }
         let name = if offerless { "accepting" } else { "accepted" };
-        page.reply(
-            &message.transaction,
-            Object::new().with("event", name),
-            None,
-        );
-        self.notify_of(me, || {
-            Object::new()
-                .with("event", name)
-                .with("username", peer.as_str())
-        });
+        page.reply(&message.transaction, named_event(name));
+        self.notify_of(me, || named_event(name).with("username", peer.as_str()));
         if let Some(account) = account {
             self.tell_lines(account);
         }
@@ -265,7 +255,7 @@ impl Phones {
 
     /// `progress`.
     pub(crate) fn progress(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
-        let side = self.page(me).and_then(|page| page.call.as_ref());
+        let side = self.side_of(me);
         let side = side.filter(|side| side.status == CallStatus::Invited && !side.moving);
         let id = side.ok_or(Refusal::State("not ringing?"))?.id;
         let members: Accept<'_> = Fields(&message.body).read()?;
@@ -291,8 +281,8 @@ impl Phones {
                 side.transaction = Some(message.transaction.clone());
             }
         }
-        let progressed = Object::new().with("event", "progressed");
-        page.reply(&message.transaction, progressed.clone(), None);
+        let progressed = named_event("progressed");
+        page.reply(&message.transaction, progressed.clone());
         self.notify_of(me, || progressed);
         Ok(())
     }
@@ -391,7 +381,7 @@ impl Phones {
         if fields.has("refer_id") {
             return self.decline_transfer(me, message);
         }
-        let Some(side) = self.page(me).and_then(|page| page.call.as_ref()) else {
+        let Some(side) = self.side_of(me) else {
             return Ok(());
         };
         if !side.status.rings() {
@@ -401,14 +391,11 @@ impl Phones {
         let Decline { code, headers } = fields.read()?;
         let code = declining_code(code);
         if let Some(page) = self.page(me) {
-            let declining = Object::new()
-                .with("event", "declining")
+            let declining = named_event("declining")
                 .with("code", code)
                 .with_some("call_id", page.call_id());
-            page.reply(&message.transaction, declining, None);
-            self.notify(page, || {
-                Object::new().with("event", "declined").with("code", code)
-            });
+            page.reply(&message.transaction, declining);
+            self.notify(page, || named_event("declined").with("code", code));
         }
         let ending = Ending::new(code, phrase(code));
         if is_moving || self.rings_elsewhere(me, id) {
@@ -430,13 +417,10 @@ impl Phones {
             return;
         };
         let peer = call.peer.clone();
-        let Some(me) = call.pages.first().copied() else {
+        let Some((me, page)) = self.owner_of(id) else {
             return;
         };
-        let Some(page) = self.pages.get_mut(&me) else {
-            return;
-        };
-        let Some(side) = page.call.as_mut().filter(|side| side.id == id) else {
+        let Some(side) = page.call.as_mut() else {
             return;
         };
         if !matches!(side.change, Some(Change::Acknowledged | Change::Quiet)) {
@@ -452,9 +436,7 @@ impl Phones {
             Ok(jsep) => {
                 side.status = CallStatus::InCall;
                 side.answered = true;
-                let accepted = Object::new()
-                    .with("event", "accepted")
-                    .with("username", peer);
+                let accepted = named_event("accepted").with("username", peer);
                 page.tell(accepted, jsep);
             }
             Err(fault) => {

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use portunus_core::{Fields, JsepKind, Message, Object};
+use portunus_core::{Fields, JsepKind, Message};
 use portunus_sip::agent::{Body, CallId, Command, Invite};
 use portunus_sip::dialog::DialogId;
 use portunus_sip::message::{Host, Uri};
@@ -11,7 +11,7 @@ use serde::Deserialize;
 use crate::call::{Call, Ending};
 use crate::headers;
 use crate::media::{CallSide, Fault, SrtpWish};
-use crate::page::{CallStatus, PageCall, PageId};
+use crate::page::{CallStatus, PageCall, PageId, named_event};
 use crate::phones::{Phones, new_call_id};
 use crate::refusal::Refusal;
 use crate::register::{called, secret};
@@ -157,10 +157,8 @@ impl Phones {
                 srtp_required: srtp.is_mandatory(),
                 ..PageCall::new(id, call_id.clone(), CallStatus::Inviting)
             });
-            let calling = Object::new()
-                .with("event", "calling")
-                .with("call_id", call_id.as_str());
-            page.reply(&message.transaction, calling, None);
+            let calling = named_event("calling").with("call_id", call_id.as_str());
+            page.reply(&message.transaction, calling);
         }
         self.command(Command::Invite {
             account,
@@ -175,8 +173,7 @@ impl Phones {
             }),
         });
         self.notify_of(me, || {
-            Object::new()
-                .with("event", "calling")
+            named_event("calling")
                 .with("callee", text)
                 .with("call-id", call_id.as_str())
         });
@@ -206,14 +203,11 @@ impl Phones {
         };
         call.note_dialog(dialog);
         let peer = call.peer.clone();
-        let Some(me) = call.pages.first().copied() else {
-            return;
-        };
-        let Some(page) = self.pages.get_mut(&me) else {
+        let Some((me, page)) = self.owner_of(id) else {
             return;
         };
         let headers = message.told(&page.prefixes);
-        let Some(side) = page.call.as_mut().filter(|side| side.id == id) else {
+        let Some(side) = page.call.as_mut() else {
             return;
         };
         if side.status != CallStatus::Inviting && side.status != CallStatus::InCall {
@@ -230,8 +224,7 @@ impl Phones {
                         side.answered = true;
                         side.early = true;
                         side.status = CallStatus::InCall;
-                        let progress = Object::new()
-                            .with("event", "progress")
+                        let progress = named_event("progress")
                             .with("username", peer.as_str())
                             .with_some("headers", headers)
                             .with_some("isfocus", message.is_focus().then_some(true));
@@ -245,17 +238,15 @@ impl Phones {
                 }
             },
             _ if is_ringing => {
-                let ringing = Object::new()
-                    .with("event", "ringing")
-                    .with_some("headers", headers);
+                let ringing = named_event("ringing").with_some("headers", headers);
                 page.tell(ringing, None);
             }
             _ => {}
         }
-        let proceeding = Object::new().with("event", "proceeding").with("code", code);
+        let proceeding = named_event("proceeding").with("code", code);
         page.tell(proceeding, None);
         let event = if has_media { "progress" } else { "proceeding" };
-        self.notify_of(me, || Object::new().with("event", event).with("code", code));
+        self.notify_of(me, || named_event(event).with("code", code));
     }
 
     /// The peer has accepted.
@@ -267,14 +258,11 @@ impl Phones {
         call.note_dialog(dialog);
         call.since = Some(std::time::SystemTime::now());
         let (peer, account) = (call.peer.clone(), call.account);
-        let Some(me) = call.pages.first().copied() else {
-            return;
-        };
-        let Some(page) = self.pages.get_mut(&me) else {
+        let Some((me, page)) = self.owner_of(id) else {
             return;
         };
         let headers = message.told(&page.prefixes);
-        let Some(side) = page.call.as_mut().filter(|side| side.id == id) else {
+        let Some(side) = page.call.as_mut() else {
             return;
         };
         if side.status == CallStatus::Closing {
@@ -300,16 +288,13 @@ impl Phones {
         side.status = CallStatus::InCall;
         side.answered = true;
         side.early = false;
-        let accepted = Object::new()
-            .with("event", "accepted")
+        let accepted = named_event("accepted")
             .with("username", peer.as_str())
             .with_some("headers", headers)
             .with_some("isfocus", message.is_focus().then_some(true));
         page.tell(accepted, jsep);
         self.notify_of(me, || {
-            Object::new()
-                .with("event", "accepted")
-                .with("username", peer.as_str())
+            named_event("accepted").with("username", peer.as_str())
         });
         self.tell_lines(account);
         self.change_is_over(me);

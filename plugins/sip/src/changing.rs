@@ -1,7 +1,7 @@
 //! Changes of a call: `update`, `hold` and `unhold`, and those that the peer makes.
 
 use portunus_core::sdp::Direction;
-use portunus_core::{Fields, JsepKind, Message, Object};
+use portunus_core::{Fields, JsepKind, Message};
 use portunus_sip::agent::{CallId, Command};
 use serde::Deserialize;
 
@@ -9,7 +9,7 @@ use crate::call::Ending;
 use crate::calling::{sdp_body, without_data};
 use crate::headers;
 use crate::media::Fault;
-use crate::page::{CallStatus, Change, Hold, PageCall, PageId};
+use crate::page::{CallStatus, Change, Hold, PageCall, PageId, named_event};
 use crate::phones::Phones;
 use crate::refusal::{NOT_IN_A_CALL, Refusal};
 use crate::seen::{Caller, Seen};
@@ -78,11 +78,7 @@ impl Phones {
             }
             _ => return Err(Refusal::MissingUpdate),
         };
-        page.reply(
-            &message.transaction,
-            Object::new().with("event", name),
-            None,
-        );
+        page.reply(&message.transaction, named_event(name));
         self.command(command);
         self.change_is_over(me);
         Ok(())
@@ -140,7 +136,7 @@ impl Phones {
             Some(_) => "holding",
             None => "resuming",
         };
-        page.reply(&hold.transaction, Object::new().with("event", name), None);
+        page.reply(&hold.transaction, named_event(name));
         if let Some(sdp) = sdp {
             self.command(Command::Reinvite {
                 call: id,
@@ -157,7 +153,7 @@ impl Phones {
 
     /// Nobody changes the call of a page any more: what waits for that is done.
     pub(crate) fn change_is_over(&mut self, me: PageId) {
-        let side = self.page_mut(me).and_then(|page| page.call.as_mut());
+        let side = self.side_of_mut(me);
         let Some(side) = side.filter(|side| !side.is_changing() && !side.moving) else {
             return;
         };
@@ -257,14 +253,10 @@ impl Phones {
 
     /// The peer has taken its change back before anybody answered it.
     pub(crate) fn peer_takes_back(&mut self, id: CallId) {
-        let Some(me) = self
-            .calls
-            .get(&id)
-            .and_then(|call| call.pages.first().copied())
-        else {
+        let Some((me, page)) = self.owner_of(id) else {
             return;
         };
-        let Some(side) = self.side(me, id) else {
+        let Some(side) = page.call.as_mut() else {
             return;
         };
         if side.status == CallStatus::Reinvited {
@@ -283,14 +275,11 @@ impl Phones {
             return;
         };
         let peer = call.peer.clone();
-        let Some(me) = call.pages.first().copied() else {
-            return;
-        };
-        let Some(page) = self.pages.get_mut(&me) else {
+        let Some((me, page)) = self.owner_of(id) else {
             return;
         };
         let headers = message.told(&page.prefixes);
-        let Some(side) = page.call.as_mut().filter(|side| side.id == id) else {
+        let Some(side) = page.call.as_mut() else {
             return;
         };
         if side.status != CallStatus::Reinviting {
@@ -304,8 +293,7 @@ impl Phones {
         };
         match (answered, change) {
             (Ok(jsep), Some(Change::Update)) => {
-                let accepted = Object::new()
-                    .with("event", "accepted")
+                let accepted = named_event("accepted")
                     .with("username", peer)
                     .with_some("headers", headers)
                     .with_some("isfocus", message.is_focus().then_some(true));
@@ -322,17 +310,10 @@ impl Phones {
 
     /// The peer has refused a change of ours: the call goes on as it was.
     pub(crate) fn change_is_rejected(&mut self, id: CallId) {
-        let Some(me) = self
-            .calls
-            .get(&id)
-            .and_then(|call| call.pages.first().copied())
-        else {
+        let Some((me, page)) = self.owner_of(id) else {
             return;
         };
-        let Some(page) = self.pages.get_mut(&me) else {
-            return;
-        };
-        let Some(side) = page.call.as_mut().filter(|side| side.id == id) else {
+        let Some(side) = page.call.as_mut() else {
             return;
         };
         if side.status != CallStatus::Reinviting {

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use portunus_core::{Fields, Message, Object};
+use portunus_core::{Fields, Message};
 use portunus_sip::agent::{CallId, Cause, Command, ExtraHeaders};
 use portunus_sip::message::StatusCode;
 use tokio::time::Instant;
 
 use crate::call::{End, Ending};
 use crate::headers;
-use crate::page::{CallStatus, PageId};
+use crate::page::{CallStatus, PageId, named_event};
 use crate::phones::Phones;
 use crate::refusal::Refusal;
 use crate::registering::told_or_empty;
@@ -36,8 +36,8 @@ impl Phones {
             CallStatus::InCall | CallStatus::Reinviting | CallStatus::Reinvited => Ending::bye(),
             CallStatus::Idle | CallStatus::Invited | CallStatus::Closing => return Ok(()),
         };
-        let hangingup = Object::new().with("event", "hangingup");
-        page.reply(&message.transaction, hangingup, None);
+        let hangingup = named_event("hangingup");
+        page.reply(&message.transaction, hangingup);
         self.end_by(id, ending, headers);
         Ok(())
     }
@@ -89,9 +89,7 @@ impl Phones {
             return;
         };
         // Without transaction, unlike all others.
-        let hangingup = page
-            .data()
-            .with("result", Object::new().with("event", "hangingup"));
+        let hangingup = page.data().with("result", named_event("hangingup"));
         page.push(None, hangingup, None);
         if is_moving {
             self.let_go(me, &End::of(Ending::new(480, "Temporarily Unavailable")));
@@ -183,7 +181,7 @@ impl Phones {
 
     /// A page has a call no longer that others still have.
     pub(crate) fn let_go(&mut self, me: PageId, end: &End) {
-        let Some(id) = self.page(me).and_then(|page| Some(page.call.as_ref()?.id)) else {
+        let Some(id) = self.side_of(me).map(|side| side.id) else {
             return;
         };
         let account = match self.calls.get_mut(&id) {
@@ -218,7 +216,7 @@ impl Phones {
         self.leave_call(me);
         for helper in self.helpers(me) {
             // Its account goes with this page, so its call waits from now on.
-            let side = self.page(helper).and_then(|page| page.call.as_ref());
+            let side = self.side_of(helper);
             let talks = side.filter(|side| side.status.is_in_call() && !side.moving);
             if let Some(id) = talks.map(|side| side.id) {
                 self.park(helper, id);
@@ -236,7 +234,7 @@ impl Phones {
     }
 
     fn leave_call(&mut self, me: PageId) {
-        let Some(side) = self.page(me).and_then(|page| page.call.as_ref()) else {
+        let Some(side) = self.side_of(me) else {
             return;
         };
         let (id, status, is_moving) = (side.id, side.status, side.moving);

@@ -1,9 +1,9 @@
 //! `rtp_forward`, `stop_rtp_forward` and `listforwarders`.
 
 use portunus_call::{ForwardError, ForwardRequest, ResolvedForward};
-use portunus_core::{FieldError, Fields, Message, Object};
+use portunus_core::{FieldError, Fields, Message};
 
-use crate::page::PageId;
+use crate::page::{PageId, named_event};
 use crate::phones::Phones;
 use crate::refusal::{NOT_IN_A_CALL, Refusal};
 
@@ -43,10 +43,8 @@ impl Phones {
         let side = page.call.as_mut().ok_or(NOT_IN_A_CALL)?;
         let media = side.media.as_mut().ok_or(NOT_IN_A_CALL)?;
         let forwarders = media.forward(request)?;
-        let event = Object::new()
-            .with("event", "rtp_forward")
-            .with("forwarders", forwarders);
-        page.reply(transaction, event.clone(), None);
+        let event = named_event("rtp_forward").with("forwarders", forwarders);
+        page.reply(transaction, event.clone());
         self.notify_of(me, || event);
         Ok(())
     }
@@ -54,16 +52,14 @@ impl Phones {
     /// `stop_rtp_forward`.
     pub(crate) fn stop_forwarding(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
         let id = Fields(&message.body).required("stream_id")?;
-        let side = self.page_mut(me).and_then(|page| page.call.as_mut());
+        let side = self.side_of_mut(me);
         let media = side.and_then(|side| side.media.as_mut());
         if !media.is_some_and(|media| media.stop_forwarding(id)) {
             return Err(Refusal::NoSuchStream(id));
         }
-        let event = Object::new()
-            .with("event", "stop_rtp_forward")
-            .with("stream_id", id);
+        let event = named_event("stop_rtp_forward").with("stream_id", id);
         if let Some(page) = self.page(me) {
-            page.reply(&message.transaction, event.clone(), None);
+            page.reply(&message.transaction, event.clone());
             self.notify(page, || event);
         }
         Ok(())
@@ -74,10 +70,8 @@ impl Phones {
         if let Some(page) = self.page(me) {
             let media = page.call.as_ref().and_then(|side| side.media.as_ref());
             let forwarders = media.map(|media| media.forwarders()).unwrap_or_default();
-            let event = Object::new()
-                .with("event", "forwarders")
-                .with("rtp_forwarders", forwarders);
-            page.reply(&message.transaction, event, None);
+            let event = named_event("forwarders").with("rtp_forwarders", forwarders);
+            page.reply(&message.transaction, event);
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use crate::account::{Account, Parked};
 use crate::call::{Call, End, Ending};
 use crate::calling::description;
 use crate::media::Fault;
-use crate::page::{CallStatus, PageCall, PageId, RegistrationStatus, Role};
+use crate::page::{CallStatus, PageCall, PageId, RegistrationStatus, Role, named_event};
 use crate::phones::Phones;
 use crate::refusal::Refusal;
 
@@ -23,9 +23,7 @@ impl Phones {
         let Some(account) = self.account_of(me).map(|account| account.id) else {
             return Ok(());
         };
-        let lines = Object::new()
-            .with("event", "lines")
-            .with("lines", self.lines_for(me, account));
+        let lines = named_event("lines").with("lines", self.lines_for(me, account));
         self.answer_with(me, message, lines);
         Ok(())
     }
@@ -39,9 +37,7 @@ impl Phones {
             if !page.registration.may_call() {
                 continue;
             }
-            let lines = Object::new()
-                .with("event", "lines")
-                .with("lines", self.lines_for(id, account));
+            let lines = named_event("lines").with("lines", self.lines_for(id, account));
             page.tell(lines, None);
         }
     }
@@ -202,10 +198,9 @@ impl Phones {
             side.moving = true;
             side.answered = true;
             page.call = Some(side);
-            let moving = Object::new().with("event", "moving");
-            page.reply(&message.transaction, moving, None);
-            let moved = Object::new()
-                .with("event", "moved")
+            let moving = named_event("moving");
+            page.reply(&message.transaction, moving);
+            let moved = named_event("moved")
                 .with("call_id", call_id)
                 .with("username", peer)
                 .with_some("displayname", displayname)
@@ -235,19 +230,18 @@ impl Phones {
     /// `accept` of a call that the page takes: it has it from now on.
     pub(crate) fn accept_move(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
         let jsep = description(message, Some(JsepKind::Answer))?;
-        let side = self.page(me).and_then(|page| page.call.as_ref());
-        let id = side.ok_or(Refusal::State("not ringing?"))?.id;
-        let Some(call) = self.calls.get(&id) else {
-            return Err(Refusal::State("not ringing?"));
-        };
-        let account = call.account;
+        let not_ringing = Refusal::State("not ringing?");
+        let id = self.side_of(me).map(|side| side.id);
+        let call = id.and_then(|id| self.calls.get(&id)).ok_or(not_ringing)?;
+        let (id, account) = (call.id, call.account);
         let handle = self.page(me).map(|page| page.handle.clone());
         let handle = handle.ok_or(Refusal::State("not ringing?"))?;
         // Whoever is first has it, if it is not parked.
-        let owner = call.pages.iter().copied().find(|page| {
-            let side = self.page(*page).and_then(|page| page.call.as_ref());
-            side.is_some_and(|side| !side.moving)
-        });
+        let owner = call
+            .pages
+            .iter()
+            .copied()
+            .find(|page| self.side_of(*page).is_some_and(|side| !side.moving));
         let (mut media, autoaccept) = match owner {
             None => {
                 let parked = self.calls.get_mut(&id).and_then(|call| call.parked.take());
@@ -266,7 +260,7 @@ impl Phones {
         if let Some(account) = self.accounts.get_mut(&account) {
             account.parked.retain(|parked| parked.call != id);
         }
-        if let Some(side) = self.page_mut(me).and_then(|page| page.call.as_mut()) {
+        if let Some(side) = self.side_of_mut(me) {
             side.media = media;
             side.status = CallStatus::InCall;
             side.moving = false;

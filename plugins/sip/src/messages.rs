@@ -6,7 +6,7 @@ use portunus_sip::message::{Method, Uri};
 use serde::Deserialize;
 
 use crate::headers;
-use crate::page::{CallStatus, PageId};
+use crate::page::{CallStatus, PageId, named_event};
 use crate::phones::{Phones, new_call_id};
 use crate::refusal::{NOT_IN_A_CALL, Refusal};
 use crate::register::called;
@@ -54,7 +54,7 @@ struct Said<'a> {
 impl Phones {
     /// The call of a page in which both have agreed to talk.
     pub(crate) fn check_in_call(&self, me: PageId) -> Result<CallId, Refusal> {
-        let side = self.page(me).and_then(|page| page.call.as_ref());
+        let side = self.side_of(me);
         let side = side.filter(|side| side.status.is_in_call());
         side.map(|side| side.id).ok_or(NOT_IN_A_CALL)
     }
@@ -118,7 +118,7 @@ impl Phones {
         if outside {
             self.check_may_call(me)?;
         } else if status == CallStatus::Inviting || status.is_in_call() {
-            call = self.page(me).and_then(|page| Some(page.call.as_ref()?.id));
+            call = self.side_of(me).map(|side| side.id);
         }
         if !outside && call.is_none() {
             return Err(NOT_IN_A_CALL);
@@ -165,22 +165,20 @@ impl Phones {
             (None, None) => return Err(NOT_IN_A_CALL),
         };
         self.messages.insert(request, (me, call_id.clone()));
-        let sent = Object::new()
-            .with("event", "messagesent")
-            .with_some("call_id", call_id);
+        let sent = named_event("messagesent").with_some("call_id", call_id);
         self.answer_with(me, message, sent);
         Ok(())
     }
 
     /// Answers a request with an event that says nothing more.
     pub(crate) fn answer(&self, me: PageId, message: &Message, event: &str) {
-        self.answer_with(me, message, Object::new().with("event", event));
+        self.answer_with(me, message, named_event(event));
     }
 
     /// Answers a request with this event.
     pub(crate) fn answer_with(&self, me: PageId, message: &Message, event: Object) {
         if let Some(page) = self.page(me) {
-            page.reply(&message.transaction, event, None);
+            page.reply(&message.transaction, event);
         }
     }
 
@@ -192,8 +190,7 @@ impl Phones {
         let Some(page) = self.page(me) else {
             return;
         };
-        let delivery = Object::new()
-            .with("event", "messagedelivery")
+        let delivery = named_event("messagedelivery")
             .with("code", code)
             .with("reason", reason.to(Some(page)));
         let data = Object::new()
@@ -233,8 +230,7 @@ impl Phones {
         let from = message.sender();
         let displayname = Some(from.display).filter(|name| !name.is_empty());
         for page in pages.into_iter().filter_map(|id| self.page(id)) {
-            let event = Object::new()
-                .with("event", name)
+            let event = named_event(name)
                 .with("sender", from.uri)
                 .with_some("displayname", displayname)
                 .with("content", content.as_str())

@@ -263,9 +263,9 @@ impl Page {
     }
 
     /// Answers a request.
-    pub(crate) fn reply(&self, transaction: &str, result: Object, jsep: Option<LocalJsep>) {
+    pub(crate) fn reply(&self, transaction: &str, result: Object) {
         let data = self.data().with("result", result);
-        self.push(Some(transaction), data, jsep);
+        self.push(Some(transaction), data, None);
     }
 
     /// Tells it something; in a call, as what follows the request that began it.
@@ -292,4 +292,9 @@ impl Page {
     pub(crate) fn push(&self, transaction: Option<&str>, data: Object, jsep: Option<LocalJsep>) {
         self.handle.push(transaction, Value::from(data), jsep);
     }
+}
+
+/// The result that an event of this name has.
+pub(crate) fn named_event(name: &str) -> Object {
+    Object::new().with("event", name)
 }

@@ -178,10 +178,26 @@ impl Phones {
         self.accounts.get(&owner.account?)
     }
 
+    /// The side of its call that a page has.
+    pub(crate) fn side_of(&self, id: PageId) -> Option<&PageCall> {
+        self.page(id)?.call.as_ref()
+    }
+
+    pub(crate) fn side_of_mut(&mut self, id: PageId) -> Option<&mut PageCall> {
+        self.page_mut(id)?.call.as_mut()
+    }
+
     /// The side of call `call` that page `id` has.
     pub(crate) fn side(&mut self, id: PageId, call: CallId) -> Option<&mut PageCall> {
-        let side = self.pages.get_mut(&id)?.call.as_mut()?;
-        (side.id == call).then_some(side)
+        self.side_of_mut(id).filter(|side| side.id == call)
+    }
+
+    /// The page that has a call, or that was told of it first. Returns `None` if the call waits for a page.
+    pub(crate) fn owner_of(&mut self, call: CallId) -> Option<(PageId, &mut Page)> {
+        let owner = self.calls.get(&call)?.pages.first().copied()?;
+        let page = self.pages.get_mut(&owner)?;
+        let has_it = page.call.as_ref().is_some_and(|side| side.id == call);
+        has_it.then_some((owner, page))
     }
 
     /// The helpers of a page, oldest first.

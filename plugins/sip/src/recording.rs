@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::call::Ending;
 use crate::media::MediaKey;
 use crate::messages::{MEDIA_CONTROL, body};
-use crate::page::PageId;
+use crate::page::{PageId, named_event};
 use crate::phones::Phones;
 use crate::refusal::{NOT_IN_A_CALL, Refusal};
 
@@ -47,10 +47,8 @@ impl Phones {
             .account_of(me)
             .map(|account| account.spec.user.as_str());
         let default_name = stamped(&format!("sip-{}", file_safe(user.unwrap_or_default())));
-        let side = self.page_mut(me).and_then(|page| page.call.as_mut());
-        let media = side
-            .and_then(|side| side.media.as_mut())
-            .ok_or(NOT_IN_A_CALL)?;
+        let media = self.side_of_mut(me).and_then(|side| side.media.as_mut());
+        let media = media.ok_or(NOT_IN_A_CALL)?;
         media.record(&RecordingRequest {
             action,
             sides,
@@ -70,10 +68,8 @@ impl Phones {
     pub(crate) fn keyframe(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
         let call = self.check_in_call(me)?;
         let KeyframeRequest { user, peer } = Fields(&message.body).read()?;
-        let side = self.page(me).and_then(|page| page.call.as_ref());
-        let media = side
-            .and_then(|side| side.media.as_ref())
-            .ok_or(NOT_IN_A_CALL)?;
+        let media = self.side_of(me).and_then(|side| side.media.as_ref());
+        let media = media.ok_or(NOT_IN_A_CALL)?;
         media.request_keyframe(user, peer);
         if peer && media.wants_info_for_keyframes() {
             let request = body(MEDIA_CONTROL, PICTURE_FAST_UPDATE)?;
@@ -104,8 +100,7 @@ impl Phones {
                     if page.call.as_ref().is_some_and(|side| side.moving) {
                         continue;
                     }
-                    let dtmf = Object::new()
-                        .with("event", "dtmf")
+                    let dtmf = named_event("dtmf")
                         .with("sender", call.peer.as_str())
                         .with("signal", digit.to_string())
                         .with("duration", duration);
@@ -115,7 +110,7 @@ impl Phones {
             LegEvent::Failed => {
                 // Nobody is there any more.
                 for page in call.pages.iter().filter_map(|id| self.page(*id)) {
-                    let hangingup = Object::new().with("event", "hangingup");
+                    let hangingup = named_event("hangingup");
                     let data = page.data().with("result", hangingup);
                     page.push(None, data, None);
                 }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use portunus_core::{Fields, Message, Object, Right};
+use portunus_core::{Fields, Message, Right};
 use portunus_sip::agent::{AccountId, Command};
 use tokio::time::Instant;
 
 use crate::account::{Account, AccountSpec};
-use crate::page::{PageId, RegistrationStatus, Role};
+use crate::page::{PageId, RegistrationStatus, Role, named_event};
 use crate::phones::Phones;
 use crate::refusal::Refusal;
 use crate::register::{RegisterRequest, Wanted};
@@ -71,14 +71,13 @@ impl Phones {
         page.prefixes = prefixes;
         page.prefixes.add(&request.prefixes);
         page.take_options(request);
-        let registered = Object::new()
-            .with("event", "registered")
+        let registered = named_event("registered")
             .with("username", user)
             .with("register_sent", false)
             .with("helper", true)
             .with("master_id", number)
             .with("unique_id", page.unique_id.as_str());
-        page.reply(&message.transaction, registered, None);
+        page.reply(&message.transaction, registered);
         self.tell_lines_of(me);
         Ok(())
     }
@@ -130,20 +129,17 @@ impl Phones {
             return Ok(());
         };
         if !registers {
-            let registered = Object::new()
-                .with("event", "registered")
+            let registered = named_event("registered")
                 .with("username", user)
                 .with("register_sent", false)
                 .with("master_id", page.master_id)
                 .with("unique_id", page.unique_id.as_str());
-            page.reply(&message.transaction, registered, None);
+            page.reply(&message.transaction, registered);
             self.tell_lines(id);
             return Ok(());
         }
-        let registering = Object::new()
-            .with("event", "registering")
-            .with("unique_id", page.unique_id.as_str());
-        page.reply(&message.transaction, registering, None);
+        let registering = named_event("registering").with("unique_id", page.unique_id.as_str());
+        page.reply(&message.transaction, registering);
         if status == RegistrationStatus::Registered {
             self.tell_registered(me, None);
             self.tell_lines(id);
@@ -281,10 +277,10 @@ impl Phones {
         let Some(page) = self.page_mut(me) else {
             return Ok(());
         };
-        let unregistering = || Object::new().with("event", "unregistering");
+        let unregistering = || named_event("unregistering");
         if page.role != Role::Master {
             page.registration = RegistrationStatus::Unregistered;
-            page.reply(&message.transaction, unregistering(), None);
+            page.reply(&message.transaction, unregistering());
             self.set_role(me, Role::Master);
             return Ok(());
         }
@@ -294,7 +290,7 @@ impl Phones {
             _ => return Err(Refusal::State("not registered")),
         }
         page.registration = RegistrationStatus::Unregistering;
-        page.reply(&message.transaction, unregistering(), None);
+        page.reply(&message.transaction, unregistering());
         let id = page.account;
         for helper in self.helpers(me) {
             if let Some(helper) = self.page(helper) {
@@ -338,8 +334,7 @@ impl Phones {
             None => page.prefixes.pick(std::iter::empty()),
         };
         let resumable = self.resumable(id);
-        let registered = Object::new()
-            .with("event", "registered")
+        let registered = named_event("registered")
             .with("username", account.spec.user.as_str())
             .with("register_sent", true)
             .with("master_id", page.master_id)
@@ -351,8 +346,7 @@ impl Phones {
             .with("result", registered);
         page.tell_data(data, None);
         self.notify(page, || {
-            Object::new()
-                .with("event", "registered")
+            named_event("registered")
                 .with("identity", account.spec.identity.to_string())
                 .with_some(
                     "proxy",
@@ -388,8 +382,7 @@ impl Phones {
             page.account = None;
             page.registration = RegistrationStatus::Unregistered;
             let page = &*page;
-            let failed = Object::new()
-                .with("event", "registration_failed")
+            let failed = named_event("registration_failed")
                 .with("code", code)
                 .with("reason", reason.to(Some(page)))
                 .with_some("headers", told_or_empty(page, message));
@@ -397,8 +390,7 @@ impl Phones {
         }
         for page in account.pages.iter().filter_map(|id| self.page(*id)) {
             self.notify(page, || {
-                Object::new()
-                    .with("event", "registration_failed")
+                named_event("registration_failed")
                     .with("code", code)
                     .with("reason", reason.to_owner())
             });
@@ -433,8 +425,7 @@ impl Phones {
         let Some(page) = self.page(id) else {
             return;
         };
-        let unregistered = Object::new()
-            .with("event", "unregistered")
+        let unregistered = named_event("unregistered")
             .with_some("username", user.as_deref())
             .with_some("headers", told_or_empty(page, message));
         let data = page
@@ -443,9 +434,7 @@ impl Phones {
             .with("result", unregistered);
         page.tell_data(data, None);
         self.notify(page, || {
-            Object::new()
-                .with("event", "unregistered")
-                .with_some("username", user.as_deref())
+            named_event("unregistered").with_some("username", user.as_deref())
         });
     }
 }

@@ -9,6 +9,7 @@ use portunus_sip::message::{Headers, Method, Request, Response};
 
 use crate::calling::host_address;
 use crate::headers::Prefixes;
+use crate::page::named_event;
 
 /// The media type of session descriptions.
 const SDP: &str = "application/sdp";
@@ -246,8 +247,7 @@ impl Caller {
     /// The members of `incomingcall` and `updatingcall`, without those that depend on the page.
     pub(crate) fn members(&self, event: &str, call_id: &str) -> Object {
         let (from, to) = (self.invite.sender(), self.invite.recipient());
-        Object::new()
-            .with("event", event)
+        named_event(event)
             .with("username", from.uri)
             .with("call_id", call_id)
             .with("displayname", from.display)

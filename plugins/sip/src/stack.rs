@@ -1,15 +1,15 @@
 //! What the SIP stack is told of accounts, and what it tells.
 
+use std::sync::Arc;
+
 use portunus_sip::agent::{About, AgentEvent, Profile, Registration};
 use portunus_sip::digest::Credentials;
 use portunus_sip::flow::{Route, Transport};
 use portunus_sip::message::Message;
-use std::sync::Arc;
-
-use portunus_core::Object;
 
 use crate::account::{AccountSpec, Secret};
 use crate::config::SipConfig;
+use crate::page::named_event;
 use crate::phones::Phones;
 use crate::seen::Seen;
 
@@ -189,8 +189,7 @@ impl Phones {
                 };
                 if let Some(page) = page {
                     self.notify_of(page, || {
-                        Object::new()
-                            .with("event", if sent { "sip-out" } else { "sip-in" })
+                        named_event(if sent { "sip-out" } else { "sip-in" })
                             .with("sip", String::from_utf8_lossy(&bytes))
                             .with("peer", peer(&route))
                     });

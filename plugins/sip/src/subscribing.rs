@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::headers;
 use crate::messages::body;
-use crate::page::{Page, PageId};
+use crate::page::{Page, PageId, named_event};
 use crate::phones::{Phones, Subscription};
 use crate::refusal::Refusal;
 use crate::register::called;
@@ -100,9 +100,7 @@ impl Phones {
         };
         let subscription = known.unwrap_or_else(|| SubscriptionId::new(self.number()));
         self.remember(subscription, me, event, call_id, false);
-        let subscribing = Object::new()
-            .with("event", "subscribing")
-            .with_some("call_id", call_id);
+        let subscribing = named_event("subscribing").with_some("call_id", call_id);
         self.answer_with(me, message, subscribing);
         self.command(Command::Subscribe {
             account,
@@ -251,8 +249,7 @@ impl Phones {
             true => ("publish_succeeded", "OK"),
             false => ("subscribe_succeeded", message.phrase()),
         };
-        let succeeded = Object::new()
-            .with("event", name)
+        let succeeded = named_event(name)
             .with("code", message.code())
             .with_some("headers", message.told(&page.prefixes))
             .with("expires", expires.as_secs())
@@ -284,8 +281,7 @@ impl Phones {
             true => "publish_failed",
             false => "subscribe_failed",
         };
-        let failed = Object::new()
-            .with("event", name)
+        let failed = named_event(name)
             .with("code", code)
             .with("reason", reason.to(Some(page)))
             .with_some("headers", told_or_empty(page, message))
@@ -312,8 +308,7 @@ impl Phones {
         };
         let event = message.header("Event").unwrap_or(&subscription.event);
         let event = event.split(';').next().unwrap_or_default().trim();
-        let notify = Object::new()
-            .with("event", "notify")
+        let notify = named_event("notify")
             .with("notify", event)
             .with_some("substate", message.substate())
             .with("content-type", message.content_type().unwrap_or_default())

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use tokio::time::Instant;
 
 use crate::called::declining_code;
-use crate::page::PageId;
+use crate::page::{PageId, named_event};
 use crate::phones::{Phones, refer_number};
 use crate::refusal::Refusal;
 use crate::register::called;
@@ -106,8 +106,7 @@ impl Phones {
             return;
         };
         for page in call.pages.iter().filter_map(|id| self.page(*id)) {
-            let notify = Object::new()
-                .with("event", "notify")
+            let notify = named_event("notify")
                 .with("notify", "refer")
                 .with_some("substate", message.substate())
                 .with("content-type", message.content_type().unwrap_or_default())
@@ -155,8 +154,7 @@ impl Phones {
         });
         let (plain, _) = target.uri.split_once('?').unwrap_or((target.uri, ""));
         for page in pages.iter().filter_map(|id| self.page(*id)) {
-            let event = Object::new()
-                .with("event", "transfer")
+            let event = named_event("transfer")
                 .with("refer_id", number)
                 .with("refer_to", plain)
                 .with("referred_by", referred_by.as_str())
@@ -263,8 +261,7 @@ impl Phones {
             reason: None,
             last: true,
         });
-        let declining = Object::new()
-            .with("event", "declining")
+        let declining = named_event("declining")
             .with("refer_id", number)
             .with("code", code);
         self.answer_with(me, message, declining);

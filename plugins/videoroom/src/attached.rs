@@ -5,7 +5,7 @@ use std::sync::Arc;
 use portunus_core::{
     Asked, Fields, Handle, HandleEvent, JsepKind, LocalJsep, Message, Object, PluginHandle, Reply,
 };
-use portunus_resources::{Asker, Id, Maker};
+use portunus_resources::{Asker, Id, Maker, RoomContent};
 use portunus_room::{
     self as room, Configured, Join, Outcome, Permissions, PersonId, Room as Conference, State,
     Switch,
@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 use crate::Shared;
 use crate::client::Client;
 use crate::options::DoorOptions;
-use crate::read::{self, ConfigureRequest};
+use crate::read::{self, ConfigureRequest, JoinRequest};
 use crate::refusal::Refusal;
 use crate::requests::Participation;
-use crate::room::Room;
+use crate::room::{Door, Room};
 use crate::show::Show;
 
 /// A handle as long as its client is there.
@@ -109,94 +109,95 @@ impl Attached {
         if state.is_destroyed() {
             return Err(Refusal::NoSuchRoom(room.id.clone()));
         }
-        // Of the wrong type they are refused with the secret and without it.
-        for name in ["pin", "token"] {
-            fields.string(name)?;
-        }
-        let access = &door.options.access;
-        let by_secret = access.shows_secret(fields);
-        if !by_secret {
-            door.check_signed_token(&door.options, asker, fields)?;
-            access.check_pin(fields)?;
-        }
+        let by_secret = door.admit(asker, fields)?;
         let (client, key) = (self.client.clone(), self.client.key());
-        let jsep = message.jsep.as_ref();
-        if request == Participation::Watch {
+        let (jsep, is_watch) = (message.jsep.as_ref(), request == Participation::Watch);
+        self.role = if is_watch {
             let watch = read::watch(fields, ids)?;
             let local = state.watch(client, &watch, jsep, by_secret)?;
             self.push(message, self.show(&state).attached(key), Some(local));
-            drop(state);
-            self.role = Role::Subscriber(place);
-            return Ok(());
-        }
-        match fields.required_string("ptype")? {
-            "publisher" => {
-                let id = read::wanted_id(fields, ids)?;
-                let profile = read::profile(fields)?;
-                let token = fields.string("token")?;
-                let talk = read::talk(fields)?;
-                let configure = match request {
-                    Participation::JoinAndConfigure => Some(read::configure(fields, asker.rights)?),
-                    _ => None,
-                };
-                if !by_secret {
-                    door.allowed.check(token)?;
+            Role::Subscriber(place)
+        } else {
+            match fields.required_string("ptype")? {
+                "publisher" => {
+                    let joins = (request, by_secret);
+                    let id = self.join_publisher(&mut state, &door, joins, message, asker)?;
+                    Role::Participant(place, id)
                 }
-                let id = id.unwrap_or_else(|| read::free_id(&state, ids));
-                let join = Join {
-                    id: id.clone(),
-                    profile,
-                    permissions: Permissions::ALL,
-                    talk,
-                };
-                state.join(client, join)?;
-                let is_configured = configure.is_some();
-                let configured = configure
-                    .map(|configure| {
-                        let door = (&room.id, &door.options);
-                        self.configure(&mut state, door, &id, configure, message)
-                    })
-                    .transpose();
-                let configured = configured.inspect_err(|_| state.undo_join(&id))?;
-                let joined = self.show(&state).joined(&id);
-                let (joined, answer) = match configured {
-                    Some((configured, agreed)) => (joined.with_all(agreed), configured.answer),
-                    None => (joined, None),
-                };
-                self.push(message, joined, answer);
-                if let Some(person) = state.person(&id) {
-                    let show = self.show(&state);
-                    let joined = || show.has_joined(person, token).into();
-                    self.client.handle.notify(joined);
-                }
-                if is_configured {
-                    self.notify_configured(&state, &id);
-                }
-                drop(state);
-                self.role = Role::Participant(place, id);
-                Ok(())
-            }
-            "subscriber" => {
-                if jsep.is_some() {
+                "subscriber" if jsep.is_some() => {
                     return Err(Refusal::Invalid("A subscriber does not offer"));
                 }
-                let (join, feed) = read::join_subscriber(fields, ids)?;
-                let offer = state.join_subscriber(client, join, by_secret)?;
-                let show = self.show(&state);
-                let attached = show.attached(key);
-                let attached = match feed.and_then(|feed| state.person(&feed)) {
-                    Some(publisher) => attached
-                        .with_all(show.named(publisher))
-                        .with("warning", "deprecated_api"),
-                    None => attached,
-                };
-                self.push(message, attached, Some(offer));
-                drop(state);
-                self.role = Role::Subscriber(place);
-                Ok(())
+                "subscriber" => {
+                    let (join, feed) = read::join_subscriber(fields, ids)?;
+                    let offer = state.join_subscriber(client, join, by_secret)?;
+                    let show = self.show(&state);
+                    let attached = show.attached(key);
+                    let attached = match feed.and_then(|feed| state.person(&feed)) {
+                        Some(publisher) => attached
+                            .with_all(show.named(publisher))
+                            .with("warning", "deprecated_api"),
+                        None => attached,
+                    };
+                    self.push(message, attached, Some(offer));
+                    Role::Subscriber(place)
+                }
+                _ => return Err(Refusal::value("ptype", "publisher or subscriber")),
             }
-            _ => Err(Refusal::value("ptype", "publisher or subscriber")),
+        };
+        Ok(())
+    }
+
+    /// Joins as a publisher: by `request`, and `by_secret` without a token of the room's list. Returns its id.
+    fn join_publisher(
+        &self,
+        state: &mut State,
+        door: &Door,
+        (request, by_secret): (Participation, bool),
+        message: &Message,
+        asker: &Asker,
+    ) -> Result<PersonId, Refusal> {
+        let (fields, ids) = (Fields(&message.body), self.shared.rooms.ids());
+        let id = read::wanted_id(fields, ids)?;
+        let joining: JoinRequest<'_> = fields.read()?;
+        let configure = match request {
+            Participation::JoinAndConfigure => Some(ConfigureRequest::read(fields, asker.rights)?),
+            _ => None,
+        };
+        if !by_secret {
+            door.allowed.check(joining.token)?;
         }
+        let id = id.unwrap_or_else(|| read::free_id(state, ids));
+        let join = Join {
+            id: id.clone(),
+            profile: joining.profile,
+            permissions: Permissions::ALL,
+            talk: joining.talk,
+        };
+        state.join(self.client.clone(), join)?;
+        let is_configured = configure.is_some();
+        let (agreed, answer) = match configure {
+            Some(configure) => {
+                let door = (door.id(), &door.options);
+                let configured = self.configure(state, door, &id, configure, message);
+                let (configured, agreed) = configured.inspect_err(|_| state.undo_join(&id))?;
+                (agreed, configured.answer)
+            }
+            None => (Object::new(), None),
+        };
+        self.push(
+            message,
+            self.show(state).joined(&id).with_all(agreed),
+            answer,
+        );
+        if let Some(person) = state.person(&id) {
+            let show = self.show(state);
+            let joined = || show.has_joined(person, joining.token).into();
+            self.client.handle.notify(joined);
+        }
+        if is_configured {
+            self.notify_configured(state, &id);
+        }
+        Ok(id)
     }
 
     /// Changes how a participant publishes. Returns the outcome, and what the answer says of the streams.
@@ -211,7 +212,7 @@ impl Attached {
         if options.lock_record {
             let secret = options.access.secret.as_deref();
             // Whoever may not record in a room is not told, but may not try its secret for ever.
-            if request.records {
+            if request.records() {
                 let maker = Maker::of(message.rights, message.client);
                 let secret = (room_id, secret);
                 let rooms = &self.shared.rooms;
@@ -256,7 +257,7 @@ impl Attached {
                 if request == Participation::Publish && publishes {
                     return Err(Refusal::AlreadyPublished);
                 }
-                let configure = read::configure(Fields(&message.body), asker.rights)?;
+                let configure = ConfigureRequest::read(Fields(&message.body), asker.rights)?;
                 let door = (&place.room.id, &options);
                 let (configured, agreed) =
                     self.configure(&mut state, door, id, configure, message)?;
@@ -293,15 +294,11 @@ impl Attached {
         let mut state = conference.lock();
         let key = self.client.key();
         state.check_subscriber(key)?;
-        let answer = match &message.jsep {
-            Some(jsep) if jsep.kind == JsepKind::Offer => {
+        if let Some(jsep) = &message.jsep {
+            if jsep.kind == JsepKind::Offer {
                 return Err(room::Refusal::WrongSdpType.into());
             }
-            Some(jsep) => Some(&jsep.description),
-            None => None,
-        };
-        if let Some(answer) = answer {
-            state.accept(key, answer)?;
+            state.accept(key, &jsep.description)?;
         }
         if request == Participation::Leave {
             state.leave_subscriber(key);
@@ -312,7 +309,7 @@ impl Attached {
             return Ok(());
         }
         let outcome = self.change(&mut state, request, message);
-        if answer.is_some() {
+        if message.jsep.is_some() {
             state.offer_pending(key);
         }
         outcome

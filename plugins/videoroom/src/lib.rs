@@ -76,36 +76,21 @@ impl VideoRoom {
         recorder: Recorder,
         events: &EventBus,
     ) -> Result<Self, SavedError> {
-        let keys = config.resource_keys();
-        let VideoRoomConfig {
-            lock_rtp_forward,
-            outgoing,
-            rooms: configured,
-            ..
-        } = config;
-        let (rooms, first) = Resources::start(keys, configured)?;
-        let shared = Shared {
-            lock_rtp_forward: lock_rtp_forward && rooms.has_admin_key(),
-            outgoing: Arc::new(outgoing),
+        let (rooms, first) = Resources::start(config.resource_keys(), config.rooms)?;
+        let shared = Arc::new(Shared {
+            lock_rtp_forward: config.lock_rtp_forward && rooms.has_admin_key(),
+            outgoing: Arc::new(config.outgoing),
             media,
             recorder,
             events: events.of_plugin(PACKAGE),
             rooms,
-        };
+        });
         for room in first {
-            let made = shared.make(
-                Some(room.id),
-                room.options,
-                AllowedTokens::default(),
-                Maker::Operator,
-            );
-            if let Err(error) = made {
+            if let Err(error) = shared.make_saved(room) {
                 tracing::warn!("a configured room is left out: {error}");
             }
         }
-        Ok(VideoRoom {
-            shared: Arc::new(shared),
-        })
+        Ok(VideoRoom { shared })
     }
 }
 
@@ -118,16 +103,11 @@ impl ConfiguredPlugin for VideoRoom {
         config: VideoRoomConfig,
         context: PluginContext,
     ) -> Result<Self, SavedError> {
-        let PluginContext {
-            media,
-            recorder,
-            outgoing,
-            events,
-            audio: _,
-            doors: _,
-        } = context;
-        let config = VideoRoomConfig { outgoing, ..config };
-        VideoRoom::watched(config, media, recorder, &events)
+        let config = VideoRoomConfig {
+            outgoing: context.outgoing,
+            ..config
+        };
+        VideoRoom::watched(config, context.media, context.recorder, &context.events)
     }
 
     async fn reload(&self, running: &VideoRoomConfig, new: &VideoRoomConfig) -> PluginReloaded {
@@ -144,9 +124,7 @@ impl Reloadable for Shared {
     }
 
     async fn make_configured(self: Arc<Self>, room: ConfiguredRoom) -> Result<(), String> {
-        let (tokens, maker) = (AllowedTokens::default(), Maker::Operator);
-        let made = self.make(Some(room.id), room.options, tokens, maker);
-        made.map(drop).map_err(|error| error.to_string())
+        self.make_saved(room).map_err(|error| error.to_string())
     }
 }
 
@@ -179,29 +157,30 @@ impl Plugin for VideoRoom {
     }
 
     fn admin(&self, request: Value) -> Option<Reply> {
-        let reply = match request.as_object().map(Fields) {
-            None => Err(Refusal::NotAnObject),
-            Some(fields) => self.administer(fields),
+        let administer = |fields: Fields<'_>| {
+            let name = fields.required_string("request")?;
+            let asker = Asker::administrator();
+            self.shared.manage_named(name, fields, asker)
         };
+        let fields = request.as_object().map(Fields);
+        let reply = fields.ok_or(Refusal::NotAnObject).and_then(administer);
         Some(reply.unwrap_or_else(|refusal| Reply::Success(refusal.to_json())))
     }
 }
 
 impl Shared {
+    /// Makes a room of the configuration, or one that was saved.
+    fn make_saved(&self, room: ConfiguredRoom) -> Result<(), Refusal> {
+        let (tokens, maker) = (AllowedTokens::default(), Maker::Operator);
+        let made = self.make(Some(room.id), room.options, tokens, maker);
+        made.map(drop)
+    }
+
     /// Those who watch the server.
     pub(crate) fn watchers(&self) -> Watchers {
         Watchers {
             events: self.events.clone(),
             ids: self.rooms.ids(),
         }
-    }
-}
-
-impl VideoRoom {
-    /// Answers a request of an administrator, which is one about rooms.
-    fn administer(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
-        let name = fields.required_string("request")?;
-        self.shared
-            .manage_named(name, fields, Asker::administrator())
     }
 }

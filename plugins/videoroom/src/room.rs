@@ -6,6 +6,7 @@ use portunus_core::events::PluginEvents;
 use portunus_core::{Fields, Handle};
 use portunus_resources::{Access, AllowedTokens, Asker, Id, RoomContent};
 use portunus_room::{FileNames, Room as Conference, Setup};
+use serde::Deserialize;
 
 use crate::options::{DoorOptions, OPTIONS, RoomOptions};
 use crate::read::person;
@@ -14,6 +15,15 @@ use crate::{PACKAGE, Shared};
 
 /// A room of the plugin. Its lock is taken before that of the conference.
 pub(crate) type Room = portunus_resources::Room<Door>;
+
+/// What opens a room beside its secret.
+#[derive(Deserialize)]
+struct Openers<'a> {
+    #[serde(rename = "pin")]
+    _pin: Option<&'a str>,
+    #[serde(rename = "token")]
+    _token: Option<&'a str>,
+}
 
 /// Who may come into a room, and what is behind.
 #[derive(Debug)]
@@ -56,6 +66,19 @@ impl Door {
         }
     }
 
+    /// Lets `asker` in who joins. Returns whether by the room's secret, instead of by a pin and a token.
+    pub(crate) fn admit(&self, asker: &Asker, fields: Fields<'_>) -> Result<bool, Refusal> {
+        // Of the wrong type they are refused with the secret and without it.
+        let _: Openers<'_> = fields.read()?;
+        let access = &self.options.access;
+        let by_secret = access.shows_secret(fields);
+        if !by_secret {
+            self.check_signed_token(&self.options, asker, fields)?;
+            access.check_pin(fields)?;
+        }
+        Ok(by_secret)
+    }
+
     /// Checks that `asker` shows a token that is signed for the room, if `options` ask for these: as `token` in the request's body, or
     /// as a JSON Web Token that the API takes.
     pub(crate) fn check_signed_token(
@@ -64,10 +87,11 @@ impl Door {
         asker: &Asker,
         fields: Fields<'_>,
     ) -> Result<(), Refusal> {
-        if !options.signed_tokens || asker.shows_signed_token(&self.id, fields.string("token")?) {
-            return Ok(());
+        match options.signed_tokens && !asker.shows_signed_token(&self.id, fields.member("token")?)
+        {
+            true => Err(Refusal::NotSigned),
+            false => Ok(()),
         }
-        Err(Refusal::NotSigned)
     }
 }
 

@@ -7,7 +7,7 @@ use portunus_config::{Configuration, Probe, Protocol, Section};
 use serde::{Deserialize, Serialize};
 
 use crate::FileMode;
-use crate::config::{addresses, base_path, socket};
+use crate::config::values::{addresses, base_path, socket};
 
 /// The transports of the Admin API. Who is let in stands in the same section: see [`portunus_core::AdminConfig`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -21,7 +21,7 @@ use portunus_core::{Client, Gateway};
 use metrics_access::MetricsAccess;
 use pages::Site;
 
-use crate::start::HTTP;
+use crate::packages::HTTP;
 use crate::{Counters, HttpConfig, WhipConfig, websocket, whip};
 
 /// What the handlers of requests share.

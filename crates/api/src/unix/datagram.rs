@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use super::{Shared, enlarge, instead_of};
 use crate::listen::stopped;
 use crate::pace::{Pace, Requests};
-use crate::start::UNIX;
+use crate::packages::UNIX;
 use crate::{reply, told};
 
 /// How long a client's socket may be full before the client counts as gone.

@@ -12,7 +12,7 @@ use tokio_seqpacket::{UnixSeqpacket, UnixSeqpacketListener};
 use super::{Shared, enlarge, instead_of};
 use crate::listen::{PAUSES, stopped};
 use crate::pace::{Pace, Requests};
-use crate::start::UNIX;
+use crate::packages::UNIX;
 use crate::{reply, told};
 
 /// How long a client may not read what it is sent before it is disconnected.

@@ -1,14 +1,15 @@
 //! `workers_info`: how busy the media workers and the threads of audio rooms are; an addition of ours.
 
 use portunus_audio::AudioThreadStats;
-use portunus_media::WorkerStats;
+use portunus_media::{TurnState, WorkerStats};
 use serde_json::{Value, json};
 
 use crate::{Gateway, Object};
 
 pub(super) fn info(gateway: &Gateway) -> Object {
-    let workers = gateway.context().media.worker_stats();
-    let workers = workers.iter().map(worker);
+    let media = &gateway.context().media;
+    let (stats, turn) = (media.worker_stats(), media.turn_states());
+    let workers = stats.iter().zip(&turn).map(worker);
     let audio = gateway
         .audio()
         .map(portunus_audio::AudioThreads::thread_stats);
@@ -30,7 +31,13 @@ fn audio_thread(stats: &AudioThreadStats) -> Value {
     })
 }
 
-fn worker(stats: &WorkerStats) -> Value {
+fn worker((stats, turn): (&WorkerStats, &TurnState)) -> Value {
+    let (relayed, fault) = match turn {
+        TurnState::Off | TurnState::Allocating => (None, None),
+        TurnState::Allocated(relayed) => (Some(relayed.to_string()), None),
+        TurnState::Failed(fault) => (None, Some(fault.to_string())),
+        TurnState::Unavailable(why) => (None, Some(why.clone())),
+    };
     json!({
         "worker": stats.index,
         "peers": stats.peers,
@@ -42,5 +49,7 @@ fn worker(stats: &WorkerStats) -> Value {
         "packets_out": stats.sent_packets,
         "bits_in": stats.received_bits,
         "bits_out": stats.sent_bits,
+        "relayed": relayed,
+        "relayed_fault": fault,
     })
 }

@@ -162,7 +162,7 @@ pub(crate) fn selected_pair(pair: &SelectedPair) -> Pair {
         transport: pair.carrier.name(),
         family: if address.is_ipv4() { 4 } else { 6 },
     };
-    let local = side(pair.local, LOCAL_KIND);
+    let local = side(pair.local, pair.local_kind());
     let remote = side(pair.remote, pair.remote_kind);
     Pair {
         text: format!("{local} <-> {remote}"),
@@ -183,9 +183,6 @@ impl fmt::Display for Side {
         write!(f, "{address}:{port} [{kind},{transport}]")
     }
 }
-
-/// We have candidates of no other kind.
-const LOCAL_KIND: &str = "host";
 
 /// The state of the DTLS handshake, and how many flights had to be sent again.
 #[derive(Debug, Serialize)]
@@ -272,6 +269,7 @@ mod tests {
     #[test]
     fn a_pair_is_told_as_text_and_by_its_parts() {
         let pair = SelectedPair {
+            is_relayed: false,
             local: "192.0.2.1:10000".parse().unwrap(),
             remote: "198.51.100.7:4000".parse().unwrap(),
             carrier: Carrier::Udp,
@@ -293,6 +291,7 @@ mod tests {
         });
         assert_eq!(told, expected);
         let pair = SelectedPair {
+            is_relayed: false,
             local: "[2001:db8::1]:10000".parse().unwrap(),
             remote: "[2001:db8::2]:9".parse().unwrap(),
             carrier: Carrier::Tcp,

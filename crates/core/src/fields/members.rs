@@ -2,23 +2,21 @@
 //!
 //! serde reads a JSON object in the order of the text. Clients of Janus know errors in the order of the request's
 //! description, the first of which they get. So a struct is read as a sequence: its fields in the order in which it
-//! declares them.
+//! declares them. Requests are flat: a field that is a struct itself is read from members of the same object.
 
 use std::borrow::Cow;
 use std::fmt::Display;
 
 use serde::de::value::StrDeserializer;
-use serde::de::{
-    DeserializeSeed, Deserializer, Error, Expected, SeqAccess, Unexpected, Visitor, value,
-};
-use serde::forward_to_deserialize_any;
+use serde::de::{DeserializeSeed, Deserializer, Error, Expected, SeqAccess, Unexpected, Visitor};
+use serde::{Deserialize, forward_to_deserialize_any};
 use serde_json::Value;
 
 use super::{FieldError, Fields, MAX_OBJECTS};
 
 /// Why a struct is not there: serde's part of it, until the name of the member is known.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Fault {
+pub enum Fault {
     #[error(transparent)]
     Field(#[from] FieldError),
     /// The member has another type: the one that was expected.
@@ -72,7 +70,39 @@ impl Error for Fault {
 }
 
 /// An object that becomes a struct.
-pub(super) struct Members<'a>(pub(super) Fields<'a>);
+#[derive(Debug, Clone, Copy)]
+pub struct Members<'a> {
+    fields: Fields<'a>,
+    text_ids: bool,
+}
+
+impl<'a> Members<'a> {
+    /// The members `fields`, among which ids are numbers, or with `text_ids` strings. A type has to be read as an identifier
+    /// ([`Deserializer::deserialize_identifier`]) to be an id.
+    pub const fn new(fields: Fields<'a>, text_ids: bool) -> Self {
+        Members { fields, text_ids }
+    }
+
+    /// Reads a struct as [`Fields::read`] does.
+    pub fn read<T: Deserialize<'a>>(self) -> Result<T, FieldError> {
+        T::deserialize(self).map_err(|fault| fault.of_member("body"))
+    }
+
+    /// Reads one member as [`Fields::member`] does.
+    pub fn member<T: Deserialize<'a>>(self, name: &str) -> Result<Option<T>, FieldError> {
+        let read = |value| T::deserialize(self.at(value, Within::Nothing));
+        let read = self.fields.0.get(name).map(read).transpose();
+        read.map_err(|fault| fault.of_member(name))
+    }
+
+    const fn at(self, value: &'a Value, within: Within<'a>) -> Member<'a> {
+        Member {
+            value,
+            within,
+            text_ids: self.text_ids,
+        }
+    }
+}
 
 impl<'de> Deserializer<'de> for Members<'de> {
     type Error = Fault;
@@ -85,7 +115,7 @@ impl<'de> Deserializer<'de> for Members<'de> {
     ) -> Result<V::Value, Fault> {
         let mut rest = names.iter();
         let read = visitor.visit_seq(Declared {
-            fields: self.0,
+            members: self,
             rest: &mut rest,
         });
         // serde lists a field's aliases as if they were fields.
@@ -99,7 +129,7 @@ impl<'de> Deserializer<'de> for Members<'de> {
         })
     }
 
-    /// Of a request without members of its own.
+    /// `()` is what a request without members of its own is read into.
     fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         visitor.visit_unit()
     }
@@ -116,7 +146,7 @@ impl<'de> Deserializer<'de> for Members<'de> {
 
 /// The fields of a struct, in the order of their declaration.
 struct Declared<'a, 'n> {
-    fields: Fields<'a>,
+    members: Members<'a>,
     rest: &'n mut std::slice::Iter<'static, &'static str>,
 }
 
@@ -130,58 +160,68 @@ impl<'de> SeqAccess<'de> for Declared<'de, '_> {
         let Some(name) = self.rest.next() else {
             return Ok(None);
         };
-        let Some(value) = self.fields.0.get(*name) else {
-            // An `Option` is `None` then. Without a value serde takes the field's default, or `invalid_length`.
-            return Ok(seed.deserialize(Absent).ok());
+        let Some(value) = self.members.fields.0.get(*name) else {
+            return match seed.deserialize(Absent(self.members)) {
+                Ok(value) => Ok(Some(value)),
+                // It is one of the members of a struct.
+                Err(fault @ Fault::Field(_)) => Err(fault),
+                // Without a value serde takes the field's default, or `invalid_length`.
+                Err(_) => Ok(None),
+            };
         };
-        let read = seed.deserialize(Member::alone(value));
+        let member = self.members.at(value, Within::Object(self.members));
+        let read = seed.deserialize(member);
         read.map(Some).map_err(|fault| fault.of_member(name).into())
     }
 }
 
-/// A member that is not there.
-struct Absent;
+/// A member that is not there, beside these.
+struct Absent<'a>(Members<'a>);
 
-impl<'de> Deserializer<'de> for Absent {
-    type Error = value::Error;
+impl<'de> Deserializer<'de> for Absent<'de> {
+    type Error = Fault;
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, value::Error> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         visitor.visit_none()
     }
 
-    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, value::Error> {
-        Err(value::Error::custom("it is missing"))
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        names: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        self.0.deserialize_struct(name, names, visitor)
+    }
+
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Fault> {
+        Err(Fault::custom("it is missing"))
     }
 
     forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf
-        unit unit_struct newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
+        unit unit_struct newtype_struct seq tuple tuple_struct map enum identifier ignored_any
     }
 }
 
 /// Where a value stands.
 #[derive(Clone, Copy)]
-enum Within {
-    Object,
+enum Within<'a> {
+    Nothing,
+    /// Beside the members of a struct.
+    Object(Members<'a>),
     /// The place in a list.
     List(usize),
 }
 
 /// A value that is there. `null` is a value of the wrong type, whatever is wanted.
-pub(super) struct Member<'a> {
+struct Member<'a> {
     value: &'a Value,
-    within: Within,
+    within: Within<'a>,
+    text_ids: bool,
 }
 
 impl<'a> Member<'a> {
-    /// A value that is a member by itself.
-    pub(super) const fn alone(value: &'a Value) -> Self {
-        Member {
-            value,
-            within: Within::Object,
-        }
-    }
-
     /// The value as `convert` has it, else an error that names what was wanted: by itself, or as part of a list.
     fn read<T>(
         &self,
@@ -189,7 +229,7 @@ impl<'a> Member<'a> {
         convert: impl FnOnce(&'a Value) -> Option<T>,
     ) -> Result<T, Fault> {
         let wanted = match self.within {
-            Within::Object => alone,
+            Within::Nothing | Within::Object(_) => alone,
             Within::List(_) => listed,
         };
         convert(self.value).ok_or(Fault::Type(wanted.into()))
@@ -259,7 +299,10 @@ impl<'de> Deserializer<'de> for Member<'de> {
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         let values = self.read(ARRAY, Value::as_array)?;
-        visitor.visit_seq(List(values.iter().enumerate()))
+        visitor.visit_seq(List {
+            values: values.iter().enumerate(),
+            text_ids: self.text_ids,
+        })
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -268,12 +311,17 @@ impl<'de> Deserializer<'de> for Member<'de> {
         names: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Fault> {
-        let is_beyond = matches!(self.within, Within::List(place) if place >= MAX_OBJECTS);
-        if is_beyond {
-            return Err(Fault::Type("an array of at most 2000 objects".into()));
-        }
-        let members = self.read(OBJECT, Value::as_object)?;
-        Members(Fields(members)).deserialize_struct(name, names, visitor)
+        let members = match self.within {
+            Within::Object(members) => members,
+            Within::List(place) if place >= MAX_OBJECTS => {
+                return Err(Fault::Type("an array of at most 2000 objects".into()));
+            }
+            Within::List(_) | Within::Nothing => {
+                let members = self.read(OBJECT, Value::as_object)?;
+                Members::new(Fields(members), self.text_ids)
+            }
+        };
+        members.deserialize_struct(name, names, visitor)
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
@@ -291,18 +339,29 @@ impl<'de> Deserializer<'de> for Member<'de> {
         text.deserialize_enum(name, variants, visitor)
     }
 
+    /// An id.
+    fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match self.text_ids {
+            true => self.deserialize_str(visitor),
+            false => self.deserialize_u64(visitor),
+        }
+    }
+
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         let read = self.value.deserialize_any(visitor);
         read.map_err(Fault::custom)
     }
 
     forward_to_deserialize_any! {
-        i128 u128 char bytes byte_buf unit unit_struct tuple tuple_struct identifier ignored_any
+        i128 u128 char bytes byte_buf unit unit_struct tuple tuple_struct ignored_any
     }
 }
 
 /// The values of a list.
-struct List<'a>(std::iter::Enumerate<std::slice::Iter<'a, Value>>);
+struct List<'a> {
+    values: std::iter::Enumerate<std::slice::Iter<'a, Value>>,
+    text_ids: bool,
+}
 
 impl<'de> SeqAccess<'de> for List<'de> {
     type Error = Fault;
@@ -311,18 +370,21 @@ impl<'de> SeqAccess<'de> for List<'de> {
         &mut self,
         seed: T,
     ) -> Result<Option<T::Value>, Fault> {
-        let Some((place, value)) = self.0.next() else {
+        let Some((place, value)) = self.values.next() else {
             return Ok(None);
         };
-        let within = Within::List(place);
-        seed.deserialize(Member { value, within }).map(Some)
+        let member = Member {
+            value,
+            within: Within::List(place),
+            text_ids: self.text_ids,
+        };
+        seed.deserialize(member).map(Some)
     }
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use serde::Deserialize;
     use serde_json::json;
 
     use super::*;
@@ -342,6 +404,94 @@ mod tests {
         tags: Option<Vec<String>>,
         metadata: Option<serde_json::Map<String, Value>>,
         ratio: Option<f64>,
+    }
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    struct Labelled {
+        label: Option<String>,
+        stream: Stream,
+        more: More,
+        last: Option<bool>,
+    }
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    struct More {
+        volume: Option<u64>,
+    }
+
+    #[test]
+    fn a_struct_in_a_struct_is_of_members_of_the_same_object() {
+        let read = |object: Value| {
+            let read = Fields(object.as_object().unwrap()).read::<Labelled>();
+            read.map_err(|error| error.to_string())
+        };
+        let labelled = || Labelled {
+            label: None,
+            stream: Stream { feed: 1, mid: None },
+            more: More { volume: Some(2) },
+            last: Some(true),
+        };
+        let object = json!({ "feed": 1, "volume": 2, "last": true });
+        assert_eq!(read(object), Ok(labelled()));
+        // There is one way only to say it.
+        let object = json!({ "feed": 1, "volume": 2, "last": true, "more": { "volume": 3 } });
+        assert_eq!(read(object), Ok(labelled()));
+        let missing = "Missing mandatory element (feed)";
+        let wrong = json!({ "volume": "x", "last": 1 });
+        assert_eq!(read(wrong), Err(missing.to_owned()));
+        let first = "Invalid element type (volume should be a positive integer)";
+        let wrong = json!({ "feed": 1, "volume": "x", "last": 1 });
+        assert_eq!(read(wrong), Err(first.to_owned()));
+    }
+
+    #[derive(Debug, PartialEq)]
+    struct Id(String);
+
+    impl<'de> Deserialize<'de> for Id {
+        fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+            struct Read;
+            impl Visitor<'_> for Read {
+                type Value = Id;
+                fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                    f.write_str("an id")
+                }
+                fn visit_u64<E>(self, number: u64) -> Result<Id, E> {
+                    Ok(Id(number.to_string()))
+                }
+                fn visit_str<E>(self, text: &str) -> Result<Id, E> {
+                    Ok(Id(text.to_owned()))
+                }
+            }
+            from.deserialize_identifier(Read)
+        }
+    }
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    struct Named {
+        feed: Id,
+    }
+
+    #[test]
+    fn ids_are_of_the_kind_that_the_reader_knows() {
+        let read = |object: Value, text_ids| {
+            let members = Members::new(Fields(object.as_object().unwrap()), text_ids);
+            let feeds = members.member::<Vec<Named>>("feeds");
+            feeds.map_err(|error| error.to_string())
+        };
+        let (number, text) = (
+            json!({ "feeds": [{ "feed": 7 }] }),
+            json!({ "feeds": [{ "feed": "7" }] }),
+        );
+        let seven = || {
+            Ok(Some(vec![Named {
+                feed: Id("7".to_owned()),
+            }]))
+        };
+        assert_eq!(read(number.clone(), false), seven());
+        assert_eq!(read(text.clone(), true), seven());
+        let wrong = |wanted: &str| Err(format!("Invalid element type (feed should be {wanted})"));
+        assert_eq!(read(number, true), wrong("a string"));
+        assert_eq!(read(text, false), wrong("a positive integer"));
     }
 
     #[derive(Debug, PartialEq, Deserialize)]

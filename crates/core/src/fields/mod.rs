@@ -9,7 +9,7 @@ use portunus_record::Format;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use members::{Member, Members};
+pub use members::Members;
 
 /// The members of a request. A member that is there but of the wrong type is an error, also where it is optional.
 #[derive(Debug, Clone, Copy)]
@@ -64,17 +64,15 @@ impl<'a> Fields<'a> {
     /// Reads the members that the struct `T` names into it, in the order of its declaration: the error is that of the first field
     /// that is missing or wrong. Other members are ignored.
     ///
-    /// An absent `Option` is `None`, a field with `#[serde(default)]` may be absent. serde's aliases and flattening are not
-    /// supported.
+    /// An absent `Option` is `None`, a field with `#[serde(default)]` may be absent. A field that is a struct is read from members
+    /// of the same object, as if it were flattened. serde's aliases and `flatten` are not supported.
     pub fn read<T: Deserialize<'a>>(self) -> Result<T, FieldError> {
-        T::deserialize(Members(self)).map_err(|fault| fault.of_member("body"))
+        Members::new(self, false).read()
     }
 
     /// Reads one member by serde, as [`Fields::read`] reads a field. Returns `None` if the member is absent.
     pub fn member<T: Deserialize<'a>>(self, name: &str) -> Result<Option<T>, FieldError> {
-        let read = |value| T::deserialize(Member::alone(value));
-        let read = self.0.get(name).map(read).transpose();
-        read.map_err(|fault| fault.of_member(name))
+        Members::new(self, false).member(name)
     }
 
     /// Reads one member that has to be there.

@@ -1,18 +1,10 @@
 //! Types of members that serde does not know, for `#[serde(default, deserialize_with = "portunus_core::with::layer")]`.
 
+pub use portunus_media::layer_number as layer;
 use portunus_record::Format;
 use serde::de::{Error, Unexpected};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
-
-/// A simulcast, spatial or temporal layer: 0, 1 or 2.
-pub fn layer<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u8>, D::Error> {
-    match Option::<u64>::deserialize(from)? {
-        None => Ok(None),
-        Some(layer @ 0..=2) => Ok(Some(layer as u8)),
-        Some(_) => Err(D::Error::custom("should be 0, 1 or 2")),
-    }
-}
 
 /// A string. An empty string counts as absent.
 pub fn text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {

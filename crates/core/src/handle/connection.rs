@@ -540,9 +540,7 @@ impl Connections {
         if let Some(ice) = connection.restart.take() {
             self.context.media.restart_ice(connection.peer, ice);
         }
-        self.context
-            .media
-            .negotiate(connection.peer, negotiated.clone());
+        self.context.negotiate(connection.peer, negotiated.clone());
         connection.negotiated = Some(negotiated);
         connection.started.get_or_insert_with(Instant::now);
         let early = self.early.take(self.context.config().candidates_timeout());
@@ -564,9 +562,7 @@ impl Connections {
             }
             if candidate.text.starts_with("candidate:") {
                 handle.tell_remote_candidate(&candidate.text);
-                self.context
-                    .media
-                    .add_candidate(connection.peer, candidate.text);
+                self.context.add_candidate(connection.peer, candidate.text);
             } else {
                 self.context
                     .counters

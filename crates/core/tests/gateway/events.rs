@@ -268,6 +268,7 @@ async fn what_becomes_of_a_peer_connection_is_told() {
     let (mut client, peer) = connected(&world).await;
     let events = watch(&world, without(EventKind::Core));
     let pair = SelectedPair {
+        is_relayed: false,
         local: "192.0.2.1:10000".parse().unwrap(),
         remote: "198.51.100.7:4000".parse().unwrap(),
         carrier: Carrier::Udp,

@@ -9,6 +9,8 @@ use crate::Value;
 pub(super) enum Kind {
     /// On or off.
     Flag,
+    /// On or off, and the other of the two here.
+    Inverted,
     /// A whole number.
     Number,
     /// A whole number that is a thousand times as large here: seconds that are ms.
@@ -34,8 +36,8 @@ pub(super) fn convert(kind: Kind, value: &Value) -> Result<Toml, String> {
     let expected = |what: &str| format!("expected {what}, found {}", value.kind());
     let text = || value.text().ok_or_else(|| expected("text in quotes"));
     match kind {
-        Kind::Flag => match value.flag() {
-            Some(flag) => Ok(flag.into()),
+        Kind::Flag | Kind::Inverted => match value.flag() {
+            Some(flag) => Ok((flag != matches!(kind, Kind::Inverted)).into()),
             None => Err(expected("true or false")),
         },
         Kind::Number => match value.integer() {

@@ -2,7 +2,7 @@
 
 use toml::Value as Toml;
 
-use super::convert::Kind::{Addresses, Flag, Number, Split, Text, Thousandths};
+use super::convert::Kind::{Addresses, Flag, Inverted, Number, Split, Text, Thousandths};
 use super::convert::split;
 use super::rules::{CIPHERS, PASSPHRASE, Rule, elsewhere, missing, not_needed, take};
 use super::translator::Translator;
@@ -12,11 +12,6 @@ const BUILT_IN: &str = "plugins, transports and event handlers are part of the p
 const LOGS: &str = "logs go to the standard error: the service manager (journald) or a `2>>FILE` \
                     stores them";
 const SERVICE: &str = "the service manager runs the program and knows its process (systemd)";
-const NO_TURN: &str = "the server uses no TURN server itself. Clients can still use theirs, or the one \
-                       inside (turn.enabled); the addresses that clients reach the server at are \
-                       media.announced";
-const TURN: &str = "it goes with nat.turn_server";
-const REST: &str = "it goes with nat.turn_rest_api";
 const ICE: &str = "the server's own ICE does what is needed by itself";
 
 /// What becomes of each key, as far as one key of ours takes it.
@@ -164,10 +159,7 @@ const RULES: &[Rule] = &[
     take("nat.ice_lite", "media.ice_lite", Flag),
     take("nat.ice_tcp", "media.ice_tcp", Flag),
     not_needed("nat.hangup_on_failed", ICE),
-    not_needed(
-        "nat.ignore_mdns",
-        "candidates with .local names are not needed: the server sees where clients send from",
-    ),
+    take("nat.ignore_mdns", "media.mdns", Inverted),
     take("nat.nat_1_1_mapping", "media.announced", Split),
     missing(
         "nat.keep_private_host",
@@ -175,16 +167,27 @@ const RULES: &[Rule] = &[
         "an announced address takes the place of the bound one: to offer both, name \
              both in media.announced",
     ),
-    missing("nat.turn_server", &[""], NO_TURN),
-    not_needed("nat.turn_port", TURN),
-    not_needed("nat.turn_type", TURN),
-    not_needed("nat.turn_user", TURN),
-    not_needed("nat.turn_pwd", TURN),
-    missing("nat.turn_rest_api", &[""], NO_TURN),
-    not_needed("nat.turn_rest_api_key", REST),
-    not_needed("nat.turn_rest_api_method", REST),
-    not_needed("nat.turn_rest_api_timeout", REST),
-    missing("nat.allow_force_relay", &["false"], NO_TURN),
+    elsewhere("nat.turn_server"),
+    elsewhere("nat.turn_port"),
+    elsewhere("nat.turn_type"),
+    take("nat.turn_user", "media.turn_user", Text),
+    take("nat.turn_pwd", "media.turn_password", Text),
+    take("nat.turn_rest_api", "media.turn_rest_api", Text),
+    take("nat.turn_rest_api_key", "media.turn_rest_api_key", Text),
+    take(
+        "nat.turn_rest_api_method",
+        "media.turn_rest_api_method",
+        Text,
+    ),
+    take(
+        "nat.turn_rest_api_timeout",
+        "media.turn_rest_api_timeout",
+        Number,
+    ),
+    not_needed(
+        "nat.allow_force_relay",
+        "clients cannot ask for it: media.force_relay has all of them told of relayed addresses only",
+    ),
     take("nat.ice_enforce_list", "media.bind", Addresses),
     missing(
         "nat.ice_ignore_list",
@@ -239,6 +242,7 @@ pub(super) fn translate(translator: &mut Translator<'_>) {
         port_range(translator, setting);
     }
     stun_server(translator, &file.group("nat"));
+    turn_server(translator, &file.group("nat"));
     disabled(translator, &file.group("plugins"));
 }
 
@@ -325,4 +329,33 @@ fn disabled(translator: &mut Translator<'_>, plugins: &crate::Group) {
             translator.not_needed(setting, "plugins", &reason);
         }
     }
+}
+
+/// `turn_server`, `turn_port` and `turn_type` are `media.turn_server`.
+fn turn_server(translator: &mut Translator<'_>, nat: &crate::Group) {
+    let Some(setting) = nat.get("turn_server") else {
+        return;
+    };
+    let host = setting.value.text().unwrap_or_default();
+    if host.is_empty() {
+        return;
+    }
+    let kind = nat.get("turn_type").and_then(|kind| kind.value.text());
+    let (scheme, query) = match kind.as_deref() {
+        Some("tls") => ("turns", ""),
+        Some("tcp") => ("turn", "?transport=tcp"),
+        _ => ("turn", ""),
+    };
+    let host = match host.contains(':') {
+        true => format!("[{host}]"),
+        false => host.to_string(),
+    };
+    // By TLS, Janus goes to 3478, too.
+    let port = nat.get("turn_port").and_then(|port| port.value.integer());
+    let port = match (port.unwrap_or(3_478), scheme) {
+        (3_478, "turn") => String::new(),
+        (port, _) => format!(":{port}"),
+    };
+    let server = format!("{scheme}:{host}{port}{query}");
+    translator.put("nat", setting, "media.turn_server", server.into());
 }

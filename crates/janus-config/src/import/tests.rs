@@ -128,6 +128,47 @@ fn a_stun_server_is_one_key() {
 }
 
 #[test]
+fn a_turn_server_is_one_key_with_its_login() {
+    let login = "turn_user = \"janus\"; turn_pwd = \"secret\"";
+    for (nat, expected) in [
+        ("", "turn:turn.example.org"),
+        (
+            "turn_port = 3479; turn_type = \"udp\";",
+            "turn:turn.example.org:3479",
+        ),
+        (
+            "turn_type = \"tcp\";",
+            "turn:turn.example.org?transport=tcp",
+        ),
+        (
+            "turn_port = 443; turn_type = \"tls\";",
+            "turns:turn.example.org:443",
+        ),
+        ("turn_type = \"tls\";", "turns:turn.example.org:3478"),
+    ] {
+        let file = format!("nat: {{ turn_server = \"turn.example.org\"; {nat} {login} }}");
+        let (all, remarks) = imported(&[("janus.jcfg", &file)]);
+        let found = |key| all.get("media").and_then(|it| it.get(key)?.as_str());
+        assert_eq!(found("turn_server"), Some(expected), "{remarks:?}");
+        assert_eq!(found("turn_user"), Some("janus"));
+        assert_eq!(found("turn_password"), Some("secret"));
+        assert!(remarks.is_empty(), "{remarks:?}");
+    }
+    let file = "nat: { turn_rest_api = \"https://api.example.org/turn\"; turn_rest_api_key = \"key\"; \
+        turn_rest_api_method = \"POST\"; turn_rest_api_timeout = 20; }";
+    let (all, remarks) = imported(&[("janus.jcfg", file)]);
+    let media = table(
+        r#"
+        turn_rest_api = "https://api.example.org/turn"
+        turn_rest_api_key = "key"
+        turn_rest_api_method = "POST"
+        turn_rest_api_timeout = 20
+        "#,
+    );
+    assert_eq!(all.get("media"), Some(&Value::Table(media)), "{remarks:?}");
+}
+
+#[test]
 fn what_janus_has_off_stays_off() {
     let core = (
         "janus.jcfg",
@@ -276,7 +317,7 @@ fn each_key_that_was_not_taken_is_named_with_a_reason() {
     let (_, remarks) = imported(&[
         (
             "janus.jcfg",
-            "general: {\n plugins_folder = \"/x\"\n session_timeout = \"soon\"\n}\nnat: {\n turn_server = \"turn.example.org\"\n \
+            "general: {\n plugins_folder = \"/x\"\n session_timeout = \"soon\"\n}\nnat: {\n keep_private_host = true\n \
              stun_server = \"\"\n ice_ignore_list = \"vmnet\"\n ice_enforce_list = \"eth0\"\n}\nwhat: {}\nloose = 1\n",
         ),
         (
@@ -289,8 +330,8 @@ fn each_key_that_was_not_taken_is_named_with_a_reason() {
     ]);
     let expected = [
         "janus.jcfg:3: general.session_timeout: expected a whole number, found text in quotes",
-        "janus.jcfg:6: nat.turn_server: the server uses no TURN server itself. Clients can still use theirs, or the one inside \
-         (turn.enabled); the addresses that clients reach the server at are media.announced",
+        "janus.jcfg:6: nat.keep_private_host: an announced address takes the place of the bound one: to offer both, name both in \
+         media.announced",
         "janus.jcfg:9: nat.ice_enforce_list: eth0 is no IP address: name the addresses that are meant (`ip address` lists them)",
         "janus.jcfg:11: what: neither Janus 1.4 nor Portunus has this",
         "janus.jcfg:12: loose: neither Janus 1.4 nor Portunus has this",
@@ -308,7 +349,7 @@ fn files_of_old_versions_come_over() {
     let (table_of_all, remarks) = imported(&[
         (
             "janus.cfg",
-            "; All of it\n[general]\nadmin_secret = s ; changed\n[nat]\nice_lite = yes\n",
+            "; All of it\n[general]\nadmin_secret = s ; changed\n[nat]\nice_lite = yes\nignore_mdns = yes\n",
         ),
         (
             "janus.plugin.videoroom.cfg",
@@ -330,6 +371,7 @@ fn files_of_old_versions_come_over() {
         enabled = false
         [media]
         ice_lite = true
+        mdns = false
         [[videoroom.room]]
         room = 1234
         description = "Demo ; Room"

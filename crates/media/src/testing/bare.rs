@@ -17,6 +17,7 @@ use tokio::sync::mpsc;
 
 use crate::PeerEvent;
 use crate::inbox::Inbox;
+use crate::offered::Offered;
 use crate::sys::MediaSocket;
 use crate::worker::{Counters, INBOX, Links, Rings, SharedLoad, Worker, WorkerParts};
 
@@ -95,7 +96,8 @@ fn one_of(
         events: events_in,
         last_stats: Arc::default(),
         identity: identity(),
-        candidates: vec![LocalCandidate::udp(local, local)],
+        offered: Arc::new(Offered::new(vec![LocalCandidate::udp(local, local)], false)),
+        turn: Arc::default(),
         ice_lite,
         bandwidth_adaptation: true,
         busy_poll: Duration::ZERO,

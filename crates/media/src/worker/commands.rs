@@ -124,7 +124,8 @@ impl Worker {
             }
             Command::Configure(settings) => self.configure(settings),
             Command::SetIdentity(MediaIdentity(identity)) => self.peers.set_identity(identity),
-            Command::Candidates(candidates) => self.peers.set_candidates(candidates),
+            Command::Candidates => self.offer(),
+            Command::Turn(server) => self.set_turn_server(server.map(|it| *it), now),
             Command::Capture {
                 peer,
                 capture,
@@ -358,6 +359,7 @@ impl Worker {
         for peer in self.peers.ids() {
             self.close_peer(peer, now);
         }
+        self.release_turn();
         self.network.flush();
     }
 }

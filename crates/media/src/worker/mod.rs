@@ -27,6 +27,7 @@ mod slots;
 mod tcp;
 #[cfg(all(test, feature = "testing"))]
 mod tests;
+mod turn;
 mod upstream;
 
 use std::io;
@@ -37,14 +38,16 @@ use std::time::{Duration, Instant};
 use mio::net::TcpListener;
 use mio::{Events, Poll, Token};
 use portunus_rtc::streams::NtpClock;
-use portunus_rtc::{Identity, LocalCandidate, StreamConfig};
+use portunus_rtc::{Identity, StreamConfig};
 use smallvec::SmallVec;
 use tokio::sync::mpsc;
 
 use crate::inbox::Inbox;
 use crate::ingest::{Delivered, ThreadFeedEnd};
+use crate::offered::Offered;
 use crate::sys::{self, MediaSocket, ReceiveBatch};
 use crate::totals::WorkerTotals;
+use crate::turn::TurnStatus;
 use crate::{IngestId, PeerEvent, RouteId, SourceRef};
 
 pub(crate) use counters::Counters;
@@ -65,6 +68,7 @@ use peers::{PeerSetup, Peers};
 use poller::Poller;
 use relay::Relaying;
 pub(crate) use tcp::{PassedPipe, most_pipes};
+use turn::Allocation;
 
 /// The poll's token for commands and packets of other workers; the network has the others.
 pub(crate) const INBOX: Token = Token(1);
@@ -88,7 +92,8 @@ pub(crate) struct WorkerParts {
     /// The last figures of peers are wanted.
     pub(crate) last_stats: Arc<AtomicBool>,
     pub(crate) identity: Arc<Identity>,
-    pub(crate) candidates: Vec<LocalCandidate>,
+    pub(crate) offered: Arc<Offered>,
+    pub(crate) turn: Arc<TurnStatus>,
     pub(crate) ice_lite: bool,
     pub(crate) bandwidth_adaptation: bool,
     pub(crate) busy_poll: Duration,
@@ -148,14 +153,16 @@ impl Worker {
         let others = OtherWorkers::new(index, inboxes, rings);
         let counters = Counters::new(totals);
         let (socket, listener) = (parts.socket, parts.listener);
-        let network = Network::new(index, socket, listener, parts.most_pipes, clock);
+        let candidates = parts.offered.candidates();
+        let turn = Allocation::new(parts.offered, parts.turn);
+        let network = Network::new(index, socket, listener, parts.most_pipes, clock, turn);
         let poller = Poller::new(parts.poll, parts.busy_poll);
         let handover = Handover::new(parts.links);
         let setup = PeerSetup {
             index,
             sharing: handover.workers(),
             identity: parts.identity,
-            candidates: parts.candidates,
+            candidates,
             ice_lite: parts.ice_lite,
             bandwidth_adaptation: parts.bandwidth_adaptation,
             streams: parts.streams,
@@ -216,6 +223,7 @@ impl Worker {
         more |= self.take_handed_over(&blocks);
         more |= self.receive(batch)? || self.handshakes.are_waiting();
         self.handover.send(&self.others);
+        more |= self.receive_relayed(batch);
         more |= self.receive_pipes(now);
         more |= self.receive_ingests(batch, now);
         more |= self.receive_legs(batch, now);
@@ -226,6 +234,7 @@ impl Worker {
         // What is due, and what peers have to say.
         self.run_timers(now);
         self.poll_touched(now);
+        self.run_turn(now);
         self.ingests.send_feedback(now);
         self.run_legs(now);
         self.outlets.report(&self.graph, now);
@@ -417,6 +426,7 @@ impl Worker {
             self.counters.publish_tcp(counted);
             self.network.pipes.report(worker, now);
         }
+        self.network.turn.publish();
         self.counters.report(worker, sending, now);
         self.load.end_turn(self.counters.passed(sending), now);
     }
@@ -430,6 +440,7 @@ impl Worker {
             self.legs.timeout(),
             self.outlets.timeout(),
             self.network.pipes.timeout(),
+            self.network.turn.timeout(),
         ];
         due.into_iter().flatten().min()
     }

@@ -10,8 +10,10 @@ use mio::{Interest, Registry, Token};
 use portunus_rtc::streams::NtpClock;
 use portunus_rtc::{Carrier, SelectedPair};
 use portunus_rtp::extension::AbsSendTime;
+use portunus_turn_client::Channel;
 
 use super::tcp::{PipeKey, Pipes};
+use super::turn::Allocation;
 use crate::sys::{self, Destination, MediaSocket, ReceiveBatch, SendBatch, SendCounters};
 
 /// The poll's token for the socket; the waker has the other.
@@ -24,16 +26,29 @@ pub(super) enum Way {
     Udp(Destination),
     /// In a connection.
     Tcp(PipeKey),
+    /// By way of a TURN server.
+    Turn(Channel),
+}
+
+/// What a peer uses if its selected pair is not one of plain UDP.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Link {
+    /// Its TCP connection.
+    pub(super) pipe: Option<PipeKey>,
+    /// Its channel at the TURN server.
+    pub(super) channel: Option<Channel>,
 }
 
 /// Where datagrams come from and go to. Each is written into [`Network::room`] and confirmed by [`Network::commit`]; what
 /// was committed leaves in that order, at the latest when it is flushed.
 pub(super) struct Network {
-    socket: MediaSocket,
-    out: SendBatch,
+    pub(super) socket: MediaSocket,
+    pub(super) out: SendBatch,
     clock: NtpClock,
     /// Connections of peers.
     pub(super) pipes: Pipes,
+    /// The relayed address.
+    pub(super) turn: Allocation,
 }
 
 impl Network {
@@ -45,6 +60,7 @@ impl Network {
         listener: Option<TcpListener>,
         most_pipes: Option<usize>,
         clock: NtpClock,
+        turn: Allocation,
     ) -> Self {
         let gro = sys::enable_gro(&socket);
         let gso = socket.probe_gso();
@@ -54,6 +70,7 @@ impl Network {
             out: sys::send_batch(gso),
             clock,
             pipes: Pipes::new(listener, most_pipes),
+            turn,
         }
     }
 
@@ -79,12 +96,13 @@ impl Network {
         AbsSendTime::from_duration(self.clock.since_1900(now))
     }
 
-    /// The way to a peer whose selected pair this is; the connection is what it uses if the pair is one of TCP.
+    /// The way to a peer whose selected pair this is; the link is what it uses if that is not plain UDP.
     #[inline]
-    pub(super) fn way(&mut self, pair: &SelectedPair, pipe: Option<PipeKey>) -> Option<Way> {
+    pub(super) fn way(&mut self, pair: &SelectedPair, link: Link) -> Option<Way> {
         match pair.carrier {
+            Carrier::Udp if pair.is_relayed => link.channel.map(Way::Turn),
             Carrier::Udp => Some(self.way_by_udp(pair.local.ip(), pair.remote)),
-            Carrier::Tcp => pipe.map(Way::Tcp),
+            Carrier::Tcp => link.pipe.map(Way::Tcp),
         }
     }
 
@@ -106,6 +124,7 @@ impl Network {
         match way {
             Way::Udp(destination) => self.out.commit(len, destination),
             Way::Tcp(pipe) => self.push(len, *pipe),
+            Way::Turn(channel) => self.relay(len, *channel),
         }
     }
 
@@ -118,6 +137,7 @@ impl Network {
     /// Sends what was committed to UDP.
     pub(super) fn flush(&mut self) {
         self.out.flush(&self.socket);
+        self.flush_turn();
     }
 
     /// What has left by UDP.

@@ -98,6 +98,7 @@ impl Worker {
     }
 
     pub(super) fn transmit(&mut self, slot: usize, now: Instant) {
+        let may_relay = self.network.turn.was_on();
         while let Some(peer) = self.peers.get_mut(slot) {
             let room = self.network.room();
             let Some(transmit) = peer.connection.poll_transmit(now, room) else {
@@ -105,11 +106,15 @@ impl Worker {
             };
             let way = match transmit.carrier {
                 Carrier::Udp => {
-                    let (from, to) = (transmit.source.ip(), transmit.destination);
+                    let (from, to) = (transmit.source, transmit.destination);
+                    let is_relayed = may_relay && peer.connection.transport.is_relayed(from);
                     if let Some(check) = room.get(..transmit.len).and_then(stun_check) {
                         self.peers.note_check(now, slot, check, to);
                     }
-                    Some(self.network.way_by_udp(from, to))
+                    match is_relayed {
+                        true => self.network.turn.channel(from, to, now).map(Way::Turn),
+                        false => Some(self.network.way_by_udp(from.ip(), to)),
+                    }
                 }
                 Carrier::Tcp => {
                     let pipe = self.network.pipes.of(&peer.pipes, transmit.path());
@@ -145,7 +150,7 @@ impl Worker {
                 if is_first {
                     peer.set_ice(IceState::Ready, now);
                 }
-                self.select_way(slot, &pair);
+                self.select_way(slot, &pair, now);
                 if pair.carrier == Carrier::Udp {
                     self.peers.learn_address(now, slot, pair.remote);
                 }

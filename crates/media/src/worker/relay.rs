@@ -224,7 +224,7 @@ impl Relay<'_> {
             return None;
         }
         transport.profile()?;
-        self.network.way(pair, self.peer.pipe)
+        self.network.way(pair, self.peer.link)
     }
 
     #[inline]

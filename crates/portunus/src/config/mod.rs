@@ -6,6 +6,8 @@ mod log;
 mod plugins;
 mod probe;
 mod stun_server;
+mod turn_client;
+mod turn_server;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -29,6 +31,8 @@ pub(crate) use announced::{Announced, ResolveError};
 pub(crate) use log::{LogConfig, LogFormat, filter};
 use plugins::PluginSettings;
 pub(crate) use stun_server::StunServer;
+pub(crate) use turn_client::{RestMethod, RestUrl, TurnClientConfig};
+pub(crate) use turn_server::{TurnTransport, TurnUri};
 
 use crate::event_handlers::EVENT_HANDLERS;
 
@@ -46,6 +50,7 @@ pub(crate) struct Config {
     /// Its `announced` stays empty until [`Config::resolve_announced`].
     pub(crate) media: MediaConfig,
     pub(crate) reached: Reached,
+    pub(crate) turn_client: TurnClientConfig,
     pub(crate) turn: TurnConfig,
     pub(crate) audio: AudioConfig,
     pub(crate) api: ApiConfig,
@@ -126,9 +131,12 @@ impl Config {
     fn read(file: &mut Section<'_>) -> Self {
         let core = file.section("server", CoreConfig::read);
         let jwt = file.section("jwt", JwtConfig::read);
-        let (reached, media) = file.section("media", |section| {
+        let (reached, turn_client, media) = file.section("media", |section| {
             let reached: Reached = section.keys();
-            (reached, MediaConfig::read(section))
+            let turn_client = TurnClientConfig::read(section);
+            let media = MediaConfig::read(section);
+            turn_client.fit(&media, section);
+            (reached, turn_client, media)
         });
         let turn = file.section("turn", TurnConfig::read);
         let audio = file.section("audio", AudioConfig::read);
@@ -173,6 +181,7 @@ impl Config {
             jwt,
             media,
             reached,
+            turn_client,
             turn,
             audio,
             api: ApiConfig {
@@ -207,6 +216,7 @@ impl Config {
         sections.add_part("server", &self.core)?;
         sections.add_part("jwt", &self.jwt)?;
         sections.add("media", keys_of(&self.reached)?, &[]);
+        sections.add("media", keys_of(&self.turn_client)?, &[]);
         sections.add_part("media", &self.media)?;
         sections.add_part("turn", &self.turn)?;
         sections.add_part("audio", &self.audio)?;
@@ -229,6 +239,16 @@ impl Config {
         }
         PluginSettings::add_all(&self.plugins, &mut sections)?;
         Ok(sections)
+    }
+
+    /// Takes into the listeners how many ports media has. The command line may have changed that.
+    pub(crate) fn count_media_ports(&mut self) {
+        let more = u16::try_from(self.media.port_count().saturating_sub(1)).unwrap_or(u16::MAX);
+        let of_media = |it: &&mut Listener| it.key.starts_with("media.");
+        for listener in self.listeners.iter_mut().filter(of_media) {
+            let first = *listener.ports.start();
+            listener.ports = first..=first.saturating_add(more);
+        }
     }
 
     /// Puts the announced addresses into the media plane's configuration; names are looked up.

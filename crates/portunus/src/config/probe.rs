@@ -19,7 +19,10 @@ impl Config {
         let api = &self.api;
         probe.section("server", |it| self.core.probe(it));
         probe.section("jwt", |it| self.jwt.probe(it));
-        probe.section("media", |it| self.media.probe(it));
+        probe.section("media", |it| {
+            self.media.probe(it);
+            self.turn_client.probe(it);
+        });
         probe.section("turn", |it| self.turn.probe(it));
         probe.section("audio", |it| self.audio.probe(it));
         probe.section("events", |it| {

@@ -417,6 +417,46 @@ fn values_out_of_range_are_mistakes() {
             "media.stun_server: ",
         ),
         (
+            "[media]\nturn_server = \"turn.example.org\"",
+            "media.turn_server: ",
+        ),
+        (
+            "[media]\nturn_server = \"turn:turn.example.org\"",
+            "media.turn_server: needs media.turn_user and media.turn_password",
+        ),
+        (
+            "[media]\nturn_user = \"media\"",
+            "media.turn_user: needs media.turn_server",
+        ),
+        (
+            "[media]\nturn_password = \"secret\"",
+            "media.turn_password: needs media.turn_user",
+        ),
+        (
+            "[media]\nturn_rest_api = \"ftp://api.example.org\"",
+            "media.turn_rest_api: expected an http:// or https:// URL",
+        ),
+        (
+            "[media]\nturn_server = \"turn:a.example\"\nturn_user = \"u\"\nturn_rest_api = \"https://a.example\"",
+            "media.turn_rest_api: names the server",
+        ),
+        (
+            "[media]\nturn_rest_api_key = \"key\"",
+            "media.turn_rest_api_key: needs media.turn_rest_api",
+        ),
+        (
+            "[media]\nturn_rest_api_timeout = 0",
+            "media.turn_rest_api_timeout: ",
+        ),
+        (
+            "[media]\nforce_relay = true",
+            "media.force_relay: needs media.turn_server or media.turn_rest_api",
+        ),
+        (
+            "[media]\nice_lite = true\nturn_rest_api = \"https://a.example\"",
+            "cannot be used with media.ice_lite",
+        ),
+        (
             "[media]\nannounced = [\"1.2.3\"]",
             "media.announced: \"1.2.3\" is neither",
         ),

@@ -130,8 +130,8 @@ fn unreachable(told: &[Reachable], media: &MediaConfig) -> Finding {
     let text = "Clients are told private addresses only: those on the internet get no media.";
     let published = match is_container() {
         true if media.port > 0 => {
-            " In a container, give it the network of the host, or publish each UDP port under its \
-             own number."
+            " In a container, give it the network of the host, or publish the UDP ports of media: \
+             with media.one_port that is one."
         }
         _ => "",
     };

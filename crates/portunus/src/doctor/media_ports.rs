@@ -19,7 +19,7 @@ use crate::health;
 const LIMIT: Duration = Duration::from_secs(2);
 /// How often it is repeated.
 const REPETITION: Duration = Duration::from_millis(250);
-/// Ports that are tried, of as many workers.
+/// Ports of media that are tried.
 const MOST_PORTS: u16 = 64;
 
 /// Questions that a running server is sent at an address.
@@ -48,19 +48,19 @@ async fn media(config: &Config, announced: &[&Reachable], server: &Server) -> Ve
     if media.port == 0 || announced.is_empty() {
         return Vec::new();
     }
-    let port = |it: &Reachable, worker: u16| {
+    let port = |it: &Reachable, n: u16| {
         let first = it.port.unwrap_or(media.port);
-        SocketAddr::new(it.announced, first.saturating_add(worker))
+        SocketAddr::new(it.announced, first.saturating_add(n))
     };
     // Workers that share a port count as one here.
-    let workers = u16::try_from(media.port_count()).unwrap_or(u16::MAX);
+    let ports = u16::try_from(media.port_count()).unwrap_or(u16::MAX);
     if server.is_running {
-        return count(config, announced, workers, port).await;
+        return count(config, announced, ports, port).await;
     }
-    let sockets = bind(media.port, workers.min(MOST_PORTS), &media.bind).await;
+    let sockets = bind(media.port, ports.min(MOST_PORTS), &media.bind).await;
     let mut tasks = Vec::with_capacity(sockets.len());
-    for (worker, socket) in sockets {
-        let targets = announced.iter().map(|it| port(it, worker)).collect();
+    for (n, socket) in sockets {
+        let targets = announced.iter().map(|it| port(it, n)).collect();
         tasks.push(tokio::spawn(ask(socket, targets)));
     }
     let asked = tasks.len();
@@ -75,22 +75,21 @@ async fn media(config: &Config, announced: &[&Reachable], server: &Server) -> Ve
     judged.map(|(it, lost)| judge(it, lost, asked)).collect()
 }
 
-/// The sockets that the workers would have, with the workers' numbers. A port that is taken has
-/// none.
-async fn bind(first: u16, workers: u16, addresses: &[IpAddr]) -> Vec<(u16, UdpSocket)> {
+/// The sockets of `count` ports, numbered from 0. A port that is taken has none.
+async fn bind(first: u16, count: u16, addresses: &[IpAddr]) -> Vec<(u16, UdpSocket)> {
     let ip = match addresses {
         [one] => *one,
         _ => Ipv6Addr::UNSPECIFIED.into(),
     };
     let mut sockets = Vec::new();
-    for worker in 0..workers {
-        let port = first.saturating_add(worker);
+    for n in 0..count {
+        let port = first.saturating_add(n);
         let bound = match UdpSocket::bind((ip, port)).await {
             // A kernel without IPv6.
             Err(_) if ip.is_unspecified() => UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).await,
             bound => bound,
         };
-        sockets.extend(bound.ok().map(|socket| (worker, socket)));
+        sockets.extend(bound.ok().map(|socket| (n, socket)));
     }
     sockets
 }
@@ -182,14 +181,14 @@ fn missing(address: IpAddr, ports: &str) -> Finding {
 async fn count(
     config: &Config,
     announced: &[&Reachable],
-    workers: u16,
+    ports: u16,
     port: impl Fn(&Reachable, u16) -> SocketAddr,
 ) -> Vec<Finding> {
     let end = Instant::now() + ALL_COUNTED;
     let mut findings = Vec::new();
     for it in announced {
-        let targets = (0..workers).cycle().take(VOLLEY);
-        let targets = targets.map(|worker| port(it, worker)).collect();
+        let targets = (0..ports).cycle().take(VOLLEY);
+        let targets = targets.map(|n| port(it, n)).collect();
         let counted = match Instant::now() < end {
             true => volley(config, targets).await,
             false => Err("there are too many addresses".to_owned()),

@@ -20,7 +20,7 @@ mod server;
 mod service;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ use report::Report;
 use server::{Holders, Server};
 use service::Service;
 
-use crate::cli;
+use crate::cli::Source;
 use crate::config::{Config, DEFAULT_FILE};
 
 /// The exit statuses when something should be changed, and when something has to be.
@@ -48,9 +48,8 @@ const NAMES: Duration = Duration::from_secs(4);
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Doctor {
-    /// The server's configuration [default: as for the server]
-    #[arg(short, long, value_name = "FILE.toml")]
-    config: Option<PathBuf>,
+    #[command(flatten)]
+    source: Source,
 
     /// The name by which clients reach the server: its certificate has to be for it
     #[arg(long, value_name = "NAME")]
@@ -75,8 +74,8 @@ errors, or the command line is wrong.";
 impl Doctor {
     /// Examines, prints, and returns the exit status.
     pub(crate) fn run(&self) -> ExitCode {
-        let file = cli::file(&self.config);
-        let mut findings = match cli::load(file.as_deref()) {
+        let file = self.source.file();
+        let mut findings = match self.source.configuration() {
             Ok(config) => match self.examine(config, file.as_deref()) {
                 Ok(findings) => findings,
                 Err(error) => {
@@ -117,6 +116,7 @@ impl Doctor {
 
 /// Looks at everything. Whatever waits for others does so at once.
 async fn examine(mut config: Config, file: Option<&Path>, host: Option<&str>) -> Vec<Finding> {
+    config.count_media_ports();
     let mut probe = config.look();
     let remotes = tokio::spawn(connections::examine(probe.take_remotes()));
     let unresolved = match timeout(NAMES, config.resolve_announced()).await {

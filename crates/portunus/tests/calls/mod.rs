@@ -7,13 +7,13 @@ use futures_util::future::join_all;
 use portunus_sdp::{CodecName, Description, Direction, Kind, MediaOffer, OfferOptions};
 use portunus_tests::Peer;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::server::{PATIENCE, attach_to, get, post};
 
-/// After so many new calls all of them answer what has come.
-const ANSWER_EVERY: usize = 50;
-const ANSWER_FOR: Duration = Duration::from_millis(50);
+/// How long a waiting call answers, and how long it rests then.
+const ANSWERS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_millis(400));
 
 /// A call.
 pub struct Call {
@@ -101,18 +101,24 @@ impl Call {
     }
 }
 
-/// Many calls.
+/// Many calls. Each answers the server's checks while others come.
 pub async fn call_many(api: &str, count: usize) -> Vec<Call> {
-    let mut calls: Vec<Call> = Vec::new();
-    for number in 1..=count {
-        calls.push(Call::start(api).await);
-        // The first of many answer the server's checks while others come.
-        if number % ANSWER_EVERY == 0 {
-            let turns = calls.iter_mut();
-            join_all(turns.map(|call| call.peer.run_for(ANSWER_FOR))).await;
-        }
+    let (done, is_done) = watch::channel(false);
+    let mut waiting = Vec::new();
+    for _ in 0..count {
+        let mut call = Call::start(api).await;
+        let is_done = is_done.clone();
+        waiting.push(tokio::spawn(async move {
+            while !*is_done.borrow() {
+                call.peer.run_for(ANSWERS.0).await;
+                tokio::time::sleep(ANSWERS.1).await;
+            }
+            call
+        }));
     }
-    calls
+    done.send_replace(true);
+    let calls = join_all(waiting).await.into_iter();
+    calls.map(|call| call.unwrap()).collect()
 }
 
 /// Lets media flow in all of them; fails if one has ended.

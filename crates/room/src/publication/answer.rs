@@ -2,7 +2,8 @@
 
 use portunus_rtp::ExtensionKind;
 use portunus_sdp::{
-    AnswerOptions, Bandwidth, CodecName, Description, Direction, Jsep, Kind, Media, OfferedFlags,
+    AnswerOptions, Bandwidth, CodecName, CodecSpec, Description, Direction, Jsep, Kind, Media,
+    OfferedFlags,
 };
 
 use super::{ExtensionIds, Stream};
@@ -38,7 +39,9 @@ pub(crate) fn answer(
         let mut line = match offered.kind {
             kind if !permissions.publishes(kind) => offered.refused(),
             Kind::Data if data_taken => offered.refused(),
-            Kind::Data => single(offered, AnswerOptions::default()),
+            Kind::Data => {
+                single(offered, &AnswerOptions::default()).unwrap_or_else(|| offered.refused())
+            }
             Kind::Audio | Kind::Video => answer_media(options, forced, offered, known),
         };
         data_taken |= offered.kind == Kind::Data && !line.rejected;
@@ -64,9 +67,10 @@ fn answer_media(
     offered: &Media,
     known: Option<CodecName>,
 ) -> Media {
-    let (list, forced) = match offered.kind {
-        Kind::Audio => (&options.audiocodec, forced.audio),
-        Kind::Video | Kind::Data => (&options.videocodec, forced.video),
+    let list = options.codecs(offered.kind);
+    let forced = match offered.kind {
+        Kind::Audio => forced.audio,
+        Kind::Video | Kind::Data => forced.video,
     };
     let known = known.filter(|codec| list.contains(codec));
     let wanted: Vec<CodecName> = match forced {
@@ -77,68 +81,67 @@ fn answer_media(
     let Some(codec) = wanted.into_iter().find(is_offered) else {
         return offered.refused();
     };
-    let mut answer = AnswerOptions {
-        extensions: extensions(options, offered.kind),
-        ..AnswerOptions::default()
-    };
-    for media in [&mut answer.audio, &mut answer.video] {
-        media.only(codec);
-        media.direction = Direction::RecvOnly;
-        media.profile = match codec {
-            CodecName::Vp9 => options.vp9_profile.clone(),
-            CodecName::H264 => options.h264_profile.clone(),
-            _ => None,
-        };
-        media.fmtp = match codec {
-            CodecName::Opus => flags(options, offered).fmtp(),
-            _ => None,
-        };
+    let mut answer = answer_options(options, codec, Direction::RecvOnly);
+    if codec == CodecName::Opus {
+        answer.audio.fmtp = flags(options, offered).fmtp();
     }
-    single(offered, answer)
+    single(offered, &answer).unwrap_or_else(|| offered.refused())
 }
 
-/// Answers one m-line on its own.
-fn single(offered: &Media, options: AnswerOptions) -> Media {
+/// How m-lines are answered with `codec`, of a publisher or, in the other `direction`, of a viewer.
+pub(crate) fn answer_options(
+    room: &RoomSettings,
+    codec: CodecName,
+    direction: Direction,
+) -> AnswerOptions {
+    let (audio, video) = (codec.kind() == Kind::Audio, codec.kind() == Kind::Video);
+    let accepted = [
+        (true, ExtensionKind::Mid),
+        (direction.receives(), ExtensionKind::Rid),
+        (direction.receives(), ExtensionKind::RepairedRid),
+        (video && direction.sends(), ExtensionKind::AbsSendTime),
+        (room.transport_wide_cc_ext, ExtensionKind::TransportCc),
+        (audio && room.audiolevel_ext, ExtensionKind::AudioLevel),
+        (
+            video && room.videoorient_ext,
+            ExtensionKind::VideoOrientation,
+        ),
+        (video && room.playoutdelay_ext, ExtensionKind::PlayoutDelay),
+        (video, ExtensionKind::DependencyDescriptor),
+    ];
+    let accepted = accepted.into_iter().filter(|(wanted, _)| *wanted);
+    let mut options = AnswerOptions {
+        extensions: accepted.map(|(_, kind)| kind).collect(),
+        ..AnswerOptions::default()
+    };
+    for media in [&mut options.audio, &mut options.video] {
+        media.only(codec);
+        media.direction = direction;
+        media.profile = room.profile(codec).map(str::to_owned);
+    }
+    options
+}
+
+/// Answers one m-line on its own. Returns `None` if it would be rejected.
+pub(crate) fn single(offered: &Media, options: &AnswerOptions) -> Option<Media> {
     let offer = Description {
         media: vec![offered.clone()],
         ..Description::default()
     };
-    let mut answer = Description::answer(&offer, &options);
-    answer.media.pop().unwrap_or_else(|| offered.refused())
+    let answer = Description::answer(&offer, options);
+    answer.media.into_iter().find(|media| !media.rejected)
 }
 
 /// What the publisher asks for of Opus and the room allows.
 fn flags(options: &RoomSettings, offered: &Media) -> OfferedFlags {
-    let opus = |codec: &&_| CodecName::Opus.matches(codec);
-    let codec = offered.codecs.iter().find(opus);
-    let asked = |name| codec.is_some_and(|codec| codec.parameter(name) == Some("1"));
+    let mut codecs = offered.codecs.iter();
+    let opus = codecs.find(|codec| CodecName::Opus.matches(codec));
+    let asked = opus.map(CodecSpec::opus_flags).unwrap_or_default();
     OfferedFlags {
-        fec: options.opus_fec && asked("useinbandfec"),
-        dtx: options.opus_dtx && asked("usedtx"),
-        stereo: asked("stereo"),
+        fec: options.opus_fec && asked.fec,
+        dtx: options.opus_dtx && asked.dtx,
+        stereo: asked.stereo,
     }
-}
-
-fn extensions(options: &RoomSettings, kind: Kind) -> Vec<ExtensionKind> {
-    let (audio, video) = (kind == Kind::Audio, kind == Kind::Video);
-    let accepted = [
-        (true, ExtensionKind::Mid),
-        (true, ExtensionKind::Rid),
-        (true, ExtensionKind::RepairedRid),
-        (options.transport_wide_cc_ext, ExtensionKind::TransportCc),
-        (audio && options.audiolevel_ext, ExtensionKind::AudioLevel),
-        (
-            video && options.videoorient_ext,
-            ExtensionKind::VideoOrientation,
-        ),
-        (
-            video && options.playoutdelay_ext,
-            ExtensionKind::PlayoutDelay,
-        ),
-        (video, ExtensionKind::DependencyDescriptor),
-    ];
-    let accepted = accepted.into_iter().filter(|(wanted, _)| *wanted);
-    accepted.map(|(_, kind)| kind).collect()
 }
 
 fn stream(jsep: &Jsep, index: usize, offered: &Media, answered: &Media) -> Stream {
@@ -152,14 +155,7 @@ fn stream(jsep: &Jsep, index: usize, offered: &Media, answered: &Media) -> Strea
     stream.channels = codec.unusual_channels();
     let parameter = |name| codec.parameter(name).map(str::to_owned);
     match stream.codec {
-        Some(CodecName::Opus) => {
-            let set = |name| codec.parameter(name) == Some("1");
-            stream.opus = OfferedFlags {
-                fec: set("useinbandfec"),
-                dtx: set("usedtx"),
-                stereo: set("stereo"),
-            };
-        }
+        Some(CodecName::Opus) => stream.opus = codec.opus_flags(),
         Some(CodecName::MultiOpus) => stream.fmtp = codec.fmtp.clone(),
         Some(CodecName::H264) => stream.h264_profile = parameter("profile-level-id"),
         Some(CodecName::Vp9) => stream.vp9_profile = parameter("profile-id"),

@@ -2,6 +2,7 @@
 
 use portunus_record::Format;
 use portunus_sdp::{CodecName, Jsep, Kind};
+use serde::Deserialize;
 
 use super::answer::Forced;
 use super::{Forwarder, Publication, Publications, Stream};
@@ -49,7 +50,8 @@ pub struct RecordChange {
 }
 
 /// What is set of one stream, or of all video.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
 pub struct StreamSetting {
     /// The m-line. `None` means all video, which is neither let out nor held back by it.
     pub mid: Option<String>,
@@ -144,21 +146,13 @@ impl Configure {
     }
 }
 
-/// What a `configure` changed of the streams.
-#[derive(Debug, Default)]
-pub(crate) struct Changes {
-    /// The places of those that are let out, or not, or with another delay.
-    pub(crate) streams: Vec<usize>,
-    /// Some are described otherwise.
-    pub(crate) described: bool,
-}
-
 impl Publications {
-    /// Changes how streams are sent.
-    pub(crate) fn configure(&mut self, id: &PersonId, configure: &Configure) -> Changes {
-        let mut changes = Changes::default();
+    /// Changes how streams are sent. Returns the places of those that are let out now, or not, or with another delay, and
+    /// whether some are described otherwise.
+    pub(crate) fn configure(&mut self, id: &PersonId, configure: &Configure) -> (Vec<usize>, bool) {
+        let (mut changed, mut described) = (Vec::new(), false);
         let Some(publication) = self.by_feed.get_mut(id) else {
-            return changes;
+            return (changed, described);
         };
         for stream in &mut publication.streams {
             let before = (stream.is_open(), stream.delay);
@@ -173,23 +167,24 @@ impl Publications {
                     .request_keyframe_on(&self.media, stream.mid);
             }
             if before != (stream.is_open(), stream.delay) {
-                changes.streams.push(stream.index);
+                changed.push(stream.index);
             }
             let mid = stream.mid.as_str();
             let text = configure.descriptions.iter().find(|(m, _)| m == mid);
             if let Some((_, text)) = text {
                 stream.description = Some(text.clone());
-                changes.described = true;
+                described = true;
             }
         }
-        changes
+        (changed, described)
     }
 
     /// Takes the streams of a new exchange, with what stays of those before.
     pub(crate) fn renegotiate(&mut self, id: &PersonId, streams: Vec<Stream>, jsep: &Jsep) {
         if let Some(publication) = self.by_feed.get_mut(id) {
-            let ended = publication.renegotiate(streams, jsep);
-            self.drop_forwarders(&ended);
+            for forwarder in publication.renegotiate(streams, jsep) {
+                self.media.remove_route(forwarder.route);
+            }
         }
     }
 }

@@ -20,7 +20,7 @@ pub struct Forwarder {
     pub id: u32,
     /// The name under which the stream is published on another server, if it is for that.
     pub(crate) remote_id: Option<String>,
-    route: RouteId,
+    pub(super) route: RouteId,
     /// What it forwards.
     pub kind: Kind,
     /// Where it sends to.
@@ -135,13 +135,6 @@ impl Publications {
             });
         }
         ended
-    }
-
-    /// Ends forwarders whose stream is gone already.
-    pub(super) fn drop_forwarders(&self, forwarders: &[Forwarder]) {
-        for forwarder in forwarders {
-            self.media.remove_route(forwarder.route);
-        }
     }
 
     /// What somebody publishes, to be forwarded.

@@ -19,7 +19,7 @@ use portunus_record::{JointRecording, Recorder, WeakSession};
 use portunus_rtp::Mid;
 use portunus_sdp::{CodecName, Kind};
 
-pub(crate) use answer::answer;
+pub(crate) use answer::{answer, answer_options, single};
 pub use configure::{Configure, RecordChange, StreamSetting};
 pub(crate) use forward::MAX_FORWARDERS;
 pub use forward::{ForwardRequest, Forwarder};
@@ -27,7 +27,7 @@ pub(crate) use origin::Origin;
 pub(crate) use placeholder::{dummy_streams, placeholder};
 pub use recording::FileNames;
 pub(crate) use recording::Recorded;
-pub use remote::{MAX_STREAMS, Place, Remote, RemotePublication, StreamUpdate};
+pub use remote::{MAX_STREAMS, Place, Remote, RemotePublication};
 pub use stream::{ExtensionIds, Stream};
 pub(crate) use talking::detection;
 
@@ -38,7 +38,7 @@ use crate::{PersonId, Refusal};
 /// Those whose media is up have a place in the order in which it came up, and nobody else has.
 #[derive(Debug)]
 pub(crate) struct Publications {
-    media: MediaPlane,
+    pub(crate) media: MediaPlane,
     recorder: Recorder,
     names: FileNames,
     /// What recordings of the room belong to, as long as there are any.
@@ -51,16 +51,18 @@ pub(crate) struct Publications {
 /// What a participant publishes.
 #[derive(Debug)]
 pub struct Publication {
-    origin: Origin,
+    /// Where its media comes from.
+    pub(crate) origin: Origin,
     /// Its place among those whose media is up; none as long as it is not.
     place: Option<u64>,
-    e2ee: bool,
+    /// Whether it is encrypted end to end.
+    pub e2ee: bool,
     /// One for each m-line.
     streams: Vec<Stream>,
     /// All streams in one file, if they are recorded so.
     recording: Option<JointRecording>,
     /// The other servers that it is published on.
-    remotes: Vec<RemotePublication>,
+    pub(crate) remotes: Vec<RemotePublication>,
 }
 
 impl Publications {
@@ -75,11 +77,6 @@ impl Publications {
             in_order: BTreeMap::new(),
             next_place: 0,
         }
-    }
-
-    /// The media plane.
-    pub(crate) const fn media(&self) -> &MediaPlane {
-        &self.media
     }
 
     /// What somebody publishes, whether its media is up or not.
@@ -197,24 +194,9 @@ impl Publications {
 }
 
 impl Publication {
-    /// Whether it is encrypted end to end.
-    pub const fn e2ee(&self) -> bool {
-        self.e2ee
-    }
-
     /// One for each m-line.
     pub fn streams(&self) -> &[Stream] {
         &self.streams
-    }
-
-    /// Where its media comes from.
-    pub(crate) const fn origin(&self) -> &Origin {
-        &self.origin
-    }
-
-    /// The other servers that it is published on.
-    pub fn remotes(&self) -> &[RemotePublication] {
-        &self.remotes
     }
 
     /// Whether it only holds places.
@@ -239,11 +221,13 @@ impl Publication {
 
     /// The codec of the first stream of `kind` that has one.
     pub fn codec(&self, kind: Kind) -> Option<CodecName> {
-        let streams = self.streams.iter().filter(|stream| !stream.disabled);
-        let mut codecs = streams
-            .filter(|stream| stream.kind == kind)
-            .filter_map(|stream| stream.codec);
-        codecs.next()
+        let mut streams = self.streams.iter();
+        let codec = |stream: &Stream| {
+            stream
+                .codec
+                .filter(|_| !stream.disabled && stream.kind == kind)
+        };
+        streams.find_map(codec)
     }
 
     /// Whether somebody talks on any stream, or `None` if no audio says how loud it is.
@@ -269,14 +253,6 @@ impl Publication {
         if let Origin::Remote(remote) = &self.origin {
             remote.close();
         }
-    }
-}
-
-/// Checks that a publisher who is encrypted end to end, or is not, may be in a room that needs that, or does not.
-pub(crate) fn check_e2ee(required: bool, e2ee: bool) -> Result<(), Refusal> {
-    match required && !e2ee {
-        true => Err(Refusal::E2eeNeeded),
-        false => Ok(()),
     }
 }
 

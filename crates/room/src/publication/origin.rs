@@ -20,22 +20,6 @@ pub(crate) enum Origin {
 }
 
 impl Origin {
-    /// What another server sends, if that is where it comes from.
-    pub(crate) const fn remote(&self) -> Option<&Remote> {
-        match self {
-            Origin::Remote(remote) => Some(remote),
-            Origin::Client(_) | Origin::Dummy => None,
-        }
-    }
-
-    /// What another server sends, if that is where it comes from.
-    pub(super) const fn remote_mut(&mut self) -> Option<&mut Remote> {
-        match self {
-            Origin::Remote(remote) => Some(remote),
-            Origin::Client(_) | Origin::Dummy => None,
-        }
-    }
-
     /// The source of routes that m-line `mid` is.
     pub(crate) fn source(&self, mid: Mid) -> Option<SourceRef> {
         match self {

@@ -13,7 +13,7 @@ use portunus_rtp::{ExtensionKind, ExtensionMap, Mid, Ssrc};
 use portunus_sdp::{Codec, Kind};
 use tokio::sync::mpsc;
 
-use super::{ForwardRequest, Forwarder, Publication, Publications, Stream};
+use super::{ForwardRequest, Forwarder, Origin, Publication, Publications, Stream};
 use crate::{PersonId, Refusal};
 
 /// The most streams of a publisher.
@@ -161,21 +161,13 @@ impl Remote {
 
 fn extensions(stream: &Stream) -> ExtensionMap {
     let ids = stream.extensions;
-    let known = [
-        (ExtensionKind::AudioLevel, ids.audio_level),
-        (ExtensionKind::VideoOrientation, ids.video_orientation),
-        (ExtensionKind::PlayoutDelay, ids.playout_delay),
-        (
-            ExtensionKind::DependencyDescriptor,
-            ids.dependency_descriptor,
-        ),
-    ];
     let mut extensions = ExtensionMap::default();
-    for (kind, id) in known {
-        if let Some(id) = id {
-            extensions.set(kind, id);
-        }
-    }
+    let mut set = |kind, id: Option<u8>| id.map(|id| extensions.set(kind, id));
+    set(ExtensionKind::AudioLevel, ids.audio_level);
+    set(ExtensionKind::VideoOrientation, ids.video_orientation);
+    set(ExtensionKind::PlayoutDelay, ids.playout_delay);
+    let dependencies = ids.dependency_descriptor;
+    set(ExtensionKind::DependencyDescriptor, dependencies);
     extensions
 }
 
@@ -192,19 +184,13 @@ pub struct RemotePublication {
     pub srtp: Option<IngestSrtp>,
 }
 
-/// What another server says of a stream by now.
-#[derive(Debug)]
-pub struct StreamUpdate {
-    /// The stream.
-    pub stream: Stream,
-    /// It says how the stream is described.
-    pub described: bool,
-}
-
 impl Publications {
     /// The m-line of a publisher of another server that an ingest is.
     pub(crate) fn mid_of(&self, id: &PersonId, ingest: IngestId) -> Option<Mid> {
-        self.by_feed.get(id)?.origin.remote()?.mid_of(ingest)
+        match &self.by_feed.get(id)?.origin {
+            Origin::Remote(remote) => remote.mid_of(ingest),
+            Origin::Client(_) | Origin::Dummy => None,
+        }
     }
 
     /// Changes what another server sends of a publisher; says whether that is news.
@@ -212,7 +198,7 @@ impl Publications {
         &mut self,
         id: &PersonId,
         e2ee: Option<bool>,
-        updates: Vec<StreamUpdate>,
+        updates: Vec<Stream>,
     ) -> bool {
         let Some(publication) = self.by_feed.get_mut(id) else {
             return false;
@@ -291,17 +277,17 @@ impl Publications {
 
 impl Publication {
     /// Changes a stream, or appends it; says whether that is news.
-    fn update(&mut self, update: StreamUpdate) -> bool {
-        let StreamUpdate { stream, described } = update;
+    fn update(&mut self, stream: Stream) -> bool {
         let index = stream.index;
         let news = match self.streams.get_mut(index) {
-            Some(known) => known.update(stream, described),
+            Some(known) => known.update(stream),
             None => {
                 self.streams.push(stream);
                 true
             }
         };
-        if let (Some(stream), Some(remote)) = (self.streams.get(index), self.origin.remote_mut()) {
+        if let (Some(stream), Origin::Remote(remote)) = (self.streams.get(index), &mut self.origin)
+        {
             remote.take_in(stream, self.e2ee);
         }
         news
@@ -310,9 +296,9 @@ impl Publication {
 
 impl Stream {
     /// Takes what another server says of it by now; says whether that is news.
-    fn update(&mut self, said: Stream, described: bool) -> bool {
+    fn update(&mut self, said: Stream) -> bool {
         let before = (self.description.clone(), self.disabled);
-        if described {
+        if said.description.is_some() {
             self.description = said.description;
         }
         // One that was disabled from the start has no codec yet.

@@ -44,7 +44,7 @@ pub struct Stream {
     /// The publisher lets it out.
     pub(super) send: bool,
     /// A moderator does not let it out.
-    pub(super) moderated: bool,
+    pub moderated: bool,
     pub(super) talk: Listened,
     /// The media plane keeps it from its last keyframe on.
     pub(super) kept: Option<KeyframeCache>,
@@ -116,11 +116,6 @@ impl Stream {
     /// Whether it is audio that says how loud it is.
     pub fn has_levels(&self) -> bool {
         self.kind == Kind::Audio && !self.disabled && self.extensions.audio_level.is_some()
-    }
-
-    /// Whether a moderator has closed it.
-    pub const fn is_moderated(&self) -> bool {
-        self.moderated
     }
 
     /// Whether somebody talks on it.

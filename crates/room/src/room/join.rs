@@ -35,7 +35,10 @@ impl State {
         person.settings = MediaSettings {
             bitrate: self.settings.bitrate,
             talk: join.talk,
-            record: RecordSettings::of_room(self.settings.record),
+            record: RecordSettings {
+                on: self.settings.record,
+                ..RecordSettings::default()
+            },
         };
         self.roster.add(person);
         if self.settings.notify_joining {

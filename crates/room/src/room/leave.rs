@@ -54,12 +54,9 @@ impl State {
             self.unsubscribe_all(id, media);
         }
         if self.settings.require_pvtid {
-            let publications = &self.publications;
             for key in subscriptions {
                 // It may have ended meanwhile.
-                let _ = self
-                    .subscriptions
-                    .change(key, |subscriber| subscriber.block(publications));
+                let _ = self.change_subscriber(key, |it, all| it.block(all));
             }
         }
         person.close();

@@ -4,7 +4,7 @@ use portunus_record::Format;
 use portunus_sdp::{Jsep, LocalJsep, SdpType};
 
 use super::State;
-use crate::publication::{Configure, Origin, Publication, Recorded, Stream, answer, check_e2ee};
+use crate::publication::{Configure, Origin, Publication, Recorded, Stream, answer};
 use crate::{ConnectionId, Notice, PersonId, Refusal};
 
 /// What a [`Configure`] came to.
@@ -54,7 +54,7 @@ impl State {
         configure: &Configure,
         jsep: &Jsep,
     ) -> Result<LocalJsep, Refusal> {
-        check_e2ee(self.settings.require_e2ee, jsep.e2ee)?;
+        self.settings.check_e2ee(jsep.e2ee)?;
         let forced = configure.forced(&self.settings)?;
         let person = self.roster.named(id)?;
         let is_new = self.publications.get(id).is_none();
@@ -75,7 +75,7 @@ impl State {
         } else {
             self.publications.renegotiate(id, streams, jsep);
         }
-        connection.cap(self.publications.media(), bitrate);
+        connection.cap(&self.publications.media, bitrate);
         Ok(local)
     }
 
@@ -89,25 +89,25 @@ impl State {
         if let (Some(bitrate), Some(client), false) =
             (configure.bitrate, person.connection(), negotiated)
         {
-            client.cap(self.publications.media(), bitrate);
+            client.cap(&self.publications.media, bitrate);
         }
         for profile in renamed {
             let profile = &profile;
             self.tell_others(id, Notice::Renamed { id, profile });
         }
-        let changes = self.publications.configure(id, configure);
+        let (changed, described) = self.publications.configure(id, configure);
         if negotiated {
             self.relay_feed(id);
             self.reseat_all();
             self.publications.extend_remotes(&self.name, id);
         } else {
-            for stream in changes.streams {
+            for stream in changed {
                 self.relay_stream(id, stream);
             }
         }
         self.update_media(id);
         self.record(id, configure.begins_recording());
-        changes.described
+        described
     }
 
     /// A PeerConnection is up. Returns false if it was before.

@@ -4,7 +4,7 @@ use portunus_media::{Layer, LayerReason, RouteId};
 
 use super::State;
 use crate::publication::Publication;
-use crate::subscription::{LayerChange, changed_layers};
+use crate::subscription::{CurrentLayer, Subscriber, changed_layers};
 use crate::{ConnectionId, Notice, PersonId, Refusal};
 
 impl State {
@@ -13,12 +13,8 @@ impl State {
         self.reseat_followers(false);
     }
 
-    /// Another one has the floor: whoever follows the speakers is told.
-    pub(super) fn dominant_changed(&mut self) {
-        self.reseat_followers(true);
-    }
-
-    fn reseat_followers(&mut self, dominant: bool) {
+    /// Gives the seats of all subscriptions away anew. For the `dominant` speaker, all who follow the speakers are told.
+    pub(super) fn reseat_followers(&mut self, dominant: bool) {
         let followers = self.subscriptions.followers();
         if followers.is_empty() {
             return;
@@ -31,8 +27,7 @@ impl State {
 
     /// Gives the seats of one subscription away anew; its client is told of the changes, and if the `dominant` speaker has.
     fn reseat(&mut self, key: ConnectionId, ranked: &[PersonId], dominant: bool) {
-        let publications = &self.publications;
-        let changed = self.subscriptions.change(key, |subscriber| {
+        let changed = self.change_subscriber(key, |subscriber, publications| {
             let changed = subscriber.reseat(ranked, publications);
             if !changed.is_empty() {
                 subscriber.relay(publications);
@@ -42,7 +37,7 @@ impl State {
         let (Ok(changed), Ok(subscriber)) = (changed, self.subscriptions.get(key)) else {
             return;
         };
-        if changed.is_empty() && !(dominant && subscriber.speakers().is_some()) {
+        if changed.is_empty() && !(dominant && subscriber.seating.speakers().is_some()) {
             return;
         }
         self.tell_subscriber(key, Notice::Seats(key, &changed));
@@ -51,11 +46,8 @@ impl State {
     /// Gives the seats of a new subscription away, of which its client is told with all the rest.
     pub(super) fn seat(&mut self, key: ConnectionId) {
         let speakers = self.subscriptions.get(key).ok();
-        let ranked = self.ranked(speakers.and_then(|known| known.speakers()));
-        let publications = &self.publications;
-        let seated = self
-            .subscriptions
-            .change(key, |subscriber| subscriber.reseat(&ranked, publications));
+        let ranked = self.ranked(speakers.and_then(|known| known.seating.speakers()));
+        let seated = self.change_subscriber(key, |it, all| it.reseat(&ranked, all));
         drop(seated);
     }
 
@@ -65,8 +57,10 @@ impl State {
         key: ConnectionId,
         last_n: usize,
     ) -> Result<(), Refusal> {
-        self.subscriptions
-            .change(key, |subscriber| subscriber.set_speakers(last_n))??;
+        let follow = |subscriber: &mut Subscriber| subscriber.seating.set_speakers(last_n);
+        if !self.subscriptions.change(key, follow)? {
+            return Err(Refusal::TooFewSeats);
+        }
         let ranked = self.ranked(Some(last_n));
         self.reseat(key, &ranked, false);
         Ok(())
@@ -119,32 +113,31 @@ impl State {
             subscriber.layer_changed(route, layer, reason)
         });
         let Ok(Some(change)) = change else { return };
-        let LayerChange {
-            mid,
-            before,
-            feed,
-            feed_mid,
-        } = change;
-        let publication = self.publications.up(&feed);
-        let Some(stream) = publication.and_then(|known| known.stream(feed_mid)) else {
+        let publication = self.publications.up(&change.feed);
+        let Some(stream) = publication.and_then(|known| known.stream(change.feed_mid)) else {
             return;
         };
         let (simulcast, svc, index) = (stream.simulcast, stream.svc, stream.index);
         // Not all publishers can say of themselves that they send it.
         let found = !simulcast && !svc && layer.spatial.is_some();
         if found {
-            self.publications.found_svc(&feed, feed_mid);
-            self.relay_stream(&feed, index);
-            self.tell_updated(&feed);
+            self.publications.found_svc(&change.feed, change.feed_mid);
+            self.relay_stream(&change.feed, index);
+            self.tell_updated(&change.feed);
         }
-        for (kind, layer) in changed_layers((simulcast, svc || found), before, layer) {
-            let notice = Notice::Layer {
-                mid,
-                kind,
-                layer,
-                reason,
-            };
-            self.tell_subscriber(key, notice);
+        for (kind, layer) in changed_layers((simulcast, svc || found), change.before, layer) {
+            self.tell_layer(key, (change.mid, kind, layer, reason));
         }
+    }
+
+    /// Tells the client of a subscription which layer an m-line receives.
+    pub(super) fn tell_layer(&self, key: ConnectionId, (mid, kind, layer, reason): CurrentLayer) {
+        let notice = Notice::Layer {
+            mid,
+            kind,
+            layer,
+            reason,
+        };
+        self.tell_subscriber(key, notice);
     }
 }

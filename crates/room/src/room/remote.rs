@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use super::{Room, State};
 use crate::publication::{
     ForwardRequest, Forwarder, MAX_FORWARDERS, Origin, Publication, Remote, RemotePublication,
-    Stream, StreamUpdate, check_e2ee,
+    Stream,
 };
 use crate::roster::{Participant, Party, Profile, RecordSettings};
 use crate::{Event, Notice, PersonId, Refusal};
@@ -34,16 +34,14 @@ impl State {
         self.publications.check_limit(self.settings.publishers)
     }
 
-    /// Checks that somebody who is encrypted end to end, or is not, may publish here.
-    pub fn check_e2ee(&self, e2ee: bool) -> Result<(), Refusal> {
-        check_e2ee(self.settings.require_e2ee, e2ee)
-    }
-
     /// Adds a publisher of another server under an id that is free.
     pub fn add_remote(&mut self, id: &PersonId, new: NewRemote) {
         let mut person = Participant::new(id.clone(), Party::Remote);
         person.profile = new.profile;
-        person.settings.record = RecordSettings::of_room(self.settings.record);
+        person.settings.record = RecordSettings {
+            on: self.settings.record,
+            ..RecordSettings::default()
+        };
         self.roster.add(person);
         let origin = Origin::Remote(new.remote);
         self.publications.start(id, origin, new.e2ee, new.streams);
@@ -54,13 +52,14 @@ impl State {
         self.record(id, false);
     }
 
-    /// What another server's publisher sends by now.
+    /// What another server's publisher sends by now: of streams that there are, and of new ones. A stream that the update does
+    /// not describe keeps its description.
     pub fn update_remote(
         &mut self,
         id: &PersonId,
         profile: Profile,
         e2ee: Option<bool>,
-        updates: Vec<StreamUpdate>,
+        updates: Vec<Stream>,
     ) {
         let renamed = self
             .roster
@@ -132,7 +131,7 @@ impl State {
         if self.roster.named(id)?.connection().is_none() {
             return Err(Refusal::NotOurs);
         }
-        let known = self.publications.forwardable(id)?.remotes();
+        let known = &self.publications.forwardable(id)?.remotes;
         if known.len() >= MAX_FORWARDERS {
             return Err(Refusal::TooManyRemotes);
         }
@@ -166,7 +165,7 @@ impl State {
     pub fn remotes(&self, id: &PersonId) -> Result<&[RemotePublication], Refusal> {
         self.roster.named(id)?;
         let publication = self.publications.get(id);
-        Ok(publication.map_or(&[], Publication::remotes))
+        Ok(publication.map_or(&[], |known| &known.remotes))
     }
 }
 

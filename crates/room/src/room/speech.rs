@@ -44,7 +44,7 @@ impl State {
         if self.settings.dominant_speaker {
             self.tell_all(Notice::Dominant(id));
         }
-        self.dominant_changed();
+        self.reseat_followers(true);
     }
 
     /// Measures speech as long as anybody wants to know of it.

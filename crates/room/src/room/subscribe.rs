@@ -5,6 +5,7 @@ use std::sync::Arc;
 use portunus_sdp::{Description, Jsep, LocalJsep};
 
 use super::State;
+use crate::publication::Publications;
 use crate::subscription::{
     Change, Offer, Subscriber, SubscriberConfigure, SubscriberJoin, Switch, Watch,
 };
@@ -39,13 +40,9 @@ impl State {
         trusted: bool,
     ) -> Result<LocalJsep, Refusal> {
         let owner = self.owner(join.private_id, trusted)?;
-        let way = (connection, self.publications.media().clone());
+        let way = (connection, self.publications.media.clone());
         let subscriber = join.subscriber(way, owner, &self.settings, &self.publications)?;
-        let key = self.insert(subscriber);
-        let offer = self.offer(key);
-        let offer = offer.inspect_err(|_| self.forget_subscriber(key))?;
-        self.notify_subscription(key, &Event::Subscribing(key));
-        Ok(offer)
+        self.begin(subscriber, None)
     }
 
     /// Adds a subscription whose m-lines are seats. Returns its offer, or the answer to the client's. `trusted` clients
@@ -58,17 +55,10 @@ impl State {
         trusted: bool,
     ) -> Result<LocalJsep, Refusal> {
         let owner = self.owner(watch.private_id, trusted)?;
-        let way = (connection, self.publications.media().clone());
+        let way = (connection, self.publications.media.clone());
         let room = (&*self.name, &self.settings);
         let (subscriber, answer) = watch.subscriber(way, owner, jsep, room, &self.publications)?;
-        let key = self.insert(subscriber);
-        let local = match answer {
-            Some(answer) => self.answer_viewer(key, answer),
-            None => self.offer(key),
-        };
-        let local = local.inspect_err(|_| self.forget_subscriber(key))?;
-        self.notify_subscription(key, &Event::Subscribing(key));
-        Ok(local)
+        self.begin(subscriber, answer)
     }
 
     /// The participant whose private id it is, where the room needs one or it is given. Trusted clients
@@ -81,27 +71,38 @@ impl State {
         Ok(owner.cloned())
     }
 
-    /// Takes a new subscription in, whose seats are given away before its client knows anything.
-    fn insert(&mut self, subscriber: Subscriber) -> ConnectionId {
-        let key = subscriber.connection().id();
+    /// Takes a new subscription in, whose seats are given away before its client knows anything. Returns its offer, or the
+    /// `answer` to the client's.
+    fn begin(
+        &mut self,
+        subscriber: Subscriber,
+        answer: Option<Description>,
+    ) -> Result<LocalJsep, Refusal> {
+        let key = subscriber.connection.id();
         let seated = subscriber.has_seats();
         self.subscriptions.insert(subscriber);
         if seated {
             self.measure_speech();
             self.seat(key);
         }
-        key
+        let local = match answer {
+            Some(answer) => self.change_subscriber(key, |it, all| it.answer(answer, all))?,
+            None => self.offer(key),
+        };
+        let local = local.inspect_err(|_| self.forget_subscriber(key))?;
+        self.notify_subscription(key, &Event::Subscribing(key));
+        Ok(local)
     }
 
-    /// Answers the viewer's offer; media flows from then on.
-    fn answer_viewer(
+    /// Changes a subscription in view of what is published.
+    pub(super) fn change_subscriber<T>(
         &mut self,
         key: ConnectionId,
-        answer: Description,
-    ) -> Result<LocalJsep, Refusal> {
+        change: impl FnOnce(&mut Subscriber, &Publications) -> T,
+    ) -> Result<T, Refusal> {
         let publications = &self.publications;
         self.subscriptions
-            .change(key, |subscriber| subscriber.answer(answer, publications))?
+            .change(key, |subscriber| change(subscriber, publications))
     }
 
     /// Checks that there is this subscription.
@@ -125,7 +126,7 @@ impl State {
         let Ok(subscriber) = self.subscriptions.get(key) else {
             return;
         };
-        let (client, before) = (subscriber.connection().clone(), self.received(key));
+        let (client, before) = (subscriber.connection.clone(), self.received(key));
         // It is there.
         let _ = self.subscriptions.change(key, Subscriber::end);
         self.notify_unsubscribed(&*client, &before);
@@ -134,40 +135,29 @@ impl State {
 
     /// Changes what a subscription receives.
     pub fn change(&mut self, key: ConnectionId, change: Change) -> Result<Outcome, Refusal> {
-        let client = self.subscriptions.get(key)?.connection().clone();
+        let client = self.subscriptions.get(key)?.connection.clone();
         let before = self.received(key);
-        let publications = &self.publications;
-        let changed = self
-            .subscriptions
-            .change(key, |subscriber| subscriber.change(change, publications))??;
+        let changed = self.change_subscriber(key, |it, all| it.change(change, all))??;
         self.notify_unsubscribed(&*client, &before);
-        let offer = |subscriber: &mut Subscriber| subscriber.offer_change(changed);
-        match self.subscriptions.change(key, offer)? {
-            Offer::Nothing => Ok(Outcome::Done),
-            Offer::Later => Ok(Outcome::Later),
-            Offer::Now => {
-                let offer = self.offer(key)?;
-                self.notify_subscription(key, &Event::Resubscribed(key));
-                Ok(Outcome::Offer(offer))
-            }
+        let offer = |subscriber: &mut Subscriber| subscriber.negotiation.change(changed);
+        let outcome = self.outcome(key, offer)?;
+        if let Outcome::Offer(_) = outcome {
+            self.notify_subscription(key, &Event::Resubscribed(key));
         }
+        Ok(outcome)
     }
 
     /// Puts other sources on m-lines.
     pub fn switch(&mut self, key: ConnectionId, switch: Switch) -> Result<Switched, Refusal> {
-        let publications = &self.publications;
-        let switched = self
-            .subscriptions
-            .change(key, |subscriber| subscriber.switch(switch, publications))??;
+        let (changes, offers) = self.change_subscriber(key, |it, all| it.switch(switch, all))??;
         let mut offer = None;
-        let renegotiate = |subscriber: &mut Subscriber| subscriber.renegotiate(false);
-        if switched.revived && self.subscriptions.change(key, renegotiate)? == Offer::Now {
+        let renegotiate = |subscriber: &mut Subscriber| subscriber.negotiation.renegotiate(false);
+        if offers && self.subscriptions.change(key, renegotiate)? == Offer::Now {
             offer = self.offer_by_itself(key);
             if offer.is_some() {
                 self.notify_subscription(key, &Event::Resubscribed(key));
             }
         }
-        let changes = switched.changes;
         Ok(Switched { changes, offer })
     }
 
@@ -181,24 +171,25 @@ impl State {
         if let Some(last_n) = configure.last_n {
             self.follow_speakers(key, last_n)?;
         }
-        let publications = &self.publications;
-        let current = self.subscriptions.change(key, |subscriber| {
-            subscriber.configure(configure, publications)
-        })?;
-        for (mid, kind, layer, reason) in current {
-            let notice = Notice::Layer {
-                mid,
-                kind,
-                layer,
-                reason,
-            };
-            self.tell_subscriber(key, notice);
+        let current = self.change_subscriber(key, |it, all| it.configure(configure, all))?;
+        for layer in current {
+            self.tell_layer(key, layer);
         }
         if !configure.offers() {
             return Ok(Outcome::Done);
         }
-        let offer = |subscriber: &mut Subscriber| subscriber.renegotiate(configure.restart);
-        match self.subscriptions.change(key, offer)? {
+        let offer =
+            |subscriber: &mut Subscriber| subscriber.negotiation.renegotiate(configure.restart);
+        self.outcome(key, offer)
+    }
+
+    /// Makes an offer if that is what is to be done.
+    fn outcome(
+        &mut self,
+        key: ConnectionId,
+        due: impl FnOnce(&mut Subscriber) -> Offer,
+    ) -> Result<Outcome, Refusal> {
+        match self.subscriptions.change(key, due)? {
             Offer::Nothing => Ok(Outcome::Done),
             Offer::Later => Ok(Outcome::Later),
             Offer::Now => self.offer(key).map(Outcome::Offer),
@@ -207,16 +198,12 @@ impl State {
 
     /// Stops or resumes all media.
     pub fn pause(&mut self, key: ConnectionId, paused: bool) -> Result<(), Refusal> {
-        let publications = &self.publications;
-        self.subscriptions
-            .change(key, |subscriber| subscriber.pause(paused, publications))
+        self.change_subscriber(key, |it, all| it.pause(paused, all))
     }
 
     /// Takes the client's answer.
     pub fn accept(&mut self, key: ConnectionId, answer: &Description) -> Result<(), Refusal> {
-        let publications = &self.publications;
-        self.subscriptions
-            .change(key, |subscriber| subscriber.accept(answer, publications))?;
+        self.change_subscriber(key, |it, all| it.accept(answer, all))?;
         // Somebody may have a seat where the client cannot decode it.
         if self.subscriptions.get(key)?.has_seats() {
             self.reseat_all();
@@ -226,7 +213,8 @@ impl State {
 
     /// Offers what waited until the last offer was answered.
     pub fn offer_pending(&mut self, key: ConnectionId) {
-        let offer = self.subscriptions.change(key, Subscriber::offer_pending);
+        let next = |subscriber: &mut Subscriber| subscriber.negotiation.next();
+        let offer = self.subscriptions.change(key, next);
         if offer == Ok(Offer::Now) {
             self.tell_offer(key);
         }
@@ -235,7 +223,9 @@ impl State {
     /// The client's offer took the place of ours, which nobody will answer now.
     pub fn offer_replaced(&mut self, key: ConnectionId) {
         // Who has left has no offer.
-        let _ = self.subscriptions.change(key, Subscriber::offer_replaced);
+        let _ = self
+            .subscriptions
+            .change(key, |subscriber| subscriber.negotiation.replaced());
     }
 
     /// Offers m-lines that have lost their publisher.
@@ -253,7 +243,7 @@ impl State {
         };
         if let Ok(subscriber) = self.subscriptions.get(key) {
             let told = Told::new(self, Notice::Offered(key));
-            subscriber.connection().tell(&told, Some(offer));
+            subscriber.connection.tell(&told, Some(offer));
         }
         self.notify_subscription(key, &Event::Resubscribed(key));
     }

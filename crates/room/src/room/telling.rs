@@ -28,7 +28,7 @@ impl State {
     pub(super) fn tell_subscriber(&self, key: ConnectionId, notice: Notice<'_>) {
         if let Ok(subscriber) = self.subscriptions.get(key) {
             let told = Told::new(self, notice);
-            subscriber.connection().tell(&told, None);
+            subscriber.connection.tell(&told, None);
         }
     }
 
@@ -109,7 +109,7 @@ impl State {
     /// The same of the client of a subscription.
     pub(super) fn notify_subscription(&self, key: ConnectionId, event: &Event<'_>) {
         if let Ok(subscriber) = self.subscriptions.get(key) {
-            subscriber.connection().notify(self, event);
+            subscriber.connection.notify(self, event);
         }
     }
 

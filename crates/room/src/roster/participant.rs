@@ -70,12 +70,6 @@ impl Permissions {
     }
 }
 
-impl Default for Permissions {
-    fn default() -> Self {
-        Permissions::ALL
-    }
-}
-
 impl Participant {
     /// Somebody who shows nothing, has no private id and may do everything.
     pub(crate) fn new(id: PersonId, party: Party) -> Self {

@@ -34,15 +34,3 @@ pub struct RecordSettings {
     /// The client may know why something is not recorded.
     pub told_why: bool,
 }
-
-impl RecordSettings {
-    /// Those of somebody who comes into a room that is recorded, or is not.
-    pub(crate) const fn of_room(on: bool) -> Self {
-        RecordSettings {
-            on,
-            name: None,
-            format: None,
-            told_why: false,
-        }
-    }
-}

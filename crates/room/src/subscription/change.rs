@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use portunus_rtp::Mid;
 use portunus_sdp::{CodecName, Kind};
+use serde::Deserialize;
 
 use super::layers::LayerRequest;
 use super::line::Line;
@@ -21,7 +22,7 @@ pub struct Change {
 }
 
 /// A stream, or all streams of a publisher.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
 pub struct Subscribe {
     /// The publisher.
     pub feed: PersonId,
@@ -30,13 +31,15 @@ pub struct Subscribe {
     /// The client's name for it.
     pub crossrefid: Option<String>,
     /// Whether its media is let through.
+    #[serde(default = "yes")]
     pub send: bool,
     /// Which layers.
     pub layers: LayerRequest,
 }
 
 /// A stream, all streams of a publisher, or an m-line of the subscription.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
 pub struct Unsubscribe {
     /// The publisher.
     pub feed: Option<PersonId>,
@@ -46,10 +49,13 @@ pub struct Unsubscribe {
     pub sub_mid: Option<String>,
 }
 
+pub(super) const fn yes() -> bool {
+    true
+}
+
 /// A stream that is going to be received.
 #[derive(Debug)]
 pub(crate) struct Track {
-    pub(super) feed: PersonId,
     pub(super) mid: Mid,
     pub(super) kind: Kind,
     pub(super) codec: Option<CodecName>,
@@ -77,7 +83,6 @@ pub(crate) fn tracks(
                 return Err(Refusal::TooManyLines);
             }
             tracks.push(Track {
-                feed: request.feed.clone(),
                 mid: stream.mid,
                 kind: stream.kind,
                 codec: stream.codec,
@@ -95,7 +100,7 @@ pub(crate) fn e2ee_of(
 ) -> Result<Option<bool>, Refusal> {
     let mut e2ee = None;
     for track in tracks {
-        let this = publications.published(&track.feed)?.e2ee();
+        let this = publications.published(&track.request.feed)?.e2ee;
         if e2ee.is_some_and(|e2ee| e2ee != this) {
             return Err(Refusal::MixedFeeds);
         }
@@ -112,7 +117,7 @@ impl Subscriber {
         publications: &Publications,
     ) -> Result<bool, Refusal> {
         let tracks = tracks(change.subscribe, publications)?;
-        if self.negotiation.is_of_client() {
+        if self.negotiation.of_client {
             return Err(Refusal::LinesOfClient);
         }
         let concerned = change.unsubscribe.iter();
@@ -142,13 +147,13 @@ impl Subscriber {
     pub(crate) fn subscribe(&mut self, track: Track) -> Result<bool, Refusal> {
         let mut lines = self.lines.iter_mut();
         if track.kind == Kind::Data
-            && let Some(line) = lines.find(|line| line.kind() == Kind::Data)
+            && let Some(line) = lines.find(|line| line.kind == Kind::Data)
         {
-            return Ok(line.add_data(track.feed));
+            return Ok(line.add_data(track.request.feed));
         }
         let free = |line: &&mut Line| {
-            let same = line.kind() == track.kind && line.codec() == track.codec;
-            same && line.is_empty() && line.seat().is_none()
+            let same = line.kind == track.kind && line.codec() == track.codec;
+            same && line.is_empty() && line.seat.is_none()
         };
         if let Some(line) = self.lines.iter_mut().find(free) {
             line.receive(track);
@@ -191,9 +196,9 @@ impl Subscriber {
     /// The m-lines that are not to receive what they do.
     fn concerned(&self, request: &Unsubscribe, publications: &Publications) -> Vec<usize> {
         let lines = self.lines.iter().enumerate();
-        let bound = lines.filter(|(_, line)| line.seat().is_none());
+        let bound = lines.filter(|(_, line)| line.seat.is_none());
         if let Some(mid) = &request.sub_mid {
-            let named = bound.filter(|(_, line)| line.mid().as_str() == mid);
+            let named = bound.filter(|(_, line)| line.mid.as_str() == mid);
             return named.map(|(index, _)| index).take(1).collect();
         }
         let Some(feed) = &request.feed else {
@@ -224,8 +229,8 @@ impl Subscriber {
         let freed: BTreeSet<usize> = concerned.iter().flatten().copied().collect();
         let mut free: HashMap<_, usize> = HashMap::new();
         for (index, line) in self.lines.iter().enumerate() {
-            if line.seat().is_none() && (line.is_empty() || freed.contains(&index)) {
-                *free.entry((line.kind(), line.codec())).or_default() += 1;
+            if line.seat.is_none() && (line.is_empty() || freed.contains(&index)) {
+                *free.entry((line.kind, line.codec())).or_default() += 1;
             }
         }
         let mut more = 0;
@@ -240,7 +245,7 @@ impl Subscriber {
 
     /// Checks that there is room for so many more m-lines of audio and video.
     pub(super) fn check_room(&self, more: usize) -> Result<(), Refusal> {
-        let lines = self.lines.iter().filter(|line| line.kind() != Kind::Data);
+        let lines = self.lines.iter().filter(|line| line.kind != Kind::Data);
         match lines.count().saturating_add(more) > MAX_LINES {
             true => Err(Refusal::TooManyLines),
             false => Ok(()),

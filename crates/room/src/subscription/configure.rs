@@ -3,6 +3,7 @@
 use portunus_media::LayerReason;
 use portunus_rtp::Mid;
 use portunus_sdp::Kind;
+use serde::Deserialize;
 
 use super::Subscriber;
 use super::layers::{LayerKind, LayerRequest};
@@ -10,7 +11,8 @@ use crate::Refusal;
 use crate::publication::Publications;
 
 /// How one stream is received, or all are.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
 pub struct LineSetting {
     /// The m-line; `None` means all of them.
     pub mid: Option<String>,
@@ -21,9 +23,11 @@ pub struct LineSetting {
 }
 
 /// How a subscription receives from now on. What is `None` stays as it is.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
 pub struct SubscriberConfigure {
-    /// What is set of single m-lines.
+    /// What is set of single m-lines. It is not read with the rest.
+    #[serde(skip)]
     pub lines: Vec<LineSetting>,
     /// Whether audio is let through.
     pub audio: Option<bool>,
@@ -61,9 +65,11 @@ pub(crate) type CurrentLayer = (Mid, LayerKind, u8, LayerReason);
 impl Subscriber {
     /// Checks that a `configure` can be applied.
     pub(crate) fn check_configure(&self, configure: &SubscriberConfigure) -> Result<(), Refusal> {
-        self.check_blocked()?;
+        if self.owner_kicked {
+            return Err(Refusal::OwnerKicked);
+        }
         for mid in configure.lines.iter().filter_map(|s| s.mid.as_deref()) {
-            if !self.lines.iter().any(|line| line.mid().as_str() == mid) {
+            if !self.lines.iter().any(|line| line.mid.as_str() == mid) {
                 return Err(Refusal::NoSuchFeed(format!("mid {mid}")));
             }
         }
@@ -80,15 +86,15 @@ impl Subscriber {
         publications: &Publications,
     ) -> Vec<CurrentLayer> {
         for line in &mut self.lines {
-            line.set_send(configure.sends(line.kind()));
+            line.send = configure.sends(line.kind).unwrap_or(line.send);
         }
         let mut current = Vec::new();
         for setting in &configure.lines {
             let mid = setting.mid.as_deref();
             let lines = self.lines.iter_mut();
-            for line in lines.filter(|line| mid.is_none_or(|mid| mid == line.mid().as_str())) {
+            for line in lines.filter(|line| mid.is_none_or(|mid| mid == line.mid.as_str())) {
                 let layers = line.configure(setting, publications).into_iter();
-                let mid = line.mid();
+                let mid = line.mid;
                 current.extend(layers.map(|(kind, layer, reason)| (mid, kind, layer, reason)));
             }
         }

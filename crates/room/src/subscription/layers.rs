@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use portunus_media::{Layer, LayerReason, Priority, Reason};
+use portunus_media::{Layer, LayerReason, Priority, Reason, layer_number};
+use serde::Deserialize;
 
 use crate::delay::Delay;
 
@@ -10,17 +11,22 @@ use crate::delay::Delay;
 const FALLBACK: Duration = Duration::from_millis(250);
 
 /// What a viewer wants of a stream from now on. What is `None` stays as it is; 0 is the lowest layer, 2 the highest.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
 pub struct LayerRequest {
     /// The encoding of simulcast.
+    #[serde(deserialize_with = "layer_number")]
     pub substream: Option<u8>,
     /// The temporal layer of simulcast.
+    #[serde(deserialize_with = "layer_number")]
     pub temporal: Option<u8>,
     /// How long the encoding may be silent before a lower one is relayed, in µs; 0 means the default.
     pub fallback: Option<u64>,
     /// The spatial layer of SVC.
+    #[serde(deserialize_with = "layer_number")]
     pub spatial_layer: Option<u8>,
     /// The temporal layer of SVC.
+    #[serde(deserialize_with = "layer_number")]
     pub temporal_layer: Option<u8>,
     /// Whether it comes before other streams.
     pub priority: Option<Priority>,

@@ -20,6 +20,7 @@ use portunus_rtp::Mid;
 use portunus_sdp::MAX_MEDIA;
 
 pub use change::{Change, Subscribe, Unsubscribe};
+pub(crate) use configure::CurrentLayer;
 pub use configure::{LineSetting, SubscriberConfigure};
 pub use join::{LastN, SubscriberJoin};
 pub(crate) use layers::changed_layers;
@@ -27,7 +28,6 @@ pub use layers::{LayerKind, LayerRequest, RequestedLayers};
 pub use line::Line;
 pub(crate) use negotiation::Offer;
 pub(crate) use seating::Follow;
-pub(crate) use subscriber::LayerChange;
 pub use subscriber::Subscriber;
 pub use switch::{Switch, SwitchEntry};
 pub use watch::{MAX_SPEAKERS, Watch};
@@ -63,9 +63,9 @@ type Index<K> = HashMap<K, BTreeSet<ConnectionId>>;
 impl Subscriptions {
     /// Adds a subscription.
     pub(crate) fn insert(&mut self, subscriber: Subscriber) {
-        let key = subscriber.connection().id();
+        let key = subscriber.connection.id();
         self.remove(key);
-        if let Some(owner) = subscriber.owner() {
+        if let Some(owner) = &subscriber.owner {
             self.owned.entry(owner.clone()).or_default().insert(key);
         }
         let feeds = HashSet::new();
@@ -79,7 +79,7 @@ impl Subscriptions {
             return;
         }
         if let Some(Entry { subscriber, .. }) = self.by_connection.remove(&key)
-            && let Some(owner) = subscriber.owner()
+            && let Some(owner) = &subscriber.owner
         {
             remove(&mut self.owned, owner, key);
         }
@@ -88,7 +88,7 @@ impl Subscriptions {
     /// Takes all subscriptions out, whose PeerConnections end.
     pub(crate) fn close_all(&mut self) {
         for entry in std::mem::take(self).by_connection.into_values() {
-            entry.subscriber.connection().close();
+            entry.subscriber.connection.close();
         }
     }
 
@@ -120,7 +120,7 @@ impl Subscriptions {
         let Some(Entry { subscriber, feeds }) = self.by_connection.get_mut(&key) else {
             return;
         };
-        match subscriber.follow() {
+        match subscriber.seating.follow {
             Follow::Nobody => self.followers.remove(&key),
             Follow::Feed(_) | Follow::Speakers(_) => self.followers.insert(key),
         };
@@ -147,7 +147,7 @@ impl Subscriptions {
 
     /// The most speakers that any of them follows, if any does.
     pub(crate) fn most_followed(&self) -> Option<usize> {
-        let speakers = |key| self.by_connection.get(key)?.subscriber.speakers();
+        let speakers = |key| self.by_connection.get(key)?.subscriber.seating.speakers();
         self.followers.iter().filter_map(speakers).max()
     }
 
@@ -156,7 +156,7 @@ impl Subscriptions {
         let owned = self.owned.remove(owner).unwrap_or_default();
         for key in &owned {
             if let Some(entry) = self.by_connection.get_mut(key) {
-                entry.subscriber.disown();
+                entry.subscriber.owner = None;
             }
         }
         owned
@@ -207,7 +207,7 @@ impl Subscriptions {
             let subscriber = &entry.subscriber;
             let received = media.streams().iter();
             let received = received.filter(move |stream| subscriber.lines_of(feed, stream) > 0);
-            received.map(move |stream| (subscriber.connection(), stream.mid))
+            received.map(move |stream| (&subscriber.connection, stream.mid))
         })
     }
 

@@ -4,12 +4,13 @@ use super::payloads::Payloads;
 
 /// How far offer and answer are, and what waits for the next offer. There is at most one offer without an answer.
 #[derive(Debug, Default)]
-pub(super) struct Negotiation {
+pub(crate) struct Negotiation {
     signaling: Signaling,
     pending: Pending,
     /// The client made the offer, and takes none of ours.
-    of_client: bool,
-    payloads: Payloads,
+    pub(super) of_client: bool,
+    /// The payload types that were given out.
+    pub(super) payloads: Payloads,
 }
 
 /// In the words of the PeerConnection's `signalingState`.
@@ -46,7 +47,7 @@ pub(crate) enum Offer {
 
 impl Negotiation {
     /// The client asked for a change, which may have come to nothing.
-    pub(super) fn change(&mut self, changed: bool) -> Offer {
+    pub(crate) fn change(&mut self, changed: bool) -> Offer {
         if !changed && !self.pending.offer && !self.pending.removals {
             return Offer::Nothing;
         }
@@ -54,7 +55,7 @@ impl Negotiation {
     }
 
     /// Something changed by itself, or the client asks for an offer: with ICE restarted, if `restart`.
-    pub(super) fn renegotiate(&mut self, restart: bool) -> Offer {
+    pub(crate) fn renegotiate(&mut self, restart: bool) -> Offer {
         if self.of_client {
             return Offer::Nothing;
         }
@@ -72,7 +73,7 @@ impl Negotiation {
     }
 
     /// What waited for an answer that has come.
-    pub(super) fn next(&mut self) -> Offer {
+    pub(crate) fn next(&mut self) -> Offer {
         match self.pending.offer || self.pending.restart {
             true => self.renegotiate(false),
             false => Offer::Nothing,
@@ -105,7 +106,7 @@ impl Negotiation {
     }
 
     /// The client's offer took the place of ours, which nobody will answer now.
-    pub(super) fn replaced(&mut self) {
+    pub(crate) fn replaced(&mut self) {
         if self.signaling == Signaling::HaveLocalOffer {
             self.signaling = Signaling::Stable;
             self.pending.offer = true;
@@ -117,11 +118,6 @@ impl Negotiation {
         self.signaling == Signaling::Stable
     }
 
-    /// Whether the client made the offer.
-    pub(super) const fn is_of_client(&self) -> bool {
-        self.of_client
-    }
-
     /// Whether something waits to be offered.
     pub(super) const fn pending_offer(&self) -> bool {
         self.pending.offer
@@ -130,11 +126,6 @@ impl Negotiation {
     /// Whether the next offer restarts ICE.
     pub(super) const fn restarts(&self) -> bool {
         self.pending.restart
-    }
-
-    /// The payload types that were given out.
-    pub(super) const fn payloads(&mut self) -> &mut Payloads {
-        &mut self.payloads
     }
 }
 

@@ -37,7 +37,9 @@ impl Payloads {
         if let Some(known) = self.known.iter().find(same) {
             return known.pt;
         }
-        let mut numbers = std::iter::once(usual(codec)).chain(others());
+        // Even ones, so that the next number is free for retransmissions.
+        let others = (36..=62).step_by(2).map(Pt);
+        let mut numbers = std::iter::once(usual(codec)).chain(others);
         let taken = |pt: &Pt| self.known.iter().any(|known| known.pt == *pt);
         let Some(pt) = numbers.find(|pt| !taken(pt)) else {
             return usual(codec);
@@ -50,11 +52,6 @@ impl Payloads {
         });
         pt
     }
-}
-
-/// Even ones, so that the next number is free for retransmissions.
-fn others() -> impl Iterator<Item = Pt> {
-    (36..=62).step_by(2).map(Pt)
 }
 
 /// The same for all publishers, whatever theirs is.

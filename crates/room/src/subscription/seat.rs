@@ -13,11 +13,11 @@ use crate::publication::{Stream, placeholder};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Seat {
     /// Its place: the m-lines of one slot receive the same publisher.
-    slot: usize,
+    pub(super) slot: usize,
     /// Which of the publisher's streams of the m-line's kind.
     nth: usize,
     /// What it may carry; after the client's answer, what it does.
-    formats: Vec<SeatFormat>,
+    pub(super) formats: Vec<SeatFormat>,
 }
 
 /// A codec that a seat may carry.
@@ -54,10 +54,7 @@ impl Seat {
         options: &RoomSettings,
         payloads: &mut Payloads,
     ) -> (Self, Vec<(ExtensionKind, u8)>) {
-        let codecs = match kind {
-            Kind::Audio => &options.audiocodec,
-            Kind::Video | Kind::Data => &options.videocodec,
-        };
+        let codecs = options.codecs(kind);
         let mut extensions = Vec::new();
         let mut formats = Vec::with_capacity(codecs.len());
         for codec in codecs {
@@ -82,16 +79,6 @@ impl Seat {
     /// Keeps the codecs that the client has taken.
     pub(super) fn keep(&mut self, taken: &[CodecName]) {
         self.formats.retain(|format| taken.contains(&format.codec));
-    }
-
-    /// Its place.
-    pub(super) const fn slot(&self) -> usize {
-        self.slot
-    }
-
-    /// What it may carry, or after the client's answer does.
-    pub(super) fn formats(&self) -> &[SeatFormat] {
-        &self.formats
     }
 
     /// The stream of a publisher that belongs on it.

@@ -18,8 +18,9 @@ pub(crate) enum Follow {
 
 /// Who has which slot: nobody has two, and whoever has one keeps it as long as they are followed.
 #[derive(Debug, Default)]
-pub(super) struct Seating {
-    follow: Follow,
+pub(crate) struct Seating {
+    /// Whom it follows.
+    pub(super) follow: Follow,
     slots: Vec<Option<PersonId>>,
 }
 
@@ -32,13 +33,8 @@ impl Seating {
         }
     }
 
-    /// Whom it follows.
-    pub(super) const fn follow(&self) -> &Follow {
-        &self.follow
-    }
-
     /// How many speakers it follows, if it does.
-    pub(super) const fn speakers(&self) -> Option<usize> {
+    pub(crate) const fn speakers(&self) -> Option<usize> {
         match self.follow {
             Follow::Speakers(n) => Some(n),
             Follow::Feed(_) | Follow::Nobody => None,
@@ -46,7 +42,7 @@ impl Seating {
     }
 
     /// Follows another number of speakers; false if there are not so many slots, or it follows none.
-    pub(super) fn set_speakers(&mut self, speakers: usize) -> bool {
+    pub(crate) fn set_speakers(&mut self, speakers: usize) -> bool {
         let fits = self.speakers().is_some() && speakers <= self.slots.len();
         if fits {
             self.follow = Follow::Speakers(speakers);

@@ -16,24 +16,26 @@ use crate::{Connection, PersonId, Refusal, RoomSettings};
 /// Someone who receives, by one connection.
 #[derive(Debug)]
 pub struct Subscriber {
-    connection: Arc<dyn Connection>,
+    pub(crate) connection: Arc<dyn Connection>,
     pub(super) media: MediaPlane,
-    /// The participant whose private id it gave.
-    owner: Option<PersonId>,
-    private_id: Option<u64>,
+    /// The participant whose private id it gave, as long as that one is there.
+    pub(super) owner: Option<PersonId>,
+    /// The private id that it gave.
+    pub private_id: Option<u64>,
     /// Streams are named by their publishers in `a=msid`.
-    use_msid: bool,
+    pub(super) use_msid: bool,
     /// New offers are made without being asked for when a publisher goes.
-    autoupdate: bool,
-    /// What its first feed was like.
-    pub(super) e2ee: bool,
+    pub(super) autoupdate: bool,
+    /// Whether what it receives is encrypted end to end. It is as its first feed was.
+    pub e2ee: bool,
     /// The m-lines in their order.
-    pub(super) lines: Vec<Line>,
-    pub(super) negotiation: Negotiation,
-    seating: Seating,
-    paused: bool,
+    pub lines: Vec<Line>,
+    pub(crate) negotiation: Negotiation,
+    pub(crate) seating: Seating,
+    /// Whether all media is stopped.
+    pub paused: bool,
     /// Its owner was thrown out: nothing is relayed any more.
-    owner_kicked: bool,
+    pub(super) owner_kicked: bool,
 }
 
 /// Another layer of a stream is relayed.
@@ -71,67 +73,15 @@ impl Subscriber {
         }
     }
 
-    /// The same with what its offers are like, and whether they come by themselves.
-    pub(crate) fn with_offers(mut self, use_msid: bool, autoupdate: bool) -> Self {
-        self.use_msid = use_msid;
-        self.autoupdate = autoupdate;
-        self
-    }
-
-    pub(crate) const fn connection(&self) -> &Arc<dyn Connection> {
-        &self.connection
-    }
-
-    /// The participant whose private id it gave.
-    pub(super) const fn owner(&self) -> Option<&PersonId> {
-        self.owner.as_ref()
-    }
-
-    /// The private id that it gave.
-    pub const fn private_id(&self) -> Option<u64> {
-        self.private_id
-    }
-
-    /// Its owner is gone.
-    pub(super) fn disown(&mut self) {
-        self.owner = None;
-    }
-
     /// Its owner was thrown out.
     pub(crate) fn block(&mut self, publications: &Publications) {
         self.owner_kicked = true;
         self.relay(publications);
     }
 
-    /// Checks that its owner was not thrown out.
-    pub(crate) fn check_blocked(&self) -> Result<(), Refusal> {
-        match self.owner_kicked {
-            true => Err(Refusal::OwnerKicked),
-            false => Ok(()),
-        }
-    }
-
     /// The publishers that it receives something of.
     pub(super) fn feeds(&self) -> impl Iterator<Item = &PersonId> {
         self.lines.iter().flat_map(Line::feeds)
-    }
-
-    /// Whom its seats follow.
-    pub(super) const fn follow(&self) -> &Follow {
-        self.seating.follow()
-    }
-
-    /// How many speakers it follows, if it does.
-    pub(crate) const fn speakers(&self) -> Option<usize> {
-        self.seating.speakers()
-    }
-
-    /// Follows another number of speakers, of as many at most as there are seats for.
-    pub(crate) fn set_speakers(&mut self, speakers: usize) -> Result<(), Refusal> {
-        match self.seating.set_speakers(speakers) {
-            true => Ok(()),
-            false => Err(Refusal::TooFewSeats),
-        }
     }
 
     /// Adds seats: for each slot an m-line of each kind.
@@ -150,7 +100,7 @@ impl Subscriber {
                 };
                 let earlier = kinds.iter().take(place);
                 let nth = earlier.filter(|other| *other == kind).count();
-                let payloads = self.negotiation.payloads();
+                let payloads = &mut self.negotiation.payloads;
                 let (seat, extensions) = Seat::new(*kind, (slot, nth), options, payloads);
                 let line = Line::with_seat(*kind, mid, seat, extensions);
                 self.lines.push(line);
@@ -168,7 +118,7 @@ impl Subscriber {
 
     /// Whether any of its m-lines is a seat.
     pub(crate) fn has_seats(&self) -> bool {
-        self.lines.iter().any(|line| line.seat().is_some())
+        self.lines.iter().any(|line| line.seat.is_some())
     }
 
     /// Gives the seats to those who are followed, of all who are `ranked`; gives the m-lines that others have now, or
@@ -179,17 +129,17 @@ impl Subscriber {
         publications: &Publications,
     ) -> Vec<usize> {
         let eligible = |id: &PersonId| {
-            let same = publications.up(id).map(|known| known.e2ee() == self.e2ee);
+            let same = publications.up(id).map(|known| known.e2ee == self.e2ee);
             same == Some(true) && self.owner.as_ref() != Some(id)
         };
         self.seating.assign(ranked, eligible);
         let mut changed = Vec::new();
         for (index, line) in self.lines.iter_mut().enumerate() {
-            let Some(seat) = line.seat() else { continue };
-            let occupant = self.seating.occupant(seat.slot());
+            let Some(seat) = &line.seat else { continue };
+            let occupant = self.seating.occupant(seat.slot);
             let track = occupant.and_then(|feed| {
                 let streams = publications.up(feed)?.streams();
-                Some((feed, seat.stream_of(line.kind(), streams)?))
+                Some((feed, seat.stream_of(line.kind, streams)?))
             });
             if line.occupy(track) {
                 changed.push(index);
@@ -206,7 +156,7 @@ impl Subscriber {
         publications: &Publications,
     ) -> Result<LocalJsep, Refusal> {
         for line in &mut self.lines {
-            line.update_format(publications, self.negotiation.payloads());
+            line.update_format(publications, &mut self.negotiation.payloads);
         }
         let transport_cc = options.transport_wide_cc_ext;
         let lines = self.lines.iter();
@@ -223,29 +173,9 @@ impl Subscriber {
         Ok(offer.with_e2ee(self.e2ee))
     }
 
-    /// What to do about a change that the client asked for, which may have come to nothing.
-    pub(crate) fn offer_change(&mut self, changed: bool) -> Offer {
-        self.negotiation.change(changed)
-    }
-
-    /// What to do about a change that came by itself, or an offer that the client asks for.
-    pub(crate) fn renegotiate(&mut self, restart: bool) -> Offer {
-        self.negotiation.renegotiate(restart)
-    }
-
     /// What to do about m-lines that have lost their publisher.
     pub(crate) fn offer_removal(&mut self) -> Offer {
         self.negotiation.removed(self.autoupdate)
-    }
-
-    /// What to do about what waited for an answer that has come.
-    pub(crate) fn offer_pending(&mut self) -> Offer {
-        self.negotiation.next()
-    }
-
-    /// The client's offer took the place of ours.
-    pub(crate) fn offer_replaced(&mut self) {
-        self.negotiation.replaced();
     }
 
     /// Answers the client's offer; media flows from then on.
@@ -344,22 +274,16 @@ impl Subscriber {
         reason: LayerReason,
     ) -> Option<LayerChange> {
         let mut lines = self.lines.iter_mut();
-        let (mid, before, track) = lines.find_map(|line| {
-            let (before, track) = line.layer_changed(route, layer, reason)?;
-            Some((line.mid(), before, track))
-        })?;
-        let (feed, feed_mid) = track?;
+        let line = lines.find(|line| line.has_route(route))?;
+        let before = std::mem::replace(&mut line.current, layer);
+        line.reason = Some(reason);
+        let (feed, feed_mid) = line.source()?;
         Some(LayerChange {
-            mid,
+            mid: line.mid,
             before,
-            feed,
+            feed: feed.clone(),
             feed_mid,
         })
-    }
-
-    /// The m-lines in their order.
-    pub fn lines(&self) -> &[Line] {
-        &self.lines
     }
 
     /// Whether the last offer was answered.
@@ -375,15 +299,5 @@ impl Subscriber {
     /// Whether the next offer restarts ICE.
     pub const fn is_restart_pending(&self) -> bool {
         self.negotiation.restarts()
-    }
-
-    /// Whether all media is stopped.
-    pub const fn is_paused(&self) -> bool {
-        self.paused
-    }
-
-    /// Whether what it receives is encrypted end to end.
-    pub const fn e2ee(&self) -> bool {
-        self.e2ee
     }
 }

@@ -1,6 +1,7 @@
 //! Putting other sources on m-lines, without a negotiation.
 
 use portunus_rtp::Mid;
+use serde::Deserialize;
 
 use super::Subscriber;
 use super::layers::LayerRequest;
@@ -17,7 +18,7 @@ pub enum Switch {
 }
 
 /// A source for an m-line.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
 pub struct SwitchEntry {
     /// The publisher.
     pub feed: PersonId,
@@ -29,22 +30,14 @@ pub struct SwitchEntry {
     pub layers: LayerRequest,
 }
 
-/// What a switch has changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct SwitchedLines {
-    /// M-lines that have another source.
-    pub(crate) changes: usize,
-    /// Some of them were inactive, and have to be offered anew.
-    pub(crate) revived: bool,
-}
-
 impl Subscriber {
-    /// Puts other sources on m-lines.
+    /// Puts other sources on m-lines. Returns how many have another one, and whether some were inactive, so that they have to be
+    /// offered anew.
     pub(crate) fn switch(
         &mut self,
         switch: Switch,
         publications: &Publications,
-    ) -> Result<SwitchedLines, Refusal> {
+    ) -> Result<(usize, bool), Refusal> {
         let entries = match switch {
             Switch::Streams(entries) => entries,
             Switch::Feed(feed) => self.matching(&feed, publications)?,
@@ -60,19 +53,19 @@ impl Subscriber {
                 let text = format!("{} mid {}", entry.feed, entry.mid);
                 return Err(Refusal::NoSuchFeed(text));
             }
-            if publication.e2ee() != self.e2ee {
+            if publication.e2ee != self.e2ee {
                 return Err(Refusal::MixedFeeds);
             }
         }
-        let mut switched = SwitchedLines::default();
+        let (mut changes, mut offers) = (0, false);
         for entry in &entries {
             if let Some(revived) = self.switch_line(entry, publications) {
-                switched.changes += 1;
-                switched.revived |= revived;
+                changes += 1;
+                offers |= revived;
             }
         }
         self.relay(publications);
-        Ok(switched)
+        Ok((changes, offers))
     }
 
     /// Entries that switch everything to `feed`, m-line by m-line of the same kind and codec.
@@ -91,7 +84,7 @@ impl Subscriber {
             entries.push(SwitchEntry {
                 feed: feed.clone(),
                 mid: stream.mid.to_string(),
-                sub_mid: line.mid().to_string(),
+                sub_mid: line.mid.to_string(),
                 layers: LayerRequest::default(),
             });
         }
@@ -102,7 +95,7 @@ impl Subscriber {
     fn switch_line(&mut self, entry: &SwitchEntry, publications: &Publications) -> Option<bool> {
         let stable = self.negotiation.is_stable();
         let mut lines = self.lines.iter_mut();
-        let line = lines.find(|line| line.mid().as_str() == entry.sub_mid)?;
+        let line = lines.find(|line| line.mid.as_str() == entry.sub_mid)?;
         let mut streams = publications.up(&entry.feed)?.streams().iter();
         let stream = streams.find(|stream| stream.mid.as_str() == entry.mid)?;
         if !line.fits(stream) {

@@ -4,23 +4,22 @@
 use std::sync::Arc;
 
 use portunus_media::MediaPlane;
-use portunus_rtp::ExtensionKind;
-use portunus_sdp::{
-    AnswerOptions, CodecName, CodecSpec, Description, Direction, Jsep, Kind, Media, SdpType,
-};
+use portunus_sdp::{AnswerOptions, CodecSpec, Description, Direction, Jsep, Kind, Media, SdpType};
+use serde::Deserialize;
 
 use super::Subscriber;
 use super::line::Line;
 use super::seat::Seat;
 use super::seating::Follow;
-use crate::publication::{Publication, Publications};
+use crate::publication::{Publication, Publications, answer_options, single};
 use crate::{Connection, PersonId, Refusal, RoomSettings};
 
 /// The most speakers that a subscription can have.
 pub const MAX_SPEAKERS: usize = 50;
 
 /// One publisher, or whoever speaks.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
 pub struct Watch {
     /// The publisher; `None` means whoever speaks.
     pub feed: Option<PersonId>,
@@ -47,7 +46,7 @@ impl Watch {
         if jsep.is_some_and(|jsep| jsep.kind == SdpType::Answer) {
             return Err(Refusal::WrongSdpType);
         }
-        let e2ee = feed.map_or(options.require_e2ee, Publication::e2ee);
+        let e2ee = feed.map_or(options.require_e2ee, |feed| feed.e2ee);
         let decrypts = self.e2ee.or(jsep.map(|jsep| jsep.e2ee)).unwrap_or(true);
         if e2ee && !decrypts {
             return Err(Refusal::Encrypted);
@@ -149,52 +148,14 @@ fn answer_line(options: &RoomSettings, offered: &Media) -> Option<Media> {
     if offered.rejected || !offered.direction.receives() {
         return None;
     }
-    let codecs = match offered.kind {
-        Kind::Audio => &options.audiocodec,
-        Kind::Video | Kind::Data => &options.videocodec,
-    };
-    let mut answers = codecs
-        .iter()
-        .filter_map(|codec| answer_codec(options, offered, *codec));
+    let codecs = options.codecs(offered.kind).iter();
+    let answers = codecs.map(|codec| answer_options(options, *codec, Direction::SendOnly));
+    let mut answers = answers.filter_map(|options| single(offered, &options));
     let mut answer = answers.next()?;
     for other in answers {
         answer.codecs.extend(other.codecs);
     }
     Some(answer)
-}
-
-fn answer_codec(options: &RoomSettings, offered: &Media, codec: CodecName) -> Option<Media> {
-    let video = offered.kind == Kind::Video;
-    let accepted = [
-        (true, ExtensionKind::Mid),
-        (video, ExtensionKind::AbsSendTime),
-        (video, ExtensionKind::DependencyDescriptor),
-        (options.transport_wide_cc_ext, ExtensionKind::TransportCc),
-        (!video && options.audiolevel_ext, ExtensionKind::AudioLevel),
-        (
-            video && options.videoorient_ext,
-            ExtensionKind::VideoOrientation,
-        ),
-        (
-            video && options.playoutdelay_ext,
-            ExtensionKind::PlayoutDelay,
-        ),
-    ];
-    let accepted = accepted.into_iter().filter(|(wanted, _)| *wanted);
-    let mut answer = AnswerOptions {
-        extensions: accepted.map(|(_, kind)| kind).collect(),
-        ..AnswerOptions::default()
-    };
-    for media in [&mut answer.audio, &mut answer.video] {
-        media.only(codec);
-        media.direction = Direction::SendOnly;
-        media.profile = match codec {
-            CodecName::Vp9 => options.vp9_profile.clone(),
-            CodecName::H264 => options.h264_profile.clone(),
-            _ => None,
-        };
-    }
-    single(offered, &answer)
 }
 
 /// Keeps an m-line for which there is nothing, so that it can carry the bundle.
@@ -207,14 +168,4 @@ fn inactive(offered: &Media) -> Media {
         false => single(offered, &options),
     };
     answered.unwrap_or_else(|| offered.refused())
-}
-
-/// Answers one m-line on its own; none if it would be rejected.
-fn single(offered: &Media, options: &AnswerOptions) -> Option<Media> {
-    let offer = Description {
-        media: vec![offered.clone()],
-        ..Description::default()
-    };
-    let answer = Description::answer(&offer, options);
-    answer.media.into_iter().find(|media| !media.rejected)
 }

@@ -24,7 +24,7 @@ pub struct IceAttempt {
     pub locals: Vec<LocalCandidate>,
     /// The peer's candidates: the usable ones that it named, and those that its checks showed.
     pub remotes: Vec<RemoteCandidate>,
-    /// Candidates of the peer that hide its address (mDNS names).
+    /// Candidates of the peer that hide its address by mDNS names which were not resolved.
     pub ignored_mdns: u32,
     /// TCP candidates of the peer of which no use is made.
     pub ignored_tcp: u32,
@@ -103,7 +103,7 @@ impl fmt::Display for IceAttempt {
         let locals = self.locals.iter();
         list(
             f,
-            locals.map(|local| (local.address, "host", local.carrier())),
+            locals.map(|local| (local.address, local.kind(), local.carrier())),
         )?;
         f.write_str("; remote")?;
         let remotes = self.remotes.iter();

@@ -7,12 +7,14 @@ use is::{Candidate, CandidateKind};
 use crate::Carrier;
 use crate::path::TransportAddress;
 
-/// A host candidate of this side.
+use super::mdns::is_mdns;
+
+/// A candidate of this side: of the host, or at a TURN server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LocalCandidate {
     /// What peers are told.
     pub address: SocketAddr,
-    /// The bound socket's address; differs from `address` behind a 1:1 NAT.
+    /// The bound socket's address; differs from `address` behind a 1:1 NAT. A relayed address is its own.
     pub base: SocketAddr,
     /// By what it is reached.
     pub transport: CandidateTransport,
@@ -28,10 +30,39 @@ impl LocalCandidate {
         }
     }
 
+    /// An address at a TURN server, which relays UDP.
+    pub const fn relayed(address: SocketAddr) -> Self {
+        Self {
+            address,
+            base: address,
+            transport: CandidateTransport::Relayed,
+        }
+    }
+
+    /// `host` or `relay`.
+    pub const fn kind(&self) -> &'static str {
+        match self.transport {
+            CandidateTransport::Relayed => "relay",
+            CandidateTransport::Udp
+            | CandidateTransport::TcpPassive
+            | CandidateTransport::TcpActive => "host",
+        }
+    }
+
+    /// The same for the agent.
+    pub(super) fn to_agent(self) -> Option<Candidate> {
+        let carrier = self.carrier().name();
+        let candidate = match self.transport {
+            CandidateTransport::Relayed => Candidate::relayed(self.address, self.address, carrier),
+            _ => Candidate::host(self.address, carrier),
+        };
+        candidate.ok()
+    }
+
     /// What carries datagrams to and from it.
     pub const fn carrier(&self) -> Carrier {
         match self.transport {
-            CandidateTransport::Udp => Carrier::Udp,
+            CandidateTransport::Udp | CandidateTransport::Relayed => Carrier::Udp,
             CandidateTransport::TcpPassive | CandidateTransport::TcpActive => Carrier::Tcp,
         }
     }
@@ -47,6 +78,8 @@ pub enum CandidateTransport {
     /// TCP: this side connects from it to passive candidates of the peer. Whoever has such a candidate makes the
     /// connection when there is something to send to one.
     TcpActive,
+    /// UDP, by way of a TURN server (RFC 8656).
+    Relayed,
 }
 
 /// The port that active candidates name (RFC 6544 section 4.5): nothing connects to it.
@@ -55,6 +88,7 @@ const DISCARD_PORT: u16 = 9;
 /// (RFC 6544 section 4.2).
 const UDP_PREFERENCE: u32 = 126;
 const TCP_PREFERENCE: u32 = 90;
+const RELAY_PREFERENCE: u32 = 0;
 /// Direction preferences (RFC 6544 section 4.2), which stand above 13 bits of other ones.
 const PASSIVE: u32 = 4 << 13;
 const ACTIVE: u32 = 6 << 13;
@@ -64,8 +98,16 @@ pub fn candidate_lines(candidates: &[LocalCandidate]) -> Vec<String> {
     let line = |(n, candidate): (usize, &LocalCandidate)| {
         let (ip, port) = (candidate.address.ip(), candidate.address.port());
         let among = |most: u32| most.saturating_sub(n as u32);
-        let (preference, local_preference, port, tcptype) = match candidate.transport {
+        let (preference, local_preference, port, extension) = match candidate.transport {
             CandidateTransport::Udp => (UDP_PREFERENCE, among(65_535), port, ""),
+            // The related address is for diagnosis, and has to be there (RFC 8839 section 5.1): it tells nothing.
+            CandidateTransport::Relayed => {
+                let related = match ip {
+                    IpAddr::V4(_) => " raddr 0.0.0.0 rport 9",
+                    IpAddr::V6(_) => " raddr :: rport 9",
+                };
+                (RELAY_PREFERENCE, among(65_535), port, related)
+            }
             CandidateTransport::TcpPassive => {
                 let local = PASSIVE | among(8_191);
                 (TCP_PREFERENCE, local, port, " tcptype passive")
@@ -77,8 +119,8 @@ pub fn candidate_lines(candidates: &[LocalCandidate]) -> Vec<String> {
         };
         // Component 1 (RFC 8445 section 5.1.2.1).
         let priority = (preference << 24) | (local_preference << 8) | 255;
-        let (n, carrier) = (n + 1, candidate.carrier().name());
-        format!("candidate:{n} 1 {carrier} {priority} {ip} {port} typ host{tcptype}")
+        let (n, carrier, kind) = (n + 1, candidate.carrier().name(), candidate.kind());
+        format!("candidate:{n} 1 {carrier} {priority} {ip} {port} typ {kind}{extension}")
     };
     candidates.iter().enumerate().map(line).collect()
 }
@@ -101,7 +143,7 @@ pub(crate) enum Parsed {
 /// Why a remote candidate is of no use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ignored {
-    /// The address is a `.local` name (mDNS): the peer is found by its own checks.
+    /// The address is a `.local` name (mDNS) that was not resolved: the peer is found by its own checks.
     Mdns,
     /// The transport is not UDP, and nobody here connects to it.
     Tcp,
@@ -191,7 +233,7 @@ pub(crate) fn parse(text: &str) -> Result<Parsed, CandidateError> {
         _ if is_tcp => return Ok(Parsed::Ignored(Ignored::Tcp)),
         _ => {}
     }
-    let useless = match address.to_ascii_lowercase().ends_with(".local") {
+    let useless = match is_mdns(address) {
         _ if is_tcp => Ignored::Tcp,
         true => Ignored::Mdns,
         false => Ignored::Address,
@@ -297,6 +339,25 @@ mod tests {
         let lines = candidate_lines(&[LocalCandidate::udp(address, address)]);
         match parse(&lines.concat()).unwrap() {
             Parsed::Usable(candidate) => assert_eq!(candidate.addr(), address),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_relayed_address_is_told_as_such_and_comes_last() {
+        let address: SocketAddr = "203.0.113.7:40000".parse().unwrap();
+        let lines = candidate_lines(&[LocalCandidate::relayed(address)]);
+        assert_eq!(
+            lines,
+            ["candidate:1 1 udp 16777215 203.0.113.7 40000 typ relay raddr 0.0.0.0 rport 9"]
+        );
+        match parse(&lines.concat()).unwrap() {
+            Parsed::Usable(candidate) => {
+                assert_eq!(
+                    (candidate.addr(), candidate.kind()),
+                    (address, CandidateKind::Relayed)
+                );
+            }
             other => panic!("{other:?}"),
         }
     }

@@ -40,7 +40,8 @@ impl IceAttempt {
         if self.locals.is_empty() {
             return IceCause::new(
                 "no-address",
-                "The server has no address that clients could be told: set media.bind or media.announced.",
+                "The server has no address that clients could be told: set media.bind or media.announced. With \
+                 media.force_relay it has none while the TURN server gives it none.",
             );
         }
         match (self.checks_received, self.checks_answered) {
@@ -77,8 +78,8 @@ impl IceAttempt {
             _ if mdns > 0 => IceCause::new(
                 "mdns-only",
                 format!(
-                    "The client hides its addresses ({mdns} mDNS names), which is usual, but none of its own checks reached the server \
-                     in {time} s: {closed}."
+                    "The client hides its addresses ({mdns} mDNS names that were not resolved), which is usual, but none of its own \
+                     checks reached the server in {time} s: {closed}."
                 ),
             ),
             true => IceCause::new(

@@ -8,6 +8,7 @@ mod cause;
 mod checks;
 mod consent;
 mod leave;
+mod mdns;
 mod pairs;
 mod probe;
 mod sources;
@@ -39,6 +40,7 @@ pub use cause::IceCause;
 pub use checks::ANSWERABLE;
 use checks::Checks;
 use leave::Nominations;
+pub use mdns::{mdns_name, with_address};
 use pairs::Pairs;
 pub use pairs::{PairFigures, PairProgress};
 use probe::Probe;
@@ -92,8 +94,20 @@ pub struct SelectedPair {
     pub remote: SocketAddr,
     /// What carries datagrams between them.
     pub carrier: Carrier,
+    /// This side's address is at a TURN server.
+    pub is_relayed: bool,
     /// What kind of candidate that is: `host`, `prflx`, `srflx` or `relay`.
     pub remote_kind: &'static str,
+}
+
+impl SelectedPair {
+    /// What kind of candidate this side's is: `host` or `relay`.
+    pub const fn local_kind(&self) -> &'static str {
+        match self.is_relayed {
+            true => "relay",
+            false => "host",
+        }
+    }
 }
 
 /// What the agent has to say.
@@ -186,14 +200,13 @@ impl Ice {
         agent.set_max_candidate_pairs(MAX_PAIRS);
         let mut locals: Vec<LocalCandidate> = Vec::with_capacity(candidates.len());
         for candidate in candidates {
-            let address = candidate.address;
             let of = |c: &LocalCandidate| (c.base, c.carrier(), c.address.is_ipv4());
             let is_known = locals.iter().any(|other| of(other) == of(candidate));
             if is_known {
                 continue;
             }
-            if let Ok(host) = Candidate::host(address, candidate.carrier().name())
-                && agent.add_local_candidate(host).is_some()
+            if let Some(local) = candidate.to_agent()
+                && agent.add_local_candidate(local).is_some()
             {
                 locals.push(*candidate);
             }
@@ -540,8 +553,10 @@ impl Ice {
                     let carrier = carrier(proto);
                     let is_there = |c: &Candidate| c.addr() == destination && c.proto() == proto;
                     let remote = self.agent.remote_candidates().find(is_there);
+                    let local = self.base(carrier, source);
                     let pair = SelectedPair {
-                        local: self.base(carrier, source),
+                        local,
+                        is_relayed: self.is_relayed(local),
                         remote: destination,
                         carrier,
                         remote_kind: remote.map_or("prflx", |c| kind_name(c.kind())),
@@ -576,6 +591,13 @@ impl Ice {
         };
         let index = self.locals.iter().position(matches)?;
         u8::try_from(index).ok()
+    }
+
+    /// Whether the bound end of a path is at a TURN server.
+    pub(crate) fn is_relayed(&self, base: SocketAddr) -> bool {
+        let is_it =
+            |c: &LocalCandidate| c.base == base && c.transport == CandidateTransport::Relayed;
+        self.locals.iter().any(is_it)
     }
 
     /// The bound address behind an announced one.

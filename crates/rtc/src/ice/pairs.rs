@@ -15,6 +15,8 @@ use crate::path::TransportAddress;
 pub struct PairFigures {
     /// What peers are told of this side's end.
     pub local: SocketAddr,
+    /// What kind of candidate that is: `host` or `relay`.
+    pub local_kind: &'static str,
     /// The peer's end.
     pub remote: SocketAddr,
     /// What kind of candidate that is: `host`, `prflx`, `srflx` or `relay`.
@@ -199,6 +201,7 @@ impl Ice {
             .is_some_and(|selected| selected.local == local.base && selected.peer() == remote);
         Some(PairFigures {
             local: local.address,
+            local_kind: local.kind(),
             remote: remote.address,
             remote_kind,
             carrier: remote.carrier,

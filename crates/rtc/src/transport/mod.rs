@@ -318,6 +318,11 @@ impl Transport {
         received
     }
 
+    /// Whether an address of this side is at a TURN server.
+    pub fn is_relayed(&self, local: SocketAddr) -> bool {
+        self.ice.is_relayed(local)
+    }
+
     /// Writes the next datagram of ICE, DTLS or SCTP to `buf`, which should hold 1,500 bytes.
     pub fn poll_transmit(&mut self, buf: &mut [u8]) -> Option<Transmit> {
         loop {

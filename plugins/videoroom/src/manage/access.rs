@@ -1,11 +1,24 @@
 //! Who may join, and recording.
 
+use portunus_core::record::Format;
 use portunus_core::{Fields, Object, Reply};
 use portunus_resources::{Answer, RoomContent};
+use serde::Deserialize;
 
 use super::success;
 use crate::Shared;
 use crate::refusal::Refusal;
+
+/// The members of `enable_recording`.
+#[derive(Deserialize)]
+struct Recording {
+    record: bool,
+    #[serde(
+        rename = "record_format",
+        deserialize_with = "portunus_core::with::record_format"
+    )]
+    format: Option<Format>,
+}
 
 impl Shared {
     pub(super) fn allowed(&self, fields: Fields<'_>) -> Result<Object, Refusal> {
@@ -15,8 +28,8 @@ impl Shared {
 
     pub(super) fn enable_recording(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
         self.managed(fields, |_, room| {
-            let record = fields.required_boolean("record")?;
-            room.record_all(record, fields.record_format()?)?;
+            let Recording { record, format } = fields.read()?;
+            room.record_all(record, format)?;
             let reply = Answer::from(success().with("record", record));
             Ok(reply.recording(self.recorded(room)).reply())
         })

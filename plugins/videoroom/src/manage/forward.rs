@@ -5,9 +5,10 @@ use std::net::IpAddr;
 use portunus_core::media::ingest::IngestSrtp;
 use portunus_core::media::{Encodings, Framing};
 use portunus_core::sdp::Kind;
-use portunus_core::{Fields, Later, Mid, Networks, Object, Pt, Reply, Ssrc};
+use portunus_core::{Fields, Later, Mid, Object, Pt, Reply, Ssrc};
 use portunus_resources::{Asker, RoomContent};
 use portunus_room::{ForwardRequest, Forwarder, Participant, PersonId, Room as Conference, Stream};
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::target::{Host, PATIENCE, address, port, required_port, rtcp, srtp};
@@ -33,6 +34,19 @@ struct Entry {
 }
 
 impl Entry {
+    fn new(which: &Which, encodings: Encodings, (port, host): (u16, usize)) -> Self {
+        Entry {
+            which: which.clone(),
+            host,
+            port,
+            rtcp_port: None,
+            pt: None,
+            ssrc: None,
+            encodings,
+            is_open: false,
+        }
+    }
+
     /// Which encodings of a stream are forwarded.
     fn encodings_of(&self, stream: &Stream) -> Encodings {
         match self.is_open && stream.simulcast {
@@ -61,6 +75,12 @@ impl Which {
     }
 }
 
+/// What `stop_rtp_forward` says beside the publisher.
+#[derive(Deserialize)]
+struct StopRequest {
+    stream_id: u64,
+}
+
 /// The request `rtp_forward`.
 struct Request {
     publisher: PersonId,
@@ -80,16 +100,13 @@ impl Request {
             entries: Vec::new(),
             is_old: false,
         };
-        match fields.objects("streams")? {
-            Some(streams) => {
-                for stream in streams {
-                    request.read_stream(stream)?;
-                }
-            }
-            None => {
-                request.is_old = true;
-                request.read_old(fields)?;
-            }
+        let streams = fields.objects("streams")?;
+        request.is_old = streams.is_none();
+        for stream in streams.into_iter().flatten() {
+            request.read_stream(stream)?;
+        }
+        if request.is_old {
+            request.read_old(fields)?;
         }
         Ok(request)
     }
@@ -107,7 +124,7 @@ impl Request {
         // Checked, and the same for all streams.
         srtp(fields)?;
         let which = Which::Mid(mid.to_owned());
-        self.read_outputs(fields, &which, "", port, host)
+        self.read_outputs(fields, &which, "", (port, host))
     }
 
     /// The first stream of each kind.
@@ -116,74 +133,40 @@ impl Request {
             let prefix = format!("{}_", kind.name());
             let which = Which::First(kind);
             if let Some(port) = port(fields, &format!("{prefix}port"))? {
-                self.read_outputs(fields, &which, &prefix, port, 0)?;
+                self.read_outputs(fields, &which, &prefix, (port, 0))?;
             } else if kind == Kind::Video {
-                self.read_substreams(fields, &which, &prefix, 0)?;
+                let upper = substreams(fields, &which, &prefix, 0)?;
+                self.entries.extend(upper);
             }
         }
         Ok(())
     }
 
+    /// Reads where a stream goes: all of it or its lowest encoding to `port`, and upper encodings to ports of their own.
     fn read_outputs(
         &mut self,
         fields: Fields<'_>,
         which: &Which,
         prefix: &str,
-        port: u16,
-        host: usize,
+        (port, host): (u16, usize),
     ) -> Result<(), Refusal> {
-        let wants_best = fields.boolean("simulcast")?;
-        let can_be_best = *which != Which::First(Kind::Audio) && *which != Which::First(Kind::Data);
-        let encodings = match wants_best {
-            Some(true) if can_be_best => Encodings::Best,
-            _ => Encodings::Only(0),
-        };
-        self.entries.push(Entry {
-            which: which.clone(),
-            host,
-            port,
+        let wants_best: Option<bool> = fields.member("simulcast")?;
+        let is_single = matches!(which, Which::First(Kind::Audio | Kind::Data));
+        let is_best = wants_best == Some(true) && !is_single;
+        let mut entry = Entry {
             rtcp_port: self::port(fields, &format!("{prefix}rtcp_port"))?,
             pt: pt(fields, &format!("{prefix}pt"))?,
             ssrc: ssrc(fields, &format!("{prefix}ssrc"))?,
-            encodings,
-            is_open: false,
-        });
-        if encodings == Encodings::Best {
-            return Ok(());
+            ..Entry::new(which, Encodings::Best, (port, host))
+        };
+        let mut upper = Vec::new();
+        if !is_best {
+            entry.encodings = Encodings::Only(0);
+            upper = substreams(fields, which, prefix, host)?;
+            entry.is_open = upper.is_empty() && wants_best.is_none();
         }
-        let count = self.entries.len();
-        self.read_substreams(fields, which, prefix, host)?;
-        let is_alone = self.entries.len() == count;
-        if let Some(entry) = self.entries.get_mut(count.saturating_sub(1)) {
-            entry.is_open = is_alone && wants_best.is_none();
-        }
-        Ok(())
-    }
-
-    /// The upper encodings, each with a port of its own.
-    fn read_substreams(
-        &mut self,
-        fields: Fields<'_>,
-        which: &Which,
-        prefix: &str,
-        host: usize,
-    ) -> Result<(), Refusal> {
-        for substream in [1, 2] {
-            let name = |what: &str| format!("{prefix}{what}_{}", substream + 1);
-            let (pt, ssrc) = (pt(fields, &name("pt"))?, ssrc(fields, &name("ssrc"))?);
-            if let Some(port) = port(fields, &name("port"))? {
-                self.entries.push(Entry {
-                    which: which.clone(),
-                    host,
-                    port,
-                    rtcp_port: None,
-                    pt,
-                    ssrc,
-                    encodings: Encodings::Only(substream),
-                    is_open: false,
-                });
-            }
-        }
+        self.entries.push(entry);
+        self.entries.append(&mut upper);
         Ok(())
     }
 
@@ -251,6 +234,28 @@ impl Request {
     }
 }
 
+/// Reads where the upper encodings of a stream go, each to a port of its own.
+fn substreams(
+    fields: Fields<'_>,
+    which: &Which,
+    prefix: &str,
+    host: usize,
+) -> Result<Vec<Entry>, Refusal> {
+    let mut substreams = Vec::new();
+    for substream in [1, 2] {
+        let name = |what: &str| format!("{prefix}{what}_{}", substream + 1);
+        let (pt, ssrc) = (pt(fields, &name("pt"))?, ssrc(fields, &name("ssrc"))?);
+        if let Some(port) = port(fields, &name("port"))? {
+            substreams.push(Entry {
+                pt,
+                ssrc,
+                ..Entry::new(which, Encodings::Only(substream), (port, host))
+            });
+        }
+    }
+    Ok(substreams)
+}
+
 /// What the reply to the old form says of a forwarder.
 fn with_started(reply: Object, entry: &Entry, forwarder: &Forwarder) -> Object {
     let Which::First(kind) = entry.which else {
@@ -289,7 +294,7 @@ impl Shared {
         self.managed(fields, |door, room| {
             self.check_forwarding(fields)?;
             let publisher = person_in(fields, self.rooms.ids(), "publisher_id")?;
-            let number = fields.required_positive("stream_id")?;
+            let StopRequest { stream_id: number } = fields.read()?;
             room.end_forwarder(&publisher, number)?;
             let show = self.show(room);
             door.notify(asker.handle.as_ref(), || {
@@ -325,20 +330,23 @@ impl Shared {
         hosts: Vec<Host>,
         then: impl FnOnce(&[IpAddr]) -> Result<Value, Refusal> + Send + 'static,
     ) -> Result<Reply, Refusal> {
+        let networks = self.outgoing.clone();
+        let then = move |addresses: &[IpAddr]| {
+            let refused = addresses.iter().find(|to| !networks.allow(**to));
+            match refused {
+                Some(address) => Err(Refusal::Destination(*address)),
+                None => then(addresses),
+            }
+        };
         let known: Option<Vec<IpAddr>> = hosts.iter().map(Host::numeric).collect();
         if let Some(known) = known {
-            check(&known, &self.outgoing)?;
             return then(&known).map(Reply::Success);
         }
-        let networks = self.outgoing.clone();
         Ok(Reply::Later(Later::new(async move {
             // The handle does nothing else meanwhile, however many names there are.
             let resolved = tokio::time::timeout(PATIENCE, resolve(&hosts)).await;
             let resolved = resolved.unwrap_or_else(|_| Err(Host::unknown()));
-            let reply = resolved.and_then(|addresses| {
-                check(&addresses, &networks)?;
-                then(&addresses)
-            });
+            let reply = resolved.and_then(|addresses| then(&addresses));
             reply.unwrap_or_else(|refusal| refusal.to_json())
         })))
     }
@@ -359,14 +367,6 @@ async fn resolve(hosts: &[Host]) -> Result<Vec<IpAddr>, Refusal> {
         addresses.push(host.resolve().await?);
     }
     Ok(addresses)
-}
-
-/// Checks that media may be sent to all of these.
-fn check(addresses: &[IpAddr], networks: &Networks) -> Result<(), Refusal> {
-    match addresses.iter().find(|to| !networks.allow(**to)) {
-        None => Ok(()),
-        Some(address) => Err(Refusal::Destination(*address)),
-    }
 }
 
 /// A forwarder, as clients are told of it.

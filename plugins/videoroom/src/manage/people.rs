@@ -2,7 +2,8 @@
 
 use portunus_core::{Fields, Object};
 use portunus_resources::{Asker, RoomContent};
-use portunus_room::Connection;
+use portunus_room::{Connection, PersonId};
+use serde::Deserialize;
 
 use super::success;
 use crate::Shared;
@@ -10,6 +11,14 @@ use crate::client::Client;
 use crate::read::person_in;
 use crate::refusal::Refusal;
 use crate::show::moderation;
+
+/// The members of `moderate`.
+#[derive(Deserialize)]
+struct Moderation<'a> {
+    id: PersonId,
+    mid: &'a str,
+    mute: bool,
+}
 
 impl Shared {
     pub(super) fn list_participants(&self, fields: Fields<'_>) -> Result<Object, Refusal> {
@@ -35,9 +44,7 @@ impl Shared {
 
     pub(super) fn moderate(&self, fields: Fields<'_>, asker: &Asker) -> Result<Object, Refusal> {
         self.managed(fields, |door, room| {
-            let id = person_in(fields, self.rooms.ids(), "id")?;
-            let mid = fields.required_string("mid")?;
-            let mute = fields.required_boolean("mute")?;
+            let Moderation { id, mid, mute } = self.rooms.ids().members(fields).read()?;
             room.moderate(&id, mid, mute)?;
             door.notify(asker.handle.as_ref(), || {
                 let show = self.show(room);

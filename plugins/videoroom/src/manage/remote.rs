@@ -6,13 +6,14 @@ use std::sync::Arc;
 use portunus_core::sdp::{CodecName, Kind, OfferedFlags};
 use portunus_core::{FieldError, Fields, Mid, Object};
 use portunus_room::{
-    ExtensionIds, MAX_STREAMS, NewRemote, Place, Remote, RoomSettings, Stream, StreamUpdate, hear,
+    ExtensionIds, MAX_STREAMS, NewRemote, Place, Profile, Remote, RoomSettings, Stream, hear,
 };
+use serde::Deserialize;
 
 use super::success;
 use super::target::{port, srtp};
 use crate::Shared;
-use crate::read::{free_id, person_in, profile, wanted_id};
+use crate::read::{ProfileMembers, free_id, person_in, wanted_id};
 use crate::refusal::Refusal;
 
 impl Shared {
@@ -20,12 +21,12 @@ impl Shared {
         let room = self.managed_room(fields)?;
         let ids = self.rooms.ids();
         let wanted = wanted_id(fields, ids)?;
-        let profile = profile(fields)?;
-        let e2ee = fields.boolean("e2ee")?.unwrap_or(false);
         let (place, srtp) = (place(fields)?, srtp(fields)?);
-        let entries = fields.some_objects("streams")?;
-        let entries = entries.ok_or_else(|| FieldError::Missing("streams".to_owned()))?;
-        if entries.len() > MAX_STREAMS {
+        let request: RemoteRequest = fields.read()?;
+        if request.streams.is_empty() {
+            return Err(FieldError::value("streams", "should not be empty").into());
+        }
+        if request.streams.len() > MAX_STREAMS {
             return Err(Refusal::value("streams", "too many"));
         }
         let mut state = room.lock();
@@ -33,9 +34,10 @@ impl Shared {
             let id = ids.required(fields, "room")?;
             return Err(Refusal::NoSuchRoom(id));
         }
-        state.check_e2ee(e2ee)?;
-        let entries = entries.into_iter().enumerate();
-        let streams = entries.map(|(index, entry)| read(entry, state.settings(), index));
+        let e2ee = request.e2ee.unwrap_or(false);
+        state.settings().check_e2ee(e2ee)?;
+        let entries = request.streams.into_iter().enumerate();
+        let streams = entries.map(|(index, entry)| entry.stream(state.settings(), index));
         let streams: Vec<Stream> = streams.collect::<Result<_, _>>()?;
         let id = wanted.unwrap_or_else(|| free_id(&state, ids));
         state.check_remote(&id)?;
@@ -46,7 +48,7 @@ impl Shared {
         let (local, rtcp_port) = (remote.local(), remote.rtcp_port());
         let new = NewRemote {
             remote,
-            profile,
+            profile: request.profile,
             e2ee,
             streams,
         };
@@ -70,25 +72,20 @@ impl Shared {
         let room = self.managed_room(fields)?;
         let id = person_in(fields, self.rooms.ids(), "id")?;
         room.lock().remote_streams(&id)?;
-        let profile = profile(fields)?;
-        let e2ee = fields.boolean("e2ee")?;
-        let entries = fields.objects("streams")?;
-        let entries = entries.ok_or_else(|| FieldError::Missing("streams".to_owned()))?;
+        let request: RemoteRequest = fields.read()?;
         let mut state = room.lock();
         let streams = state.remote_streams(&id)?;
-        if let Some(e2ee) = e2ee {
-            state.check_e2ee(e2ee)?;
+        if let Some(e2ee) = request.e2ee {
+            state.settings().check_e2ee(e2ee)?;
         }
         let mut updates = Vec::new();
         let mut count = streams.len();
-        for entry in entries {
-            let index = place_of(streams, entry, count)?;
-            let stream = read(entry, state.settings(), index)?;
+        for entry in request.streams {
+            let index = entry.place_among(streams, count)?;
+            updates.push(entry.stream(state.settings(), index)?);
             count = count.max(index.saturating_add(1));
-            let described = entry.has("description");
-            updates.push(StreamUpdate { stream, described });
         }
-        state.update_remote(&id, profile, e2ee, updates);
+        state.update_remote(&id, request.profile, request.e2ee, updates);
         Ok(success())
     }
 
@@ -103,91 +100,114 @@ impl Shared {
     }
 }
 
-/// Which stream an entry is about: one of those that there are, or the next one after `count`.
-fn place_of(streams: &[Stream], entry: Fields<'_>, count: usize) -> Result<usize, Refusal> {
-    let mid = entry.required_string("mid")?;
-    if let Some(stream) = streams.iter().find(|stream| stream.mid.as_str() == mid) {
-        return Ok(stream.index);
-    }
-    let index = entry.positive("mindex")?;
-    let index = index.ok_or_else(|| FieldError::Missing("mindex".to_owned()))?;
-    let index = usize::try_from(index).ok();
-    let is_next = |index: &usize| *index <= count && *index < MAX_STREAMS;
-    index
-        .filter(is_next)
-        .ok_or_else(|| Refusal::value("mindex", "not the next one"))
+/// What other servers say of a publisher.
+#[derive(Deserialize)]
+struct RemoteRequest {
+    #[serde(with = "ProfileMembers")]
+    profile: Profile,
+    e2ee: Option<bool>,
+    streams: Vec<StreamEntry>,
+}
+
+/// What another server says of a stream.
+#[derive(Deserialize)]
+struct StreamEntry {
+    #[serde(rename = "type")]
+    kind: String,
+    mid: String,
+    mindex: u64,
+    details: Details,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Details {
+    disabled: bool,
+    description: Option<String>,
+    stereo: bool,
+    fec: bool,
+    dtx: bool,
+    simulcast: bool,
+    svc: bool,
+    h264_profile: Option<String>,
+    vp9_profile: Option<String>,
+    audiolevel_ext_id: Option<u64>,
+    videoorient_ext_id: Option<u64>,
+    playoutdelay_ext_id: Option<u64>,
+    dependencydesc_ext_id: Option<u64>,
+    codec: Option<String>,
 }
 
 /// Where the media comes to.
 fn place(fields: Fields<'_>) -> Result<Place, Refusal> {
-    let text = |name| -> Result<Option<&str>, FieldError> {
-        Ok(fields.string(name)?.filter(|text| !text.is_empty()))
-    };
-    let multicast = text("mcast")?.map(str::parse::<Ipv4Addr>).transpose();
+    let multicast = fields
+        .text("mcast")?
+        .map(str::parse::<Ipv4Addr>)
+        .transpose();
     let multicast = multicast.map_err(|_| Refusal::value("mcast", "an IPv4 address"))?;
     Ok(Place {
         port: port(fields, "port")?.unwrap_or(0),
         rtcp_port: port(fields, "rtcp_port")?.unwrap_or(0),
-        interface: text("iface")?.map(str::to_owned),
+        interface: fields.text("iface")?.map(str::to_owned),
         multicast,
     })
 }
 
-/// Reads what another server says of the stream that has place `index` here.
-fn read(fields: Fields<'_>, options: &RoomSettings, index: usize) -> Result<Stream, Refusal> {
-    let kind = match fields.required_string("type")? {
-        "audio" => Kind::Audio,
-        "video" => Kind::Video,
-        "data" => Kind::Data,
-        _ => return Err(Refusal::value("type", "audio, video or data")),
-    };
-    fields.required_string("mid")?;
-    let number = fields.positive("mindex")?;
-    number.ok_or_else(|| FieldError::Missing("mindex".to_owned()))?;
-    let mid = Mid::new(&index.to_string());
-    let mid = mid.ok_or_else(|| Refusal::value("streams", "too many"))?;
-    let flag =
-        |name: &str| -> Result<bool, FieldError> { Ok(fields.boolean(name)?.unwrap_or(false)) };
-    let text = |name: &str| fields.string(name).map(|text| text.map(str::to_owned));
-    let number = |name: &str| -> Result<Option<u8>, Refusal> {
-        let id = fields.positive(name)?.map(u8::try_from).transpose();
-        let id = id.map_err(|_| Refusal::value(name, "at most 255"))?;
-        Ok(id.filter(|id| *id > 0))
-    };
-    let mut stream = Stream::new(kind, mid, index);
-    stream.disabled = flag("disabled")?;
-    stream.description = text("description")?;
-    stream.opus = OfferedFlags {
-        stereo: flag("stereo")?,
-        fec: flag("fec")?,
-        dtx: flag("dtx")?,
-    };
-    stream.simulcast = flag("simulcast")? && kind == Kind::Video;
-    stream.svc = flag("svc")? && kind == Kind::Video;
-    stream.h264_profile = text("h264_profile")?;
-    stream.vp9_profile = text("vp9_profile")?;
-    stream.extensions = ExtensionIds {
-        audio_level: number("audiolevel_ext_id")?,
-        video_orientation: number("videoorient_ext_id")?,
-        playout_delay: number("playoutdelay_ext_id")?,
-        dependency_descriptor: number("dependencydesc_ext_id")?,
-    };
-    let codec = fields.string("codec")?;
-    let listed = match kind {
-        Kind::Audio => &options.audiocodec,
-        Kind::Video => &options.videocodec,
-        Kind::Data => return Ok(stream),
-    };
-    // What is disabled is described without its codec.
-    if codec.is_none() && stream.disabled {
-        return Ok(stream);
+impl StreamEntry {
+    /// Which stream it is about: one of those that there are, or the next one after `count`.
+    fn place_among(&self, streams: &[Stream], count: usize) -> Result<usize, Refusal> {
+        let mut known = streams.iter();
+        if let Some(stream) = known.find(|stream| stream.mid.as_str() == self.mid) {
+            return Ok(stream.index);
+        }
+        let index = usize::try_from(self.mindex).ok();
+        index
+            .filter(|index| *index <= count && *index < MAX_STREAMS)
+            .ok_or_else(|| Refusal::value("mindex", "not the next one"))
     }
-    let codec = codec.ok_or(Refusal::Codec("none"))?;
-    let codec = CodecName::from_name(codec).filter(|codec| codec.kind() == kind);
-    let codec = codec.ok_or(Refusal::Codec("unsupported"))?;
-    stream.codec = Some(codec);
-    stream.disabled |= !listed.contains(&codec);
-    Ok(stream)
+
+    /// The stream, which has place `index` here.
+    fn stream(self, options: &RoomSettings, index: usize) -> Result<Stream, Refusal> {
+        let details = self.details;
+        let kinds = [Kind::Audio, Kind::Video, Kind::Data].into_iter();
+        let kind = kinds.filter(|kind| kind.name() == self.kind).last();
+        let kind = kind.ok_or_else(|| Refusal::value("type", "audio, video or data"))?;
+        let mid = Mid::new(&index.to_string());
+        let mid = mid.ok_or_else(|| Refusal::value("streams", "too many"))?;
+        let number = |name: &str, id: Option<u64>| -> Result<Option<u8>, Refusal> {
+            let id = id.map(u8::try_from).transpose();
+            let id = id.map_err(|_| Refusal::value(name, "at most 255"))?;
+            Ok(id.filter(|id| *id > 0))
+        };
+        let mut stream = Stream::new(kind, mid, index);
+        stream.disabled = details.disabled;
+        stream.description = details.description;
+        stream.opus = OfferedFlags {
+            stereo: details.stereo,
+            fec: details.fec,
+            dtx: details.dtx,
+        };
+        stream.simulcast = details.simulcast && kind == Kind::Video;
+        stream.svc = details.svc && kind == Kind::Video;
+        stream.h264_profile = details.h264_profile;
+        stream.vp9_profile = details.vp9_profile;
+        stream.extensions = ExtensionIds {
+            audio_level: number("audiolevel_ext_id", details.audiolevel_ext_id)?,
+            video_orientation: number("videoorient_ext_id", details.videoorient_ext_id)?,
+            playout_delay: number("playoutdelay_ext_id", details.playoutdelay_ext_id)?,
+            dependency_descriptor: number("dependencydesc_ext_id", details.dependencydesc_ext_id)?,
+        };
+        // What is disabled is described without its codec.
+        if kind == Kind::Data || details.codec.is_none() && stream.disabled {
+            return Ok(stream);
+        }
+        let codec = details.codec.ok_or(Refusal::Codec("none"))?;
+        let codec = CodecName::from_name(&codec).filter(|codec| codec.kind() == kind);
+        let codec = codec.ok_or(Refusal::Codec("unsupported"))?;
+        stream.codec = Some(codec);
+        stream.disabled |= !options.codecs(kind).contains(&codec);
+        Ok(stream)
+    }
 }
 
 #[cfg(test)]
@@ -203,7 +223,8 @@ mod tests {
         let told = json!({ "type": "video", "mid": "v", "mindex": 4, "codec": "vp8", "simulcast": true,
                            "description": "d", "videoorient_ext_id": 3 });
         let members = told.as_object().unwrap().clone();
-        let stream = read(Fields(&members), &options, 1).unwrap();
+        let entry: StreamEntry = Fields(&members).read().unwrap();
+        let stream = entry.stream(&options, 1).unwrap();
         let own = json!({ "type": "video", "mid": "1", "mindex": 1, "codec": "vp8", "simulcast": true,
                           "description": "d", "videoorient_ext_id": 3 });
         assert_eq!(crate::show::stream::own(&stream), own);
@@ -226,7 +247,8 @@ mod tests {
             let mut entry = json!({ "type": "video", "mid": "0", "mindex": 0, "codec": "vp8" });
             let members = entry.as_object_mut().unwrap();
             members.extend(change.as_object().unwrap().clone());
-            let stream = read(Fields(members), &options, 0);
+            let entry = Fields(members).read::<StreamEntry>().map_err(Refusal::from);
+            let stream = entry.and_then(|entry| entry.stream(&options, 0));
             let read = stream.map(|stream| stream.disabled);
             assert_eq!(read.map_err(|refusal| refusal.code()), expected, "{change}");
         }

@@ -2,6 +2,7 @@
 
 use portunus_core::{Fields, Object, Reply};
 use portunus_room::{PersonId, RemotePublication};
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::target::{Host, address, port, required_port, rtcp, srtp};
@@ -10,13 +11,19 @@ use crate::read::person_in;
 use crate::refusal::Refusal;
 use crate::show::Show;
 
+/// The name of a publisher of ours on another server.
+#[derive(Deserialize)]
+struct RemoteId {
+    remote_id: String,
+}
+
 impl Shared {
     pub(super) fn publish_remotely(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
         let room = self.managed_room(fields)?;
         self.check_forwarding(fields)?;
         let ids = self.rooms.ids();
         let publisher = person_in(fields, ids, "publisher_id")?;
-        let remote_id = fields.required_string("remote_id")?.to_owned();
+        let RemoteId { remote_id } = fields.read()?;
         let host = Host::required(fields)?;
         let to = required_port(fields, "port")?;
         let rtcp_port = port(fields, "rtcp_port")?;
@@ -41,8 +48,8 @@ impl Shared {
     pub(super) fn unpublish_remotely(&self, fields: Fields<'_>) -> Result<Object, Refusal> {
         self.managed(fields, |_, room| {
             let publisher = person_in(fields, self.rooms.ids(), "publisher_id")?;
-            let remote_id = fields.required_string("remote_id")?;
-            room.unpublish_remotely(&publisher, remote_id)?;
+            let RemoteId { remote_id } = fields.read()?;
+            room.unpublish_remotely(&publisher, &remote_id)?;
             Ok(reply(self.show(room), &publisher))
         })
     }

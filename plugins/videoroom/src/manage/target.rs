@@ -9,6 +9,7 @@ use portunus_core::media::ingest::{IngestSrtp, SrtpSuite};
 use portunus_core::media::{ForwardRtcp, IngestError};
 use portunus_core::{FieldError, Fields};
 use portunus_room as room;
+use serde::Deserialize;
 
 use crate::refusal::Refusal;
 
@@ -19,40 +20,37 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Host {
     name: String,
-    family: Family,
+    /// Whether an address has to be of IPv6, or else of IPv4. `None` means any.
+    is_v6: Option<bool>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Family {
-    Any,
-    V4,
-    V6,
+#[derive(Deserialize)]
+struct HostMembers<'a> {
+    host_family: Option<&'a str>,
+    host: Option<String>,
 }
 
-impl Family {
-    const fn has(self, address: IpAddr) -> bool {
-        match self {
-            Family::Any => true,
-            Family::V4 => address.is_ipv4(),
-            Family::V6 => address.is_ipv6(),
-        }
-    }
+#[derive(Deserialize)]
+struct SrtpMembers<'a> {
+    srtp_suite: Option<u64>,
+    srtp_crypto: Option<&'a str>,
 }
 
 impl Host {
     /// Reads it; none if there is no `host`.
     pub(super) fn read(fields: Fields<'_>) -> Result<Option<Self>, Refusal> {
-        let family = match fields.string("host_family")? {
-            None => Family::Any,
-            Some("ipv4") => Family::V4,
-            Some("ipv6") => Family::V6,
+        let HostMembers { host_family, host } = fields.read()?;
+        let is_v6 = match host_family {
+            None => None,
+            Some("ipv4") => Some(false),
+            Some("ipv6") => Some(true),
             Some(_) => return Err(Refusal::value("host_family", "ipv4 or ipv6")),
         };
-        let host = fields.string("host")?;
-        Ok(host.map(|name| Host {
-            name: name.to_owned(),
-            family,
-        }))
+        Ok(host.map(|name| Host { name, is_v6 }))
+    }
+
+    fn fits(&self, address: IpAddr) -> bool {
+        self.is_v6.is_none_or(|is_v6| address.is_ipv6() == is_v6)
     }
 
     /// Reads it where it has to be there.
@@ -63,8 +61,8 @@ impl Host {
 
     /// Its address, if that is what it is.
     pub(super) fn numeric(&self) -> Option<IpAddr> {
-        let address: IpAddr = self.name.parse().ok()?;
-        self.family.has(address).then_some(address)
+        let address = self.name.parse().ok();
+        address.filter(|address| self.fits(*address))
     }
 
     /// Its address, asked for where it is a name.
@@ -76,7 +74,7 @@ impl Host {
         let found = lookup.map_err(|_| Self::unknown())?;
         let mut addresses = found.map(|address| address.ip());
         addresses
-            .find(|address| self.family.has(*address))
+            .find(|address| self.fits(*address))
             .ok_or_else(Self::unknown)
     }
 
@@ -88,7 +86,8 @@ impl Host {
 
 /// Reads a port; 0 is none.
 pub(super) fn port(fields: Fields<'_>, name: &str) -> Result<Option<u16>, Refusal> {
-    let port = fields.positive(name)?.map(u16::try_from).transpose();
+    let port = fields.member::<u64>(name)?;
+    let port = port.map(u16::try_from).transpose();
     let port = port.map_err(|_| Refusal::value(name, "a port is at most 65535"))?;
     Ok(port.filter(|port| *port > 0))
 }
@@ -103,15 +102,17 @@ pub(super) fn required_port(fields: Fields<'_>, name: &str) -> Result<u16, Refus
 
 /// Reads the key of SRTP; none unless both members are there.
 pub(super) fn srtp(fields: Fields<'_>) -> Result<Option<IngestSrtp>, Refusal> {
-    let suite = fields.positive("srtp_suite")?;
-    let crypto = fields.string("srtp_crypto")?;
-    let suite = match suite {
+    let SrtpMembers {
+        srtp_suite,
+        srtp_crypto,
+    } = fields.read()?;
+    let suite = match srtp_suite {
         None => None,
         Some(32) => Some(SrtpSuite::AesCm128HmacSha1_32),
         Some(80) => Some(SrtpSuite::AesCm128HmacSha1_80),
         Some(_) => return Err(Refusal::value("srtp_suite", "32 or 80")),
     };
-    let Some((suite, crypto)) = suite.zip(crypto) else {
+    let Some((suite, crypto)) = suite.zip(srtp_crypto) else {
         return Ok(None);
     };
     let decoded = BASE64_STANDARD.decode(crypto.trim()).ok();

@@ -1,4 +1,6 @@
 //! Reads requests: what their JSON says, as the room understands it.
+//!
+//! Errors come in the order in which structs declare their members, most of which are the room's.
 
 mod publisher;
 mod subscriber;
@@ -7,9 +9,10 @@ use portunus_core::media::MAX_LABEL;
 use portunus_core::{FieldError, Fields};
 use portunus_resources::{Id, Ids};
 use portunus_room::{PersonId, Profile, State};
-use serde_json::Value;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
 
-pub(crate) use publisher::{ConfigureRequest, configure, talk};
+pub(crate) use publisher::{ConfigureRequest, JoinRequest};
 pub(crate) use subscriber::{change, join_subscriber, subscriber_configure, switch, watch};
 
 use crate::refusal::Refusal;
@@ -40,16 +43,36 @@ pub(crate) fn free_id(room: &State, ids: Ids) -> PersonId {
     person(&ids.random(|id| room.person(&person(id)).is_some()))
 }
 
-/// Reads what somebody shows of itself.
-pub(crate) fn profile(fields: Fields<'_>) -> Result<Profile, FieldError> {
-    let display = fields.string("display")?.map(str::to_owned);
-    let metadata = fields.object("metadata")?;
-    Ok(Profile {
-        display,
-        metadata: metadata.map(|metadata| Value::from(metadata.clone()).to_string()),
-    })
+/// What somebody shows of itself.
+#[derive(Deserialize)]
+#[serde(remote = "Profile")]
+pub(crate) struct ProfileMembers {
+    display: Option<String>,
+    #[serde(deserialize_with = "metadata")]
+    metadata: Option<String>,
 }
 
-fn text(fields: Fields<'_>, name: &str) -> Result<Option<String>, FieldError> {
-    Ok(fields.string(name)?.map(str::to_owned))
+/// Reads an object, of which the room knows the text only.
+fn metadata<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let metadata = Option::<Map<String, Value>>::deserialize(from)?;
+    Ok(metadata.map(|metadata| Value::from(metadata).to_string()))
+}
+
+/// Reads what is set of single streams: the list `streams`, or else members of the request itself. `mid` returns the m-line of
+/// a setting.
+fn settings<'a, T: Deserialize<'a>>(
+    fields: Fields<'a>,
+    mid: impl Fn(&T) -> Option<&String>,
+) -> Result<Vec<T>, Refusal> {
+    let settings: Vec<T> = match fields.member("streams")? {
+        Some(settings) => settings,
+        None => vec![fields.read()?],
+    };
+    match settings.len() > 1 && settings.iter().any(|setting| mid(setting).is_none()) {
+        true => Err(Refusal::value(
+            "mid",
+            "needed where there are several streams",
+        )),
+        false => Ok(settings),
+    }
 }

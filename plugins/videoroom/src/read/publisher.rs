@@ -1,79 +1,122 @@
 //! Requests of those who publish.
 
+use portunus_core::record::Format;
 use portunus_core::{Fields, Right, Rights, equal_in_constant_time};
-use portunus_room::{Configure, RecordChange, StreamSetting, TalkSettings};
+use portunus_room::{Configure, Profile, RecordChange, StreamSetting, TalkSettings};
+use serde::{Deserialize, Deserializer};
 
-use super::{profile, text};
+use super::{ProfileMembers, settings};
 use crate::refusal::Refusal;
 
+/// What a publisher's `join` says beside its id.
+#[derive(Deserialize)]
+pub(crate) struct JoinRequest<'a> {
+    #[serde(with = "ProfileMembers")]
+    pub(crate) profile: Profile,
+    pub(crate) token: Option<&'a str>,
+    #[serde(with = "TalkMembers")]
+    pub(crate) talk: TalkSettings,
+}
+
 /// A `configure` or `publish`, or the second half of a `joinandconfigure`.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
 pub(crate) struct ConfigureRequest {
+    /// Only offers say these.
+    #[serde(rename = "update")]
+    _update: Option<bool>,
+    #[serde(rename = "restart")]
+    _restart: Option<bool>,
+    #[serde(with = "ConfigureMembers")]
     pub(crate) configure: Configure,
-    /// It asks for what only those may who show the room's secret, if its recordings are locked.
-    pub(crate) records: bool,
     secret: Option<String>,
 }
 
-/// Reads when somebody counts as talking.
-pub(crate) fn talk(fields: Fields<'_>) -> Result<TalkSettings, Refusal> {
-    let above_0 = |name| -> Result<Option<u64>, Refusal> {
-        Ok(fields.positive(name)?.filter(|number| *number > 0))
-    };
-    Ok(TalkSettings {
-        packets: above_0("audio_active_packets")?,
-        level: above_0("audio_level_average")?,
-    })
+#[derive(Deserialize)]
+#[serde(remote = "Configure")]
+struct ConfigureMembers {
+    #[serde(skip)]
+    streams: Vec<StreamSetting>,
+    #[serde(default, deserialize_with = "descriptions")]
+    descriptions: Vec<(String, String)>,
+    bitrate: Option<u64>,
+    #[serde(deserialize_with = "record")]
+    record: Option<RecordChange>,
+    #[serde(with = "ProfileMembers")]
+    profile: Profile,
+    #[serde(with = "TalkMembers")]
+    talk: TalkSettings,
+    audio: Option<bool>,
+    video: Option<bool>,
+    data: Option<bool>,
+    audiocodec: Option<String>,
+    videocodec: Option<String>,
 }
 
-/// Reads a `configure`.
-pub(crate) fn configure(fields: Fields<'_>, rights: Rights) -> Result<ConfigureRequest, Refusal> {
-    fields.boolean("update")?;
-    fields.boolean("restart")?;
-    let streams = match fields.objects("streams")? {
-        Some(entries) => entries.into_iter().map(setting).collect(),
-        None => setting(fields).map(|setting| vec![setting]),
-    };
-    let streams: Vec<StreamSetting> = streams?;
-    if streams.len() > 1 && streams.iter().any(|setting| setting.mid.is_none()) {
-        return Err(Refusal::value(
-            "mid",
-            "needed where there are several streams",
-        ));
-    }
-    let mut descriptions = Vec::new();
-    for entry in fields.objects("descriptions")?.into_iter().flatten() {
-        let mid = entry.required_string("mid")?.to_owned();
-        let description = entry.required_string("description")?.to_owned();
-        descriptions.push((mid, description));
-    }
-    let bitrate = fields.positive("bitrate")?;
-    let record = RecordChange {
-        on: fields.boolean("record")?,
-        told_why: rights.may(Right::Record),
-        name: text(fields, "filename")?.filter(|_| rights.may(Right::Record)),
-        format: fields.record_format()?,
-    };
-    Ok(ConfigureRequest {
-        records: record.on.is_some() || record.name.is_some(),
-        secret: text(fields, "secret")?,
-        configure: Configure {
-            bitrate,
-            record: Some(record),
-            profile: profile(fields)?,
-            talk: talk(fields)?,
-            audio: fields.boolean("audio")?,
-            video: fields.boolean("video")?,
-            data: fields.boolean("data")?,
-            streams,
-            descriptions,
-            audiocodec: text(fields, "audiocodec")?,
-            videocodec: text(fields, "videocodec")?,
-        },
-    })
+#[derive(Deserialize)]
+#[serde(remote = "RecordChange")]
+struct RecordMembers {
+    #[serde(rename = "record")]
+    on: Option<bool>,
+    #[serde(rename = "filename")]
+    name: Option<String>,
+    #[serde(
+        rename = "record_format",
+        deserialize_with = "portunus_core::with::record_format"
+    )]
+    format: Option<Format>,
+    #[serde(skip)]
+    told_why: bool,
+}
+
+/// When somebody counts as talking. 0 means as the room has it.
+#[derive(Deserialize)]
+#[serde(remote = "TalkSettings")]
+struct TalkMembers {
+    #[serde(rename = "audio_active_packets", deserialize_with = "above_0")]
+    packets: Option<u64>,
+    #[serde(rename = "audio_level_average", deserialize_with = "above_0")]
+    level: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Description {
+    mid: String,
+    description: String,
+}
+
+fn descriptions<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, String)>, D::Error> {
+    let descriptions = Vec::<Description>::deserialize(from)?.into_iter();
+    Ok(descriptions.map(|it| (it.mid, it.description)).collect())
+}
+
+fn record<'de, D: Deserializer<'de>>(from: D) -> Result<Option<RecordChange>, D::Error> {
+    RecordMembers::deserialize(from).map(Some)
+}
+
+fn above_0<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    let number = Option::<u64>::deserialize(from)?;
+    Ok(number.filter(|number| *number > 0))
 }
 
 impl ConfigureRequest {
+    /// Reads it. Names of recordings are not for somebody without the right to record.
+    pub(crate) fn read(fields: Fields<'_>, rights: Rights) -> Result<Self, Refusal> {
+        let streams = settings(fields, |setting: &StreamSetting| setting.mid.as_ref())?;
+        let mut request: Self = fields.read()?;
+        request.configure.streams = streams;
+        if let Some(record) = &mut request.configure.record {
+            record.told_why = rights.may(Right::Record);
+            record.name.take_if(|_| !record.told_why);
+        }
+        Ok(request)
+    }
+
+    /// Whether it asks for what only those may who show the room's secret, if its recordings are locked.
+    pub(crate) fn records(&self) -> bool {
+        let record = self.configure.record.as_ref();
+        record.is_some_and(|record| record.on.is_some() || record.name.is_some())
+    }
+
     /// The same for a room whose recordings are locked: nothing about them, unless the request shows the room's `secret`.
     pub(crate) fn locked(mut self, secret: Option<&str>) -> Self {
         let shown = self.secret.as_deref().unwrap_or_default();
@@ -82,14 +125,4 @@ impl ConfigureRequest {
         }
         self
     }
-}
-
-fn setting(fields: Fields<'_>) -> Result<StreamSetting, portunus_core::FieldError> {
-    Ok(StreamSetting {
-        mid: text(fields, "mid")?,
-        send: fields.boolean("send")?,
-        keyframe: fields.boolean("keyframe")?.unwrap_or(false),
-        min_delay: fields.integer("min_delay")?,
-        max_delay: fields.integer("max_delay")?,
-    })
 }

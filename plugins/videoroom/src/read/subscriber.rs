@@ -1,15 +1,15 @@
 //! Requests of those who receive.
 
-use portunus_core::media::Priority;
 use portunus_core::sdp::Kind;
-use portunus_core::{FieldError, Fields};
+use portunus_core::{FieldError, Fields, Members};
 use portunus_resources::Ids;
 use portunus_room::{
-    Change, LastN, LayerRequest, LineSetting, MAX_SPEAKERS, PersonId, Subscribe,
-    SubscriberConfigure, SubscriberJoin, Switch, SwitchEntry, Unsubscribe, Watch,
+    Change, LastN, LineSetting, MAX_SPEAKERS, PersonId, Subscribe, SubscriberConfigure,
+    SubscriberJoin, Switch, Unsubscribe, Watch,
 };
+use serde::Deserialize;
 
-use super::{person, person_in, text};
+use super::{person_in, settings};
 use crate::refusal::Refusal;
 use crate::requests::Participation;
 
@@ -18,78 +18,49 @@ pub(crate) fn join_subscriber(
     fields: Fields<'_>,
     ids: Ids,
 ) -> Result<(SubscriberJoin, Option<PersonId>), Refusal> {
-    let flag = |name| Ok::<_, Refusal>(fields.boolean(name)?.unwrap_or(true));
-    let join = SubscriberJoin {
-        private_id: fields.positive("private_id")?,
-        use_msid: fields.boolean("use_msid")?.unwrap_or(false),
-        autoupdate: flag("autoupdate")?,
-        ..SubscriberJoin::default()
-    };
-    let last_n = match last_n(fields)? {
-        Some(speakers) => {
-            let kinds = [
-                (Kind::Audio, flag("offer_audio")?),
-                (Kind::Video, flag("offer_video")?),
-            ];
-            let kinds = wanted(kinds);
-            Some(LastN { speakers, kinds })
-        }
-        None => None,
-    };
-    if fields.has("streams") || last_n.is_some() {
-        let streams = list(fields, "streams", |entry| subscribe(entry, ids))?;
-        let join = SubscriberJoin {
-            streams: streams.unwrap_or_default(),
-            last_n,
-            ..join
-        };
+    let mut join: SubscriberJoin = fields.read()?;
+    if let Some(speakers) = checked_last_n(fields.member("last_n")?)? {
+        let kinds = wanted(fields, &[Kind::Audio, Kind::Video])?;
+        join.last_n = Some(LastN { speakers, kinds });
+    }
+    if fields.has("streams") || join.last_n.is_some() {
+        join.streams = list(ids.members(fields), "streams")?.unwrap_or_default();
         return Ok((join, None));
     }
     let feed = person_in(fields, ids, "feed")?;
-    let kinds = wanted([
-        (Kind::Audio, flag("offer_audio")?),
-        (Kind::Video, flag("offer_video")?),
-        (Kind::Data, flag("offer_data")?),
-    ]);
-    let stream = Subscribe {
+    join.kinds = Some(wanted(fields, &[Kind::Audio, Kind::Video, Kind::Data])?);
+    join.streams = vec![Subscribe {
         feed: feed.clone(),
         mid: None,
         crossrefid: None,
         send: true,
-        layers: layers(fields)?,
-    };
-    let join = SubscriberJoin {
-        streams: vec![stream],
-        kinds: Some(kinds),
-        ..join
-    };
+        layers: fields.read()?,
+    }];
     Ok((join, Some(feed)))
 }
 
-fn wanted<const N: usize>(kinds: [(Kind, bool); N]) -> Vec<Kind> {
-    let wanted = kinds.into_iter().filter(|(_, wanted)| *wanted);
-    wanted.map(|(kind, _)| kind).collect()
+/// Reads which of these kinds of media are wanted: all but those that `offer_audio` and the like rule out.
+fn wanted(fields: Fields<'_>, kinds: &[Kind]) -> Result<Vec<Kind>, FieldError> {
+    let mut wanted = kinds.to_vec();
+    for kind in kinds {
+        let offer = fields.member(&format!("offer_{}", kind.name()))?;
+        wanted.retain(|it| it != kind || offer != Some(false));
+    }
+    Ok(wanted)
 }
 
 /// Reads `watch`.
 pub(crate) fn watch(fields: Fields<'_>, ids: Ids) -> Result<Watch, Refusal> {
-    Ok(Watch {
-        feed: ids.read(fields, "feed")?.map(|id| person(&id)),
-        private_id: fields.positive("private_id")?,
-        last_n: last_n(fields)?,
-        e2ee: fields.boolean("e2ee")?,
-    })
+    let watch: Watch = ids.members(fields).read()?;
+    checked_last_n(watch.last_n)?;
+    Ok(watch)
 }
 
-/// Reads how many speakers are to be followed.
-fn last_n(fields: Fields<'_>) -> Result<Option<usize>, Refusal> {
-    let Some(n) = fields.positive("last_n")? else {
-        return Ok(None);
-    };
-    let n = usize::try_from(n).ok();
-    match n.filter(|n| (1..=MAX_SPEAKERS).contains(n)) {
-        None => Err(Refusal::value("last_n", "1 to 50")),
-        n => Ok(n),
+/// Checks how many speakers are to be followed.
+fn checked_last_n(last_n: Option<usize>) -> Result<Option<usize>, Refusal> {
+    match last_n.is_some_and(|n| !(1..=MAX_SPEAKERS).contains(&n)) {
+        true => Err(Refusal::value("last_n", "1 to 50")),
+        false => Ok(last_n),
     }
 }
 
@@ -99,135 +70,67 @@ pub(crate) fn change(
     ids: Ids,
     request: Participation,
 ) -> Result<Change, Refusal> {
-    let missing = |name: &str| FieldError::Missing(name.to_owned());
-    let subscribes = |name| list(fields, name, |entry| subscribe(entry, ids));
-    let unsubscribes = |name| list(fields, name, |entry| unsubscribe(entry, ids));
-    let (subscribe, unsubscribe) = match request {
-        Participation::Subscribe => {
-            let subscribe = subscribes("streams")?;
-            (Some(subscribe.ok_or_else(|| missing("streams"))?), None)
+    let members = ids.members(fields);
+    let (subscribe, unsubscribe, missing) = match request {
+        Participation::Subscribe => (list(members, "streams")?, None, "streams"),
+        Participation::Unsubscribe => (None, list(members, "streams")?, "streams"),
+        _ => {
+            let subscribe = list(members, "subscribe")?;
+            (subscribe, list(members, "unsubscribe")?, "subscribe")
         }
-        Participation::Unsubscribe => {
-            let unsubscribe = unsubscribes("streams")?;
-            (None, Some(unsubscribe.ok_or_else(|| missing("streams"))?))
-        }
-        _ => (subscribes("subscribe")?, unsubscribes("unsubscribe")?),
     };
     if subscribe.is_none() && unsubscribe.is_none() {
-        return Err(missing("subscribe").into());
+        return Err(FieldError::Missing(missing.to_owned()).into());
     }
-    Ok(Change {
-        subscribe: subscribe.unwrap_or_default(),
-        unsubscribe: unsubscribe.unwrap_or_default(),
-    })
+    let unsubscribe: Vec<Unsubscribe> = unsubscribe.unwrap_or_default();
+    let whose = |request: &Unsubscribe| request.feed.is_some() || request.sub_mid.is_some();
+    match unsubscribe.iter().all(whose) {
+        true => Ok(Change {
+            subscribe: subscribe.unwrap_or_default(),
+            unsubscribe,
+        }),
+        false => Err(FieldError::Missing("feed".to_owned()).into()),
+    }
 }
 
 /// Reads a list that is not empty, if it is there.
-fn list<T>(
-    fields: Fields<'_>,
+fn list<'a, T: Deserialize<'a>>(
+    members: Members<'a>,
     name: &str,
-    read: impl Fn(Fields<'_>) -> Result<T, FieldError>,
 ) -> Result<Option<Vec<T>>, FieldError> {
-    let entries = fields.some_objects(name)?;
-    let entries = entries.map(|entries| entries.into_iter().map(read).collect());
-    entries.transpose()
-}
-
-fn subscribe(fields: Fields<'_>, ids: Ids) -> Result<Subscribe, FieldError> {
-    Ok(Subscribe {
-        feed: person_in(fields, ids, "feed")?,
-        mid: text(fields, "mid")?,
-        crossrefid: text(fields, "crossrefid")?,
-        send: fields.boolean("send")?.unwrap_or(true),
-        layers: layers(fields)?,
-    })
-}
-
-fn unsubscribe(fields: Fields<'_>, ids: Ids) -> Result<Unsubscribe, FieldError> {
-    let request = Unsubscribe {
-        feed: ids.read(fields, "feed")?.map(|id| person(&id)),
-        mid: text(fields, "mid")?,
-        sub_mid: text(fields, "sub_mid")?,
-    };
-    match request.feed.is_none() && request.sub_mid.is_none() {
-        true => Err(FieldError::Missing("feed".to_owned())),
-        false => Ok(request),
+    match members.member::<Vec<T>>(name)? {
+        Some(list) if list.is_empty() => Err(FieldError::value(name, "should not be empty")),
+        list => Ok(list),
     }
 }
 
 /// Reads `switch`.
 pub(crate) fn switch(fields: Fields<'_>, ids: Ids) -> Result<Switch, Refusal> {
-    let entry = |fields: Fields<'_>| {
-        Ok(SwitchEntry {
-            feed: person_in(fields, ids, "feed")?,
-            mid: fields.required_string("mid")?.to_owned(),
-            sub_mid: fields.required_string("sub_mid")?.to_owned(),
-            layers: layers(fields)?,
-        })
-    };
-    if let Some(entries) = list(fields, "streams", entry)? {
+    let members = ids.members(fields);
+    if let Some(entries) = list(members, "streams")? {
         return Ok(Switch::Streams(entries));
     }
-    match ids.read(fields, "feed")? {
-        Some(feed) => Ok(Switch::Feed(person(&feed))),
+    match members.member("feed")? {
+        Some(feed) => Ok(Switch::Feed(feed)),
         None => Err(FieldError::Missing("streams".to_owned()).into()),
     }
 }
 
+/// What is set of an m-line. Members of publishers are not used, but have their types.
+#[derive(Deserialize)]
+struct Setting {
+    #[serde(rename = "audio_level_average")]
+    _level: Option<u64>,
+    #[serde(rename = "audio_active_packets")]
+    _packets: Option<u64>,
+    line: LineSetting,
+}
+
 /// Reads a subscriber's `configure`.
 pub(crate) fn subscriber_configure(fields: Fields<'_>) -> Result<SubscriberConfigure, Refusal> {
-    let lines = match fields.objects("streams")? {
-        Some(entries) => entries.into_iter().map(setting).collect(),
-        None => setting(fields).map(|setting| vec![setting]),
-    };
-    let lines: Vec<LineSetting> = lines?;
-    if lines.len() > 1 && lines.iter().any(|setting| setting.mid.is_none()) {
-        return Err(Refusal::value(
-            "mid",
-            "needed where there are several streams",
-        ));
-    }
-    Ok(SubscriberConfigure {
-        lines,
-        audio: fields.boolean("audio")?,
-        video: fields.boolean("video")?,
-        data: fields.boolean("data")?,
-        restart: fields.boolean("restart")?.unwrap_or(false),
-        update: fields.boolean("update")?.unwrap_or(false),
-        last_n: last_n(fields)?,
-    })
-}
-
-fn setting(fields: Fields<'_>) -> Result<LineSetting, FieldError> {
-    for ignored in ["audio_level_average", "audio_active_packets"] {
-        fields.positive(ignored)?;
-    }
-    Ok(LineSetting {
-        mid: text(fields, "mid")?,
-        send: fields.boolean("send")?,
-        layers: layers(fields)?,
-    })
-}
-
-fn layers(fields: Fields<'_>) -> Result<LayerRequest, FieldError> {
-    Ok(LayerRequest {
-        substream: fields.layer("substream")?,
-        temporal: fields.layer("temporal")?,
-        fallback: fields.positive("fallback")?,
-        spatial_layer: fields.layer("spatial_layer")?,
-        temporal_layer: fields.layer("temporal_layer")?,
-        priority: priority(fields)?,
-        min_delay: fields.integer("min_delay")?,
-        max_delay: fields.integer("max_delay")?,
-    })
-}
-
-fn priority(fields: Fields<'_>) -> Result<Option<Priority>, FieldError> {
-    let Some(word) = fields.string("priority")? else {
-        return Ok(None);
-    };
-    let wanted = "very-low, low, medium or high";
-    let known = Priority::from_name(word);
-    let known = known.ok_or_else(|| FieldError::wrong_type("priority", wanted))?;
-    Ok(Some(known))
+    let settings = settings(fields, |setting: &Setting| setting.line.mid.as_ref())?;
+    let mut configure: SubscriberConfigure = fields.read()?;
+    checked_last_n(configure.last_n)?;
+    configure.lines = settings.into_iter().map(|setting| setting.line).collect();
+    Ok(configure)
 }

@@ -3,25 +3,29 @@
 use portunus_core::Object;
 use portunus_core::media::{LayerReason, Priority};
 use portunus_core::sdp::CodecName;
-use portunus_room::{ConnectionId, Line, Participant, Stream, Subscriber};
+use portunus_room::{ConnectionId, Line, Participant, Stream};
 use serde_json::Value;
 
 use super::person::metadata;
 use super::{Show, stream};
 
-impl Show<'_> {
+impl<'a> Show<'a> {
     /// The summaries of all m-lines of a subscription.
     pub(crate) fn lines(self, key: ConnectionId) -> Vec<Value> {
-        let lines = self.room.subscriber(key).map_or(&[][..], Subscriber::lines);
-        let lines = lines.iter().enumerate();
+        let lines = self.all_lines(key).iter().enumerate();
         lines.map(|(index, line)| self.line(index, line)).collect()
     }
 
     /// The summaries of m-lines of a subscription, by their places.
     pub(super) fn some_lines(self, key: ConnectionId, places: &[usize]) -> Vec<Value> {
-        let lines = self.room.subscriber(key).map_or(&[][..], Subscriber::lines);
+        let lines = self.all_lines(key);
         let line = |index: &usize| Some(self.line(*index, lines.get(*index)?));
         places.iter().filter_map(line).collect()
+    }
+
+    fn all_lines(self, key: ConnectionId) -> &'a [Line] {
+        let subscriber = self.room.subscriber(key);
+        subscriber.map_or(&[], |subscriber| &subscriber.lines)
     }
 
     /// What a client is told that has subscribed.
@@ -40,12 +44,12 @@ impl Show<'_> {
         let state = Object::new()
             .with("type", "subscriber")
             .with("room", self.room())
-            .with("private_id", subscriber.private_id().unwrap_or(0))
+            .with("private_id", subscriber.private_id.unwrap_or(0))
             .with("answered", subscriber.is_answered())
             .with("pending_offer", subscriber.is_offer_pending())
             .with("pending_restart", subscriber.is_restart_pending())
-            .with("paused", subscriber.is_paused())
-            .with_some("e2ee", subscriber.e2ee().then_some(true))
+            .with("paused", subscriber.paused)
+            .with_some("e2ee", subscriber.e2ee.then_some(true))
             .with("streams", self.lines(key))
             .with("hangingup", 0)
             .with("destroyed", 0);
@@ -57,14 +61,14 @@ impl Show<'_> {
         let track = self.track(line);
         let is_data = line.carries_data();
         let head = Object::new()
-            .with("type", line.kind().name())
+            .with("type", line.kind.name())
             .with("active", track.is_some() || is_data)
             .with("mindex", index)
-            .with("mid", line.mid().as_str())
-            .with_some("crossrefid", line.crossrefid())
+            .with("mid", line.mid.as_str())
+            .with_some("crossrefid", line.crossrefid.as_deref())
             .with_some("seat", line.slot())
-            .with("ready", line.is_ready())
-            .with("send", line.sends());
+            .with("ready", line.ready)
+            .with("send", line.send);
         if is_data {
             let ids: Vec<_> = line.feeds().iter().map(|feed| self.id(feed)).collect();
             return head
@@ -75,7 +79,7 @@ impl Show<'_> {
         let Some((publisher, stream)) = track else {
             return head.into();
         };
-        let priority = line.requested().priority;
+        let priority = line.requested.priority;
         head.with("feed_id", self.id(publisher.id()))
             .with_some("feed_display", publisher.profile.display.as_deref())
             .with_some("feed_metadata", metadata(&publisher.profile))
@@ -107,8 +111,8 @@ impl Show<'_> {
 
 fn layers(line: &Line, stream: &Stream) -> Object {
     let now = |layer: Option<u8>| layer.map_or(-1, i16::from);
-    let (requested, (layer, reason)) = (line.requested(), line.current());
-    let reason = reason.map(LayerReason::name);
+    let (requested, layer) = (&line.requested, line.current);
+    let reason = line.reason.map(LayerReason::name);
     if stream.simulcast {
         let fallback = u64::try_from(requested.fallback.as_micros()).unwrap_or(u64::MAX);
         let simulcast = Object::new()

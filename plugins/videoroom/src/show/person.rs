@@ -105,7 +105,7 @@ impl Show<'_> {
             let streams = media.streams().iter();
             streams.map(move |stream| state(media, stream))
         });
-        let e2ee = media.is_some_and(Publication::e2ee);
+        let e2ee = media.is_some_and(|media| media.e2ee);
         let head = Object::new()
             .with("type", "publisher")
             .with("room", self.room())

@@ -56,7 +56,7 @@ pub(super) fn public(stream: &Stream, talking: bool) -> Value {
     let talk = (talking && stream.has_levels()).then_some(stream.is_talking());
     described
         .with_some("talking", talk)
-        .with_some("moderated", stream.is_moderated().then_some(true))
+        .with_some("moderated", stream.moderated.then_some(true))
         .into()
 }
 

@@ -2,7 +2,7 @@
 
 use portunus_core::Object;
 use portunus_core::sdp::CodecName;
-use portunus_room::{ConnectionId, Event, Participant, PersonId, Stream, Subscriber};
+use portunus_room::{ConnectionId, Event, Participant, PersonId, Stream};
 use serde_json::Value;
 
 use super::person::labelled;
@@ -80,7 +80,8 @@ impl Show<'_> {
     }
 
     fn subscription(self, event: &str, key: ConnectionId) -> Object {
-        let private_id = self.room.subscriber(key).and_then(Subscriber::private_id);
+        let subscriber = self.room.subscriber(key);
+        let private_id = subscriber.and_then(|subscriber| subscriber.private_id);
         self.event_of(event)
             .with("streams", self.lines(key))
             .with("private_id", private_id.unwrap_or(0))

@@ -153,7 +153,7 @@ fn pair(figures: PairFigures) -> PairStats {
     PairStats {
         local: CandidateStats {
             address: figures.local,
-            kind: "host",
+            kind: figures.local_kind,
             carrier,
         },
         remote: CandidateStats {

@@ -15,6 +15,7 @@ use super::talk::AudioLevels;
 use crate::capture::Capturing;
 use crate::graph::{ENCODINGS, Inspector, Sink, SourceKey};
 use crate::plane::PeerId;
+use crate::worker::network::Link;
 use crate::worker::relay::{CatchUp, Pacing};
 use crate::worker::tcp::PipeKey;
 use crate::{DtlsState, IceState};
@@ -30,8 +31,8 @@ pub(in crate::worker) struct Peer {
     /// What leaves is recorded, so that feedback tells of the link.
     pub(in crate::worker) is_recorded: bool,
     pub(super) touched: bool,
-    /// The TCP connection that it uses, if it does not use UDP.
-    pub(in crate::worker) pipe: Option<PipeKey>,
+    /// What it uses if it does not use plain UDP.
+    pub(in crate::worker) link: Link,
     pub(in crate::worker) connection: Connection,
     /// Its ICE agent is the controlling one.
     pub(super) controlling: bool,
@@ -107,7 +108,7 @@ impl Peer {
             ufrags: SmallVec::new(),
             addresses: SmallVec::new(),
             claims: Box::default(),
-            pipe: None,
+            link: Link::default(),
             pipes: Box::default(),
             timer: None,
             touched: false,

@@ -61,7 +61,7 @@ impl Relaying<'_> {
             (seq, (header_len, end))
         };
         let sealed = peer.connection.seal_again(number, lengths, room).ok()?;
-        let way = self.network.way(&pair, peer.pipe)?;
+        let way = self.network.way(&pair, peer.link)?;
         self.network.commit(sealed, &way);
         if peer.is_recorded && sink.is_numbered {
             peer.connection.record_sent(transport_seq, sealed, now);

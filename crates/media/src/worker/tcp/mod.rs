@@ -21,6 +21,7 @@ use portunus_rtc::{Carrier, Path, SelectedPair, stun_username};
 use super::Worker;
 use super::ends::guarded;
 use super::handshakes;
+use super::network::Link;
 use super::peers::Peer;
 use crate::CloseReason;
 
@@ -300,7 +301,7 @@ impl Worker {
     /// The connection of a peer that was silent for the longest time and is not in use.
     fn least_heard(&self, peer: &Peer) -> Option<PipeKey> {
         let others = peer.pipes.iter().copied();
-        let others = others.filter(|key| Some(*key) != peer.pipe);
+        let others = others.filter(|key| Some(*key) != peer.link.pipe);
         others.min_by_key(|key| self.network.pipes.get(*key).map(|pipe| pipe.heard))
     }
 
@@ -332,7 +333,8 @@ impl Worker {
         };
         let others = mem::take(&mut peer.pipes).into_iter();
         peer.pipes = others.filter(|of_peer| *of_peer != key).collect();
-        peer.pipe = peer.pipe.filter(|in_use| *in_use != key);
+        let link = &mut peer.link;
+        link.pipe = link.pipe.filter(|in_use| *in_use != key);
         let transport = &mut peer.connection.transport;
         if guarded(|| transport.connection_lost(pipe.path, now)).is_none() {
             return self.end_peer(slot, CloseReason::Internal, now);
@@ -371,16 +373,23 @@ impl Worker {
     }
 
     /// A peer uses this pair from now on.
-    pub(super) fn select_way(&mut self, slot: usize, pair: &SelectedPair) {
+    pub(super) fn select_way(&mut self, slot: usize, pair: &SelectedPair, now: Instant) {
         let Some(peer) = self.peers.get(slot) else {
             return;
         };
-        let pipe = match pair.carrier {
-            Carrier::Udp => None,
-            Carrier::Tcp => self.network.pipes.of(&peer.pipes, pair.into()),
+        let link = match pair.carrier {
+            Carrier::Udp if pair.is_relayed => Link {
+                channel: self.network.turn.channel(pair.local, pair.remote, now),
+                pipe: None,
+            },
+            Carrier::Udp => Link::default(),
+            Carrier::Tcp => Link {
+                pipe: self.network.pipes.of(&peer.pipes, pair.into()),
+                channel: None,
+            },
         };
         if let Some(peer) = self.peers.get_mut(slot) {
-            peer.pipe = pipe;
+            peer.link = link;
         }
     }
 }

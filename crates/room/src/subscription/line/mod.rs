@@ -19,24 +19,28 @@ use crate::publication::{Publication, Publications, Stream};
 /// An m-line. It keeps its mid and its kind for good; while it has no source it has no routes.
 #[derive(Debug)]
 pub struct Line {
-    kind: Kind,
-    mid: Mid,
+    /// The kind of media.
+    pub kind: Kind,
+    /// Its identification.
+    pub mid: Mid,
     source: Source,
     format: Format,
     /// The client's name for it.
-    crossrefid: Option<String>,
-    send: bool,
-    /// The client has accepted it.
-    ready: bool,
-    requested: RequestedLayers,
+    pub crossrefid: Option<String>,
+    /// Whether its media is let through.
+    pub send: bool,
+    /// Whether the client has accepted it.
+    pub ready: bool,
+    /// What the viewer wants of it.
+    pub requested: RequestedLayers,
     /// The layers that are relayed now.
-    current: Layer,
+    pub current: Layer,
     /// Why these layers came when they did.
-    reason: Option<LayerReason>,
+    pub reason: Option<LayerReason>,
     /// One, and of data one for each publisher.
     routes: Vec<Relayed>,
     /// It is bound to no publisher, see [`super::seat`].
-    seat: Option<Seat>,
+    pub(super) seat: Option<Seat>,
 }
 
 /// Where the media of an m-line comes from.
@@ -102,22 +106,8 @@ impl Line {
         line
     }
 
-    /// The kind of media.
-    pub const fn kind(&self) -> Kind {
-        self.kind
-    }
-
-    /// Its identification.
-    pub const fn mid(&self) -> Mid {
-        self.mid
-    }
-
     pub(super) const fn codec(&self) -> Option<CodecName> {
         self.format.codec
-    }
-
-    pub(super) const fn seat(&self) -> Option<&Seat> {
-        self.seat.as_ref()
     }
 
     /// Whether it receives nothing.
@@ -147,39 +137,14 @@ impl Line {
         matches!(self.source, Source::Data(_))
     }
 
-    /// The client's name for it.
-    pub fn crossrefid(&self) -> Option<&str> {
-        self.crossrefid.as_deref()
-    }
-
     /// Its place among those that follow the speakers or one publisher, if it does.
     pub fn slot(&self) -> Option<usize> {
-        self.seat.as_ref().map(Seat::slot)
-    }
-
-    /// Whether the client has accepted it.
-    pub const fn is_ready(&self) -> bool {
-        self.ready
-    }
-
-    /// Whether its media is let through.
-    pub const fn sends(&self) -> bool {
-        self.send
-    }
-
-    /// What the viewer wants of it.
-    pub const fn requested(&self) -> &RequestedLayers {
-        &self.requested
+        self.seat.as_ref().map(|seat| seat.slot)
     }
 
     /// The least and the greatest playout delay in units of 10 ms, if the viewer or the publisher of `stream` asks for it.
     pub fn playout_delay(&self, stream: &Stream) -> Option<(u16, u16)> {
         self.requested.delay.range().or(stream.delay.range())
-    }
-
-    /// The layers that are relayed, and why they came.
-    pub const fn current(&self) -> (Layer, Option<LayerReason>) {
-        (self.current, self.reason)
     }
 
     /// Whether it receives this stream.
@@ -217,9 +182,9 @@ impl Line {
         let request = track.request;
         self.format.codec = track.codec;
         self.source = match self.kind {
-            Kind::Data => Source::Data(vec![track.feed]),
+            Kind::Data => Source::Data(vec![request.feed]),
             Kind::Audio | Kind::Video => Source::Track {
-                feed: track.feed,
+                feed: request.feed,
                 mid: track.mid,
             },
         };
@@ -362,11 +327,6 @@ impl Line {
         self.ready = self.seat.is_some();
     }
 
-    /// Lets its media through, or not.
-    pub(super) fn set_send(&mut self, send: Option<bool>) {
-        self.send = send.unwrap_or(self.send);
-    }
-
     /// Applies what is requested of it; gives the layers that are requested and there already, and why they are.
     pub(super) fn configure(
         &mut self,
@@ -376,7 +336,7 @@ impl Line {
         if self.is_empty() && self.seat.is_none() {
             return Vec::new();
         }
-        self.set_send(setting.send);
+        self.send = setting.send.unwrap_or(self.send);
         if self.kind != Kind::Video {
             return Vec::new();
         }
@@ -388,20 +348,8 @@ impl Line {
         current_among(&setting.layers, layered, self.current, self.reason)
     }
 
-    /// Other layers are relayed on a route of it; gives those before, and the stream that they are of, or none if the route
-    /// is no route of it.
-    pub(super) fn layer_changed(
-        &mut self,
-        route: RouteId,
-        layer: Layer,
-        reason: LayerReason,
-    ) -> Option<(Layer, Option<(PersonId, Mid)>)> {
-        if !self.routes.iter().any(|known| known.route == route) {
-            return None;
-        }
-        let before = std::mem::replace(&mut self.current, layer);
-        self.reason = Some(reason);
-        let track = self.source().map(|(feed, mid)| (feed.clone(), mid));
-        Some((before, track))
+    /// Whether it is fed by this route.
+    pub(super) fn has_route(&self, route: RouteId) -> bool {
+        self.routes.iter().any(|known| known.route == route)
     }
 }

@@ -29,14 +29,9 @@ impl Line {
         if let Some((_, _, stream)) = self.track(publications) {
             self.format = Format::of(stream);
         }
-        let Format {
-            codec,
-            channels,
-            fmtp,
-            pt,
-            ..
-        } = &mut self.format;
-        *pt = codec.map(|codec| payloads.number(codec, *channels, fmtp.as_deref()));
+        let format = &mut self.format;
+        let number = |codec| payloads.number(codec, format.channels, format.fmtp.as_deref());
+        format.pt = format.codec.map(number);
     }
 
     /// As it is offered, with the name of its publisher if `use_msid`.
@@ -95,7 +90,7 @@ impl Line {
         let mut media = MediaOffer::new(self.kind, direction);
         media.mid = Some(self.mid);
         if let Some(seat) = &self.seat {
-            for format in seat.formats() {
+            for format in &seat.formats {
                 media.add_codec(format.codec, format.pt, format.fmtp.clone());
             }
         } else if let Some(codec) = self.format.codec {
@@ -156,15 +151,6 @@ pub(in crate::subscription) fn fmtp(stream: &Stream) -> Option<String> {
             .vp9_profile
             .as_deref()
             .map(|profile| format!("profile-id={profile}")),
-        CodecName::Pcmu
-        | CodecName::Pcma
-        | CodecName::G722
-        | CodecName::Isac32
-        | CodecName::Isac16
-        | CodecName::L16Wide
-        | CodecName::L16
-        | CodecName::Vp8
-        | CodecName::Av1
-        | CodecName::H265 => None,
+        _ => None,
     }
 }

@@ -16,7 +16,7 @@ impl Line {
         gate: bool,
         publications: &Publications,
     ) {
-        let media = publications.media();
+        let media = &publications.media;
         let mut wanted: HashMap<_, _> = self.wanted(publications, gate).into_iter().collect();
         let before = self.routes.len();
         self.routes.retain_mut(|known| {
@@ -34,12 +34,13 @@ impl Line {
             (self.current, self.reason) = (Layer::default(), None);
         }
         for (from, options) in wanted {
-            let route = connection.route(media, from, self.mid, options.clone());
-            self.routes.extend(route.map(|route| Relayed {
-                route,
-                from,
-                options,
-            }));
+            if let Some(to) = connection.track(self.mid) {
+                self.routes.push(Relayed {
+                    route: media.route(from, to, options.clone()),
+                    from,
+                    options,
+                });
+            }
         }
     }
 
@@ -70,7 +71,7 @@ impl Line {
             let wanted = feeds.iter().filter_map(|feed| {
                 let publication = publications.up(feed)?;
                 let stream = publication.data().next()?;
-                let from = publication.origin().source(stream.mid)?;
+                let from = publication.origin.source(stream.mid)?;
                 let options = RouteOptions {
                     enabled: gate && self.send && stream.is_open(),
                     label: Some(feed.as_str().into()),
@@ -83,36 +84,28 @@ impl Line {
         let track = self
             .track(publications)
             .and_then(|(_, publication, stream)| {
-                let from = publication.origin().source(stream.mid)?;
+                let from = publication.origin.source(stream.mid)?;
                 Some((from, self.options(stream, gate)))
             });
         track.into_iter().collect()
     }
 
     fn options(&self, stream: &Stream, gate: bool) -> RouteOptions {
-        let delay = self.playout_delay(stream);
-        let plain = RouteOptions {
+        let requested = &self.requested;
+        let mut options = RouteOptions {
             enabled: gate && self.send && stream.is_open(),
-            playout_delay: delay,
-            priority: self.requested.priority,
+            playout_delay: self.playout_delay(stream),
+            priority: requested.priority,
             ..RouteOptions::default()
         };
-        let requested = &self.requested;
         if stream.simulcast {
-            return RouteOptions {
-                substream: requested.substream,
-                temporal: requested.temporal,
-                fallback: requested.fallback,
-                ..plain
-            };
+            options.substream = requested.substream;
+            options.temporal = requested.temporal;
+            options.fallback = requested.fallback;
+        } else if stream.svc {
+            options.spatial = requested.spatial_layer;
+            options.temporal = requested.temporal_layer;
         }
-        if stream.svc {
-            return RouteOptions {
-                spatial: requested.spatial_layer,
-                temporal: requested.temporal_layer,
-                ..plain
-            };
-        }
-        plain
+        options
     }
 }

@@ -1,0 +1,201 @@
+//! Remote candidates with mDNS names: browsers hide the addresses of their networks by them
+//! (draft-ietf-mmusic-mdns-ice-candidates). Who is in the same network can ask for the address (RFC 6762).
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use mdns_sd::{HostnameResolutionEvent, Receiver, ServiceDaemon};
+use portunus_media::PeerId;
+use portunus_rtc::{mdns_name, with_address};
+use portunus_sdp::negotiated::Negotiated;
+use tokio::sync::{OnceCell, Semaphore};
+use tokio::time::Instant;
+
+use crate::context::Context;
+
+/// How long an answer may take: a query and two repetitions. ICE tries for longer.
+const PATIENCE: Duration = Duration::from_secs(4);
+/// Candidates that may wait for an address at a time.
+const MOST_WAITING: usize = 256;
+/// Names that are remembered.
+const MOST_NAMES: usize = 1_024;
+/// How long they are, as records of hosts are (RFC 6762 section 10).
+const LIFETIME: Duration = Duration::from_secs(120);
+/// How long it is remembered that nobody answers.
+const LIFETIME_WITHOUT_ANSWER: Duration = Duration::from_secs(10);
+/// Addresses of a name that are used.
+const MOST_ADDRESSES: usize = 4;
+
+/// The names of which addresses were asked for.
+pub(crate) struct MdnsNames {
+    /// Set by the first name. `None` if it could not start.
+    daemon: OnceLock<Option<ServiceDaemon>>,
+    port: u16,
+    names: Mutex<HashMap<String, Name>>,
+    waiting: Arc<Semaphore>,
+}
+
+struct Name {
+    asked: Instant,
+    /// Empty if nobody answered.
+    addresses: Arc<OnceCell<Vec<IpAddr>>>,
+}
+
+impl Name {
+    fn is_current(&self, now: Instant) -> bool {
+        let lifetime = match self.addresses.get() {
+            Some(addresses) if addresses.is_empty() => LIFETIME_WITHOUT_ANSWER,
+            _ => LIFETIME,
+        };
+        now.saturating_duration_since(self.asked) < lifetime
+    }
+}
+
+impl Default for MdnsNames {
+    fn default() -> Self {
+        MdnsNames::at(mdns_sd::MDNS_PORT)
+    }
+}
+
+impl MdnsNames {
+    /// Asks responders at this port.
+    fn at(port: u16) -> Self {
+        MdnsNames {
+            daemon: OnceLock::new(),
+            port,
+            names: Mutex::default(),
+            waiting: Arc::new(Semaphore::new(MOST_WAITING)),
+        }
+    }
+
+    /// Returns the addresses of a name. Returns none if nobody answers, or if too many names are known already.
+    async fn resolve(&self, name: &str) -> Vec<IpAddr> {
+        let Some(addresses) = self.entry(name) else {
+            return Vec::new();
+        };
+        addresses.get_or_init(|| self.ask(name)).await.clone()
+    }
+
+    fn entry(&self, name: &str) -> Option<Arc<OnceCell<Vec<IpAddr>>>> {
+        let (key, now) = (name.to_ascii_lowercase(), Instant::now());
+        let mut names = self.names();
+        if let Some(known) = names.get(&key).filter(|known| known.is_current(now)) {
+            return Some(Arc::clone(&known.addresses));
+        }
+        if names.len() >= MOST_NAMES {
+            names.retain(|_, known| known.is_current(now));
+        }
+        if names.len() >= MOST_NAMES {
+            return None;
+        }
+        let addresses = Arc::<OnceCell<_>>::default();
+        let name = Name {
+            asked: now,
+            addresses: Arc::clone(&addresses),
+        };
+        names.insert(key, name);
+        Some(addresses)
+    }
+
+    async fn ask(&self, name: &str) -> Vec<IpAddr> {
+        let Some(daemon) = self.daemon() else {
+            return Vec::new();
+        };
+        let name = format!("{name}.");
+        let limit = u64::try_from(PATIENCE.as_millis()).ok();
+        let addresses = match daemon.resolve_hostname(&name, limit) {
+            Ok(events) => tokio::time::timeout(PATIENCE, first_addresses(&events)).await,
+            Err(error) => {
+                tracing::debug!(%error, name, "cannot ask for an mDNS name");
+                return Vec::new();
+            }
+        };
+        // It ends by itself, too.
+        let _ = daemon.stop_resolve_hostname(&name);
+        let addresses = addresses.unwrap_or_default();
+        tracing::debug!(name, ?addresses, "asked for an mDNS name");
+        addresses
+    }
+
+    fn daemon(&self) -> Option<&ServiceDaemon> {
+        let start = || match ServiceDaemon::new_with_port(self.port) {
+            Ok(daemon) => Some(daemon),
+            Err(error) => {
+                tracing::warn!(%error, "cannot resolve mDNS names of clients; media.mdns = false turns this off");
+                None
+            }
+        };
+        self.daemon.get_or_init(start).as_ref()
+    }
+
+    fn names(&self) -> MutexGuard<'_, HashMap<String, Name>> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for MdnsNames {
+    fn drop(&mut self) {
+        if let Some(daemon) = self.daemon.take().flatten() {
+            // It ends with the process, too.
+            let _ = daemon.shutdown();
+        }
+    }
+}
+
+async fn first_addresses(events: &Receiver<HostnameResolutionEvent>) -> Vec<IpAddr> {
+    loop {
+        match events.recv_async().await {
+            Ok(HostnameResolutionEvent::AddressesFound(_, found)) => {
+                let mut found: Vec<IpAddr> = found.iter().map(|it| it.to_ip_addr()).collect();
+                found.sort();
+                found.truncate(MOST_ADDRESSES);
+                return found;
+            }
+            Ok(HostnameResolutionEvent::SearchTimeout(_)) | Err(_) => return Vec::new(),
+            Ok(_) => {}
+        }
+    }
+}
+
+impl Context {
+    /// Gives the media plane what was agreed on. Candidates with mDNS names follow when they are resolved.
+    pub(crate) fn negotiate(self: &Arc<Self>, peer: PeerId, mut negotiated: Negotiated) {
+        let is_hidden = |text: &mut String| self.mdns.is_some() && mdns_name(text).is_some();
+        let candidates = &mut negotiated.transport.candidates;
+        let hidden: Vec<String> = candidates.extract_if(.., is_hidden).collect();
+        self.media.negotiate(peer, negotiated);
+        for text in hidden {
+            self.add_candidate(peer, text);
+        }
+    }
+
+    /// Gives the media plane a candidate of a peer: if it has an mDNS name, once that is resolved. A name that nobody knows is
+    /// passed on as it is, to be counted.
+    pub(crate) fn add_candidate(self: &Arc<Self>, peer: PeerId, text: String) {
+        let waits = self.mdns.as_ref().filter(|_| mdns_name(&text).is_some());
+        let place = waits.and_then(|names| Arc::clone(&names.waiting).try_acquire_owned().ok());
+        let Some(place) = place else {
+            return self.media.add_candidate(peer, text);
+        };
+        let context = Arc::clone(self);
+        tokio::spawn(async move {
+            let _place = place;
+            let addresses = match (&context.mdns, mdns_name(&text)) {
+                (Some(names), Some(name)) => names.resolve(name).await,
+                _ => Vec::new(),
+            };
+            if addresses.is_empty() {
+                return context.media.add_candidate(peer, text);
+            }
+            for address in addresses {
+                let resolved = with_address(&text, address);
+                context.media.add_candidate(peer, resolved);
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,22 @@
+//! TURN (RFC 8656), the side of the client, sans-IO: one allocation of a relayed address at a TURN server, and the channels
+//! to the peers behind it.
+//!
+//! A [`Client`] takes datagrams of the server and the time, and gives back datagrams for the server, events and the next
+//! deadline. It has no socket, no thread and no clock. After each call that changes it, its owner polls
+//! [`Client::poll_transmit`] and [`Client::poll_event`] until there is nothing left, then asks [`Client::poll_timeout`] when
+//! to call [`Client::handle_timeout`].
+//!
+//! Messages are read and written by `turn-types`.
+#![forbid(unsafe_code)]
+
+mod channels;
+mod client;
+mod fault;
+mod message;
+
+pub use channels::{Channel, Envelope};
+pub use client::{Client, Event, Login, Received};
+pub use fault::Fault;
+
+/// Bytes of the head of ChannelData (RFC 8656 section 12.4).
+pub const CHANNEL_HEAD: usize = 4;
