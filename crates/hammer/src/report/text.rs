@@ -25,3 +25,54 @@ pub fn for_terminal(report: &Report) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::panic, clippy::indexing_slicing)]
+    use super::*;
+    use crate::record::example;
+
+    #[test]
+    fn what_a_whole_core_would_carry_is_projected_if_there_was_time_left() {
+        let mut report = example::report();
+        for run in &mut report.runs {
+            run.summary.server_cpu_cores = Some(0.5);
+            run.summary.carried_participants = 40;
+        }
+        let text = for_terminal(&report);
+        assert!(
+            text.contains("projected") && text.contains(" 80 "),
+            "{text}"
+        );
+        for run in &mut report.runs {
+            run.summary.server_cpu_cores = Some(0.97);
+        }
+        assert!(!for_terminal(&report).contains("projected"));
+    }
+
+    #[test]
+    fn ratios_are_against_ceiling_and_peer() {
+        let text = for_terminal(&example::report());
+        let lines = |name: &str| {
+            let lines = text.lines().filter(|line| line.starts_with(name));
+            lines.collect::<Vec<_>>()
+        };
+        let has = |line: &str, texts: &[&str]| texts.iter().all(|text| line.contains(text));
+        assert!(has(lines("server")[0], &["vs janus", "carried"]), "{text}");
+        let [in_time, at_all] = lines("ceiling")[..] else {
+            panic!("{text}");
+        };
+        assert!(has(in_time, &["9,950", "100 % in time"]), "{text}");
+        assert!(has(at_all, &["100 % at all"]), "{text}");
+        let [in_time, at_all] = lines("portunus")[..] else {
+            panic!("{text}");
+        };
+        assert!(has(in_time, &["6,000", "60.", "% in time"]), "{text}");
+        assert!(has(at_all, &["7,000", "23.3x", "% at all"]), "{text}");
+        assert!(has(lines("janus")[1], &["1.00x"]), "{text}");
+        assert!(
+            text.contains("WARNING: janus, round 1: an example"),
+            "{text}"
+        );
+    }
+}

@@ -4,8 +4,7 @@ use std::io;
 
 use super::crowd::JoinError;
 use crate::client::ClientError;
-use crate::machine::CoreError;
-use crate::machine::usage::UsageError;
+use crate::machine::{CoreError, usage::UsageError};
 use crate::speech::EncodeError;
 use crate::traffic::TrafficError;
 use crate::viewer::PrepareError;

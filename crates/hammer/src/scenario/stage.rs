@@ -5,8 +5,7 @@ use super::crowd::{Crowd, Limit, Manners};
 use super::load::Options;
 use super::target::{Facts, Way};
 use crate::client::Connection;
-use crate::machine::raise_descriptor_limit;
-use crate::machine::usage::Sampler;
+use crate::machine::{raise_descriptor_limit, usage::Sampler};
 use crate::viewer::{Factory, LoadThreads};
 
 /// Everything but the participants.

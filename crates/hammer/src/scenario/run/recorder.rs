@@ -8,8 +8,7 @@ use tokio::time::sleep_until;
 use crate::farend::FarWindow;
 use crate::figures;
 use crate::listening;
-use crate::machine::Disturbance;
-use crate::machine::usage::Sampler;
+use crate::machine::{Disturbance, usage::Sampler};
 use crate::progress::Progress;
 use crate::record::{
     Calm, Criterion, DELIVERED_AT_LEAST, Delays, LOST_AT_MOST, Sample, SetUp, Stalls, Step,
