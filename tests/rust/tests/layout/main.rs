@@ -14,21 +14,84 @@ use modules::Modules;
 /// Lines of a file.
 const LONGEST: usize = 600;
 
+/// Files that are longer, and wait for somebody who finds their seam. No other may become so.
+const LONGER: [&str; 17] = [
+    "crates/core/src/handle/connection.rs",
+    "crates/core/tests/gateway/events.rs",
+    "crates/files/tests/lipsync/sender.rs",
+    "crates/media/src/plane.rs",
+    "crates/media/src/testing/simulation/mod.rs",
+    "crates/portunus/src/config/tests.rs",
+    "crates/record/tests/recorder/joint.rs",
+    "crates/rtc/src/data/mod.rs",
+    "crates/rtc/src/ice/mod.rs",
+    "crates/rtp/src/depacketize/tests.rs",
+    "crates/rtsp/tests/servers.rs",
+    "crates/sdp/src/plain/session.rs",
+    "crates/sdp/tests/answers.rs",
+    "crates/sip/src/transaction/mod.rs",
+    "crates/udp/src/send.rs",
+    "plugins/nosip/tests/nosip.rs",
+    "plugins/sip/src/trunk/tests.rs",
+];
+
+/// How many files of a crate are in rings, which wait to be opened. No other crate may have one, and none may have more.
+const IN_RINGS: [(&str, usize); 27] = [
+    ("crates/audio", 10),
+    ("crates/brokers", 2),
+    ("crates/call", 3),
+    ("crates/core", 34),
+    ("crates/files", 17),
+    ("crates/media", 84),
+    ("crates/portunus", 20),
+    ("crates/record", 20),
+    ("crates/resources", 4),
+    ("crates/room", 20),
+    ("crates/rtc", 16),
+    ("crates/rtsp", 4),
+    ("crates/sdp", 5),
+    ("crates/sip", 16),
+    ("crates/srtp", 2),
+    ("crates/turn-client", 2),
+    ("crates/udp", 2),
+    ("plugins/audiobridge", 11),
+    ("plugins/nosip", 3),
+    ("plugins/recordplay", 5),
+    ("plugins/sip", 25),
+    ("plugins/streaming", 19),
+    ("plugins/textroom", 4),
+    ("plugins/videocall", 2),
+    ("plugins/videoroom", 3),
+    ("plugins/voicemail", 3),
+    ("tests/rust", 2),
+];
+
 /// Which files a file's code depends on.
 type Imports<'a> = BTreeMap<&'a Path, BTreeSet<&'a Path>>;
 
 #[test]
 fn files_import_each_other_in_one_direction() {
-    let mut cycles = Vec::new();
-    for root in crates().iter().flat_map(|folder| roots(folder)) {
-        let modules = Modules::read(&root);
-        let imports = modules.imports();
-        let rings = rings(&imports);
-        let rings = rings.iter().filter(|ring| !is_one_module(&modules, ring));
-        cycles.extend(rings.map(|ring| describe(&imports, ring)));
+    for folder in crates() {
+        let mut number = 0;
+        let mut described = String::new();
+        for root in roots(&folder) {
+            let modules = Modules::read(&root);
+            let imports = modules.imports();
+            for ring in rings(&imports) {
+                if !is_one_module(&modules, &ring) {
+                    number += ring.len();
+                    described += &describe(&imports, &ring);
+                }
+            }
+        }
+        let name = short(&folder);
+        let known = IN_RINGS.iter().find(|(known, _)| *known == name);
+        let known = known.map_or(0, |(_, files)| *files);
+        assert!(
+            number <= known,
+            "{name}: {number} files in rings, {known} were known\n{described}"
+        );
     }
-    let number = cycles.len();
-    assert!(cycles.is_empty(), "{number} cycles:\n{}", cycles.concat());
 }
 
 #[test]
@@ -36,16 +99,27 @@ fn files_are_short() {
     let long = crates().into_iter().flat_map(|folder| sources(&folder));
     let long = long.filter_map(|file| {
         let lines = std::fs::read_to_string(&file).unwrap().lines().count();
-        (lines > LONGEST).then(|| format!("{}: {lines} lines\n", file.display()))
+        let is_known = LONGER.contains(&short(&file).as_str());
+        (lines > LONGEST && !is_known).then(|| format!("{}: {lines} lines\n", short(&file)))
     });
     let long: Vec<String> = long.collect();
     assert!(long.is_empty(), "longer than {LONGEST}:\n{}", long.concat());
 }
 
+fn workspace() -> PathBuf {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    workspace.canonicalize().unwrap()
+}
+
+/// A path in the workspace.
+fn short(path: &Path) -> String {
+    let path = path.strip_prefix(workspace()).unwrap_or(path);
+    path.display().to_string()
+}
+
 /// The folders of all crates.
 fn crates() -> Vec<PathBuf> {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let workspace = workspace.canonicalize().unwrap();
+    let workspace = workspace();
     let groups = ["crates", "plugins", "examples"].map(|group| workspace.join(group));
     let mut folders: Vec<PathBuf> = groups.iter().flat_map(|group| inside(group)).collect();
     folders.push(workspace.join("tests/rust"));
@@ -128,16 +202,6 @@ fn is_one_module(modules: &Modules, ring: &[&Path]) -> bool {
 
 /// The files of a ring, and what each depends on in it.
 fn describe(imports: &Imports<'_>, ring: &[&Path]) -> String {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../..")
-        .canonicalize()
-        .unwrap();
-    let short = |file: &Path| {
-        file.strip_prefix(&workspace)
-            .unwrap_or(file)
-            .display()
-            .to_string()
-    };
     let mut text = format!("{} files:\n", ring.len());
     for file in ring {
         let to = imports.get(file).into_iter().flatten();
