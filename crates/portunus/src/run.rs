@@ -122,9 +122,7 @@ pub(crate) async fn run(
     if let Some(discovery) = discovery {
         tokio::spawn(discovery.follow(turn.clone()));
     }
-    banner::print(file, &config, &media, &transports, turn.as_ref());
     reload::note_certificates(&gateway, &config);
-
     let reload = Arc::new(Reload::new(
         read,
         running,
@@ -134,6 +132,8 @@ pub(crate) async fn run(
     ));
     gateway.set_reloader(&reload);
     signals.reload_by(reload);
+    // Whoever reads it may ask for anything.
+    banner::print(file, &config, &media, &transports, turn.as_ref());
     let watchdog = watchdog::start(media.clone(), gateway.clone()).map_err(RunError::Watchdog)?;
     supervisor::ready();
     let outcome = serve(&mut signals, &gateway, &media).await;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use portunus_core::{
-    Asked, Fields, Handle, HandleEvent, JsepKind, LocalJsep, Message, Object, PluginHandle, Reply,
+    Asked, Fields, Handle, HandleEvent, JsepKind, LocalJsep, Message, Object, PluginHandle,
+    PluginRequest, Reply,
 };
 use portunus_resources::{Asker, Id, Maker, RoomContent};
 use portunus_room::{
@@ -74,7 +75,7 @@ impl Attached {
         message: &Message,
         asker: &Asker,
     ) -> Result<(), Refusal> {
-        let joins = request.joins();
+        let joins = request.begins();
         match &self.role {
             Role::Fresh if joins => self.join(request, message, asker),
             Role::Fresh => Err(Refusal::JoinFirst),

@@ -22,8 +22,8 @@ use portunus_core::events::{EventBus, PluginEvents};
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
 use portunus_core::{
-    Broadcast, ConfiguredPlugin, Fields, Handle, Networks, Plugin, PluginContext, PluginCounter,
-    PluginHandle, PluginInfo, PluginReloaded, PluginRequest, Reply,
+    Asked, Broadcast, ConfiguredPlugin, Fields, Handle, Networks, Plugin, PluginContext,
+    PluginCounter, PluginHandle, PluginInfo, PluginReloaded, Reply,
 };
 use portunus_resources::{AllowedTokens, Asker, Maker, Reloadable, Resources};
 use serde_json::Value;
@@ -140,8 +140,7 @@ impl Plugin for VideoRoom {
     }
 
     fn begins(&self, request: &str) -> bool {
-        let mut joins = Participation::ALL.iter().filter(|it| it.joins());
-        joins.any(|it| it.names().contains(&request))
+        Asked::<Participation>::named(request).is_some_and(Asked::begins)
     }
 
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {

@@ -30,9 +30,9 @@ requests! {
 requests! {
     /// Requests of those who join a room, and are in it.
     pub enum Participation {
-        Join = "join": Event, Nothing;
-        Watch = "watch": Event, Nothing;
-        JoinAndConfigure = "joinandconfigure": Event, Depends(recording);
+        Join = "join": Event, Nothing, Begins;
+        Watch = "watch": Event, Nothing, Begins;
+        JoinAndConfigure = "joinandconfigure": Event, Depends(recording), Begins;
         Configure = "configure": Event, Depends(recording);
         Publish = "publish": Event, Depends(recording);
         Unpublish = "unpublish": Event, Nothing;
@@ -43,16 +43,6 @@ requests! {
         Unsubscribe = "unsubscribe": Event, Nothing;
         Update = "update": Event, Nothing;
         Switch = "switch": Event, Nothing;
-    }
-}
-
-impl Participation {
-    /// Whether somebody joins a room by it.
-    pub(crate) const fn joins(self) -> bool {
-        matches!(
-            self,
-            Participation::Join | Participation::JoinAndConfigure | Participation::Watch
-        )
     }
 }
 

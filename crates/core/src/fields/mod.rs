@@ -134,46 +134,14 @@ impl<'a> Fields<'a> {
         objects.map(Some).ok_or_else(wrong)
     }
 
-    /// The same, with at least one in it.
-    pub fn some_objects(self, name: &str) -> Result<Option<Vec<Fields<'a>>>, FieldError> {
-        match self.objects(name)? {
-            Some(list) if list.is_empty() => Err(FieldError::value(name, "should not be empty")),
-            list => Ok(list),
-        }
-    }
-
     /// A boolean.
     pub fn boolean(self, name: &str) -> Result<Option<bool>, FieldError> {
         self.member(name)
     }
 
-    /// A boolean that has to be there.
-    pub fn required_boolean(self, name: &str) -> Result<bool, FieldError> {
-        self.required(name)
-    }
-
     /// An integer of 0 or more.
     pub fn positive(self, name: &str) -> Result<Option<u64>, FieldError> {
         self.member(name)
-    }
-
-    /// An integer of 0 or more that has to be there.
-    pub fn required_positive(self, name: &str) -> Result<u64, FieldError> {
-        self.required(name)
-    }
-
-    /// An integer.
-    pub fn integer(self, name: &str) -> Result<Option<i64>, FieldError> {
-        self.member(name)
-    }
-
-    /// A simulcast, spatial or temporal layer: 0, 1 or 2.
-    pub fn layer(self, name: &str) -> Result<Option<u8>, FieldError> {
-        match self.positive(name)? {
-            None => Ok(None),
-            Some(layer @ 0..=2) => Ok(Some(layer as u8)),
-            Some(_) => Err(FieldError::value(name, "should be 0, 1 or 2")),
-        }
     }
 
     fn convert<T>(
@@ -200,7 +168,7 @@ mod tests {
 
     #[test]
     fn says_what_is_wrong_as_clients_know_it() {
-        let object = json!({ "text": 1, "flag": "yes", "count": -1, "real": 1.5, "layer": 3 });
+        let object = json!({ "text": 1, "flag": "yes", "count": -1, "real": 1.5 });
         let fields = Fields(object.as_object().unwrap());
         let text = |error: FieldError| error.to_string();
         assert_eq!(
@@ -220,12 +188,8 @@ mod tests {
             "Invalid element type (count should be a positive integer)"
         );
         assert_eq!(
-            text(fields.integer("real").unwrap_err()),
+            text(fields.member::<i64>("real").unwrap_err()),
             "Invalid element type (real should be an integer)"
-        );
-        assert_eq!(
-            text(fields.layer("layer").unwrap_err()),
-            "Invalid value (layer should be 0, 1 or 2)"
         );
         assert_eq!(
             text(fields.member::<f64>("flag").unwrap_err()),
@@ -234,7 +198,7 @@ mod tests {
         assert_eq!(fields.member::<f64>("real"), Ok(Some(1.5)));
         assert_eq!(fields.member::<f64>("count"), Ok(Some(-1.0)));
         assert_eq!(fields.positive("none"), Ok(None));
-        assert_eq!(fields.integer("count"), Ok(Some(-1)));
+        assert_eq!(fields.member("count"), Ok(Some(-1_i64)));
     }
 
     #[test]
@@ -251,10 +215,6 @@ mod tests {
         assert_eq!(fields.objects("objects").unwrap().unwrap().len(), 1);
         assert!(fields.objects("empty").unwrap().unwrap().is_empty());
         let text = |error: FieldError| error.to_string();
-        assert_eq!(
-            text(fields.some_objects("empty").unwrap_err()),
-            "Invalid value (empty should not be empty)"
-        );
         assert_eq!(
             text(fields.member::<Vec<&str>>("mixed").unwrap_err()),
             "Invalid element type (mixed should be an array of strings)"
