@@ -116,7 +116,8 @@ impl Nfo {
             "video" => self.files.video = file()?,
             "data" => self.files.data = file()?,
             "parts" => {
-                for name in value.split(BETWEEN).filter(|name| !name.is_empty()) {
+                let names = value.split(BETWEEN).map(str::trim);
+                for name in names.filter(|name| !name.is_empty()) {
                     if !is_file_name(name) {
                         return Err(NfoError::File(name.to_owned()));
                     }
@@ -285,6 +286,14 @@ mod tests {
         };
         assert_eq!(parse("\u{1}\0"), Err(NfoError::Missing("date")));
         assert_eq!(parse("\u{1}a\0b\u{2}"), Ok("a b".to_owned()));
+    }
+
+    #[test]
+    fn parts_are_written_as_they_were_read() {
+        let text = "[7]\nname = n\ndate = d\nvideo = v\nparts = b / c\nparts=d /e ?/\n";
+        let nfo = Nfo::parse(text.as_bytes()).unwrap();
+        assert_eq!(nfo.files.parts, ["b", "c", "d", "e ?"]);
+        assert_eq!(Nfo::parse(nfo.to_text().as_bytes()), Ok(nfo));
     }
 
     #[test]
