@@ -157,12 +157,12 @@ impl Channels {
         let mut due = Vec::new();
         for (number, entry) in (FIRST..).zip(&mut self.entries) {
             let since = now.saturating_duration_since(entry.asked);
+            let is_due = entry.is_overdue || since >= REBIND && entry.is_used;
             match entry.state {
-                State::Bound if entry.is_overdue || since >= REBIND && entry.is_used => {
-                    if due.len() < most {
-                        (entry.asked, entry.is_used, entry.is_overdue) = (now, false, false);
-                        due.push((number, entry.peer));
-                    }
+                State::Bound if is_due && due.len() >= most => {}
+                State::Bound if is_due => {
+                    (entry.asked, entry.is_used, entry.is_overdue) = (now, false, false);
+                    due.push((number, entry.peer));
                 }
                 State::Bound | State::Refused(_) if since >= REBIND => {
                     self.by_peer.remove(&entry.peer);

@@ -299,7 +299,8 @@ impl Client {
         let is_success = response.class() == MessageClass::Success;
         let key = self.challenge.as_ref().map(|challenge| &challenge.key);
         // A question for credentials is not signed, and neither are the errors of some servers.
-        if is_success && !key.is_some_and(|key| response.validate_integrity_with_key(key).is_ok()) {
+        let is_wrong = |key| response.validate_integrity_with_key(key).is_err();
+        if is_success && key.is_none_or(is_wrong) {
             return Received::Refused;
         }
         let pending = self.pending.swap_remove(at);

@@ -113,9 +113,8 @@ impl Socket {
     /// Lets other sockets that allow it, too, be bound to its port, or no longer.
     fn share(&self, shared: i32) -> io::Result<()> {
         let own = [self.fd.as_fd()].into_iter();
-        let all = own.chain(self.apart.iter().map(|(_, apart)| apart.as_fd()));
-        all.map(|fd| set_option(&fd, libc::SOL_SOCKET, libc::SO_REUSEADDR, shared))
-            .collect()
+        let mut all = own.chain(self.apart.iter().map(|(_, apart)| apart.as_fd()));
+        all.try_for_each(|fd| set_option(&fd, libc::SOL_SOCKET, libc::SO_REUSEADDR, shared))
     }
 
     /// Whether the kernel knows UDP_SEGMENT.

@@ -169,8 +169,8 @@ impl StreamEntry {
     /// The stream, which has place `index` here.
     fn stream(self, options: &RoomSettings, index: usize) -> Result<Stream, Refusal> {
         let details = self.details;
-        let kinds = [Kind::Audio, Kind::Video, Kind::Data].into_iter();
-        let kind = kinds.filter(|kind| kind.name() == self.kind).last();
+        let mut kinds = [Kind::Audio, Kind::Video, Kind::Data].into_iter();
+        let kind = kinds.find(|kind| kind.name() == self.kind);
         let kind = kind.ok_or_else(|| Refusal::value("type", "audio, video or data"))?;
         let mid = Mid::new(&index.to_string());
         let mid = mid.ok_or_else(|| Refusal::value("streams", "too many"))?;

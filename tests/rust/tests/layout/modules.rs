@@ -60,7 +60,7 @@ impl Modules {
 
     fn read_module(&mut self, inner: &ItemMod, file: &Path, folder: &Path, parent: &[String]) {
         let name = inner.ident.to_string();
-        let path = [parent, &[name.clone()]].concat();
+        let path = [parent, std::slice::from_ref(&name)].concat();
         let within = folder.join(&name);
         match &inner.content {
             Some((_, items)) => self.read_items(items, file, &within, path),
