@@ -46,7 +46,7 @@ impl TransportsReload {
         })
     }
 
-    /// Applies the new settings. Open connections continue. Returns whether new connections get another certificate.
+    /// Applies the new settings to new connections; open ones continue. Returns `true` if the certificate is another one.
     pub fn apply(&self, prepared: PreparedTransports) -> bool {
         for (budgets, limits) in [
             (&self.http, prepared.http),

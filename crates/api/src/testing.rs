@@ -51,7 +51,7 @@ pub fn write_certificate(folder: &Path) -> CertificateDer<'static> {
     write_certificate_for(folder, 0..1, &["localhost"])
 }
 
-/// Writes a certificate for these names and IP addresses, which is valid from and until so many days from now.
+/// Writes a certificate for these names and IP addresses. It is valid between the two days, which are counted from today.
 ///
 /// # Panics
 ///

@@ -70,7 +70,7 @@ impl MdnsNames {
         }
     }
 
-    /// Returns the addresses of a name. Returns none if nobody answers, or if too many names are known already.
+    /// Returns the addresses of a name. The list is empty if nobody answers, or if too many names are known already.
     async fn resolve(&self, name: &str) -> Vec<IpAddr> {
         let Some(addresses) = self.entry(name) else {
             return Vec::new();
@@ -171,8 +171,8 @@ impl Context {
         }
     }
 
-    /// Gives the media plane a candidate of a peer: if it has an mDNS name, once that is resolved. A name that nobody knows is
-    /// passed on as it is, to be counted.
+    /// Gives a peer's candidate to the media plane. One with an mDNS name waits until the name is resolved. If nobody knows the
+    /// name, the candidate is passed on as it is, and counted there.
     pub(crate) fn add_candidate(self: &Arc<Self>, peer: PeerId, text: String) {
         let waits = self.mdns.as_ref().filter(|_| mdns_name(&text).is_some());
         let place = waits.and_then(|names| Arc::clone(&names.waiting).try_acquire_owned().ok());

@@ -29,7 +29,7 @@ pub struct HttpConfig {
     pub pages: bool,
     /// Whether counters are served at `/metrics`.
     pub metrics: bool,
-    /// The address and port where that is, by plain HTTP; none: those of HTTP and HTTPS.
+    /// The address and port of the counters, by plain HTTP. `None` serves them on the ports of HTTP and HTTPS.
     #[serde(with = "portunus_config::optional")]
     pub metrics_bind: Option<SocketAddr>,
     /// Networks that may read the counters at the ports of HTTP and HTTPS, beside programs on this machine.
@@ -46,7 +46,7 @@ pub struct HttpConfig {
     pub max_connections: usize,
     /// The same of one client address; 0: no limit of its own.
     pub max_connections_per_address: usize,
-    /// How long the body of a request may take to come. What is done with it has the time that it takes.
+    /// How long the body of a request may take to arrive. It does not limit how long the answer takes.
     #[serde(with = "portunus_config::seconds")]
     pub request_timeout: Duration,
     /// How long a long poll waits before it is answered with a keepalive.
@@ -129,7 +129,7 @@ impl Configuration for HttpConfig {
     }
 }
 
-/// Refuses a text that is no origin of a Content Security Policy: a `;` or a space would begin another directive or source.
+/// Refuses what is not an origin: in a Content Security Policy, a `;` begins another directive, and a space another source.
 fn ancestor(origin: &str) -> Result<(), String> {
     let rest = origin
         .strip_prefix("https://")

@@ -11,7 +11,7 @@ use super::values::{FileMode, socket};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct UnixConfig {
-    /// Where the socket is; none: it is not served.
+    /// The path of the socket. `None` turns the transport off.
     #[serde(with = "portunus_config::optional")]
     pub path: Option<PathBuf>,
     /// Its type.

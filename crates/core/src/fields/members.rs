@@ -2,7 +2,7 @@
 //!
 //! serde reads a JSON object in the order of the text. Clients of Janus know errors in the order of the request's
 //! description, the first of which they get. So a struct is read as a sequence: its fields in the order in which it
-//! declares them. Requests are flat: a field that is a struct itself is read from members of the same object.
+//! declares them. A field that is a struct takes its own fields from the same object: requests are flat.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -77,8 +77,8 @@ pub struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    /// The members `fields`, among which ids are numbers, or with `text_ids` strings. A type has to be read as an identifier
-    /// ([`Deserializer::deserialize_identifier`]) to be an id.
+    /// Reads `fields`. Their ids are strings with `text_ids`, and numbers without. A type is an id if it reads itself by
+    /// [`Deserializer::deserialize_identifier`].
     pub const fn new(fields: Fields<'a>, text_ids: bool) -> Self {
         Members { fields, text_ids }
     }

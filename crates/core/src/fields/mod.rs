@@ -64,8 +64,8 @@ impl<'a> Fields<'a> {
     /// Reads the members that the struct `T` names into it, in the order of its declaration: the error is that of the first field
     /// that is missing or wrong. Other members are ignored.
     ///
-    /// An absent `Option` is `None`, a field with `#[serde(default)]` may be absent. A field that is a struct is read from members
-    /// of the same object, as if it were flattened. serde's aliases and `flatten` are not supported.
+    /// An absent `Option` is `None`. A field with `#[serde(default)]` may be absent. A field that is a struct takes its own fields
+    /// from the same object. serde's aliases and `flatten` are not supported.
     pub fn read<T: Deserialize<'a>>(self) -> Result<T, FieldError> {
         Members::new(self, false).read()
     }
