@@ -66,16 +66,17 @@ test('with the network of the host all ports of the workers are those of the nod
   assert.equal(conforms(rendered), 4);
   assert.match(rendered, /hostNetwork: true/);
   assert.match(rendered, /--workers=0/);
-  assert.doesNotMatch(rendered, /hostPort|--announce/);
+  assert.doesNotMatch(rendered, /hostPort|--announce|--one-port/);
+  assert.match(render('media.onePort=true'), /--workers=0\n\s+- --one-port/);
 });
 
 test('with one port the node leads it to the pod, and its address is announced', { skip }, () => {
   const rendered = render('network=port', 'capabilities=null');
   assert.equal(conforms(rendered), 4);
   assert.match(rendered, /containerPort: 10000, hostPort: 10000, protocol: UDP/);
-  assert.match(rendered, /--workers=1\n\s+- --announce=\$\(NODE_ADDRESS\)/);
+  assert.match(rendered, /--workers=0\n\s+- --one-port\n\s+- --announce=\$\(NODE_ADDRESS\)/);
   assert.doesNotMatch(rendered, /hostNetwork/);
-  assert.match(render('network=port', 'media.announce={203.0.113.7}'), /--workers=1\n\s+- --announce=203\.0\.113\.7\n/);
+  assert.match(render('network=port', 'media.announce={203.0.113.7}'), /--workers=0\n\s+- --one-port\n\s+- --announce=203\.0\.113\.7\n/);
 });
 
 test('recordings, secrets and the monitor are there if they are wanted', { skip }, () => {
