@@ -31,13 +31,14 @@ struct Doubt {
     next: Instant,
     /// Checks that have left, or could not be made.
     sent: usize,
-    checks: Vec<Transaction>,
 }
 
 /// Whether there is a doubt.
 #[derive(Debug, Default)]
 pub(super) struct Probe {
     doubt: Option<Doubt>,
+    /// The checks of the last doubt. Media that comes by the pair ends a doubt, often before the answer.
+    asked: Vec<Transaction>,
     /// There is none before.
     rest_until: Option<Instant>,
 }
@@ -71,28 +72,26 @@ impl Ice {
         }
         let rests = self.probe.rest_until.is_some_and(|until| now < until);
         if self.probe.doubt.is_none() && !rests {
+            self.probe.asked.clear();
             self.probe.doubt = Some(Doubt {
                 began: now,
                 next: now,
                 sent: 0,
-                checks: Vec::with_capacity(PROBES),
             });
         }
     }
 
-    /// Takes an answer to one of the probes; says whether it was one.
+    /// Takes an answer to one of the probes; says whether it was one. It comes from where the probe went to.
     pub(super) fn take_probe_answer(&mut self, datagram: &[u8], path: Path, now: Instant) -> bool {
-        let (Some(doubt), Some(transaction)) = (&self.probe.doubt, stun_answer(datagram)) else {
+        let is_ours = |transaction| self.probe.asked.contains(&transaction);
+        if !stun_answer(datagram).is_some_and(is_ours) {
             return false;
-        };
-        let (Some(pair), Some(remote)) = (self.selected, &self.remote) else {
-            return false;
-        };
-        let is_ours = doubt.checks.contains(&transaction) && pair.peer() == path.peer();
-        let is_authentic = is_ours
-            && StunMessage::parse(datagram)
-                .is_ok_and(|message| message.verify(remote.pwd.as_bytes(), sha1));
-        if is_authentic {
+        }
+        let is_authentic = self.remote.as_ref().is_some_and(|remote| {
+            StunMessage::parse(datagram)
+                .is_ok_and(|message| message.verify(remote.pwd.as_bytes(), sha1))
+        });
+        if is_authentic && self.selected.is_some_and(|pair| pair.peer() == path.peer()) {
             // That is consent, too (RFC 7675 section 5.1).
             self.alive = self.alive.map(|_| now);
             self.probe.end(now);
@@ -152,7 +151,7 @@ impl Ice {
         let Some((transaction, bytes)) = check else {
             return;
         };
-        doubt.checks.push(transaction);
+        self.probe.asked.push(transaction);
         let path = Path::from(&pair);
         self.checks.note(transaction, path);
         self.out.push_back(Datagram { path, bytes });

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use super::super::{Ice, IceEvent};
+use super::super::{Ice, IceEvent, StunOutcome};
 use super::{answer, here, ice, message};
 use crate::Path;
 
@@ -185,4 +185,27 @@ fn a_nomination_is_followed_only_to_where_checks_are_answered() {
     peer.run(60 * SECOND);
     assert!(!peer.failed);
     assert_eq!(peer.selected(), A);
+}
+
+#[test]
+fn a_doubt_that_media_has_ended_still_knows_the_answer_to_its_check() {
+    let mut peer = Peer::new();
+    peer.checks = vec![(A, false)];
+    peer.run(10 * SECOND);
+    // A spare pair is checked, which makes the one in use doubtful.
+    peer.check(B, false);
+    let path = Path::udp(here(), at(A));
+    let now = peer.now;
+    peer.ice.handle_timeout(now);
+    let mut probes = Vec::new();
+    while let Some(sent) = peer.ice.poll_transmit() {
+        probes.extend((sent.bytes.starts_with(&[0, 1]) && sent.path == path).then_some(sent.bytes));
+    }
+    assert!(!probes.is_empty());
+    peer.ice.hear_media(now, path);
+    assert!(!peer.ice.probe.is_on());
+    for probe in probes {
+        let taken = peer.ice.receive(now, path, &answer(&probe));
+        assert_eq!(taken, StunOutcome::Accepted);
+    }
 }
