@@ -14,6 +14,7 @@ mod counters;
 mod error;
 mod forwarded;
 mod http;
+mod kept_sockets;
 mod listen;
 mod pace;
 mod packages;

@@ -21,6 +21,7 @@ use tower::ServiceExt;
 
 use crate::bodies;
 use crate::counters::{Gauge, Held};
+use crate::kept_sockets::KeptSockets;
 use crate::requester::Locality;
 use crate::socket::{CountedStream, Received};
 use crate::tls::Tls;
@@ -57,11 +58,12 @@ pub(crate) struct Client {
     _place: Arc<(Share, Held)>,
 }
 
-/// Binds a port on some addresses, or on all; `key` is the configuration key of the port.
+/// Binds a port on some addresses, or on all, or goes on with sockets of before; `key` is the configuration key of the port.
 pub(crate) async fn bind(
     addresses: &[IpAddr],
     port: u16,
     key: &'static str,
+    kept: &KeptSockets,
 ) -> Result<Vec<TcpListener>, StartError> {
     let failed = |address, error| StartError::Listen {
         address,
@@ -71,10 +73,10 @@ pub(crate) async fn bind(
     if addresses.is_empty() {
         // On Linux an IPv6 wildcard socket takes IPv4 too, unless the machine has no IPv6.
         let any = SocketAddr::from((Ipv6Addr::UNSPECIFIED, port));
-        let listener = match TcpListener::bind(any).await {
+        let listener = match kept.bind(any).await {
             Err(error) if no_ipv6(&error) => {
                 let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
-                TcpListener::bind(any).await.map_err(|e| failed(any, e))?
+                kept.bind(any).await.map_err(|e| failed(any, e))?
             }
             outcome => outcome.map_err(|e| failed(any, e))?,
         };
@@ -83,7 +85,7 @@ pub(crate) async fn bind(
     let mut listeners = Vec::with_capacity(addresses.len());
     for ip in addresses {
         let address = SocketAddr::from((*ip, port));
-        let listener = TcpListener::bind(address).await;
+        let listener = kept.bind(address).await;
         listeners.push(listener.map_err(|e| failed(address, e))?);
     }
     Ok(listeners)
@@ -93,11 +95,12 @@ pub(crate) async fn bind(
 pub(crate) async fn bind_loopback(
     port: u16,
     key: &'static str,
+    kept: &KeptSockets,
 ) -> Result<Vec<TcpListener>, StartError> {
-    let mut listeners = bind(&[Ipv4Addr::LOCALHOST.into()], port, key).await?;
+    let mut listeners = bind(&[Ipv4Addr::LOCALHOST.into()], port, key, kept).await?;
     let chosen = listeners.first().and_then(|first| first.local_addr().ok());
     let chosen = chosen.map_or(port, |address| address.port());
-    match bind(&[Ipv6Addr::LOCALHOST.into()], chosen, key).await {
+    match bind(&[Ipv6Addr::LOCALHOST.into()], chosen, key, kept).await {
         Ok(more) => listeners.extend(more),
         // The kernel chose a port that is free with IPv4: that is enough.
         Err(_) if port == 0 => {}

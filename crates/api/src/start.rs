@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use crate::admin::Reach;
 use crate::broker::{self, Broker, MQTT, Mqtt, NATS, Nats, RABBITMQ, Rabbit};
 use crate::counters::Gauge;
+use crate::kept_sockets::KeptSockets;
 use crate::listen::{self, Server};
 use crate::pace::Api;
 use crate::packages::{HTTP, UNIX, WEBSOCKET};
@@ -166,6 +167,7 @@ impl Transports {
         let (stop, stopped) = watch::channel(false);
         let counters = Arc::<Counters>::default();
         told::mute(gateway.events(), &config);
+        let kept = KeptSockets::take_over();
         let mut bound = Bound::default();
         let mut addresses = Addresses::default();
         let locality = || Arc::new(Locality::new(&gateway.trusted_proxies()));
@@ -213,27 +215,30 @@ impl Transports {
         let ws_server = server(router, of_websocket.clone(), Api::Janus, &locality);
 
         if http.enabled {
-            let listeners = listen::bind(&http.bind, http.port, "http.port").await?;
+            let listeners = listen::bind(&http.bind, http.port, "http.port", &kept).await?;
             addresses.http = bound.add("http", listeners, None, &http_server);
         }
         if http.https {
             let tls = tls.get("http.https")?;
-            let listeners = listen::bind(&http.bind, http.https_port, "http.https_port").await?;
+            let listeners =
+                listen::bind(&http.bind, http.https_port, "http.https_port", &kept).await?;
             addresses.https = bound.add("https", listeners, Some(tls), &http_server);
         }
         if let Some(own) = http.metrics_bind.filter(|_| http.metrics) {
-            let listeners = listen::bind(&[own.ip()], own.port(), "http.metrics_bind").await?;
+            let listeners =
+                listen::bind(&[own.ip()], own.port(), "http.metrics_bind", &kept).await?;
             addresses.metrics = bound.add("metrics", listeners, None, &metrics_server);
         }
         if websocket.enabled {
             let port = websocket.port;
-            let listeners = listen::bind(&websocket.bind, port, "websocket.port").await?;
+            let listeners = listen::bind(&websocket.bind, port, "websocket.port", &kept).await?;
             addresses.ws = bound.add("ws", listeners, None, &ws_server);
         }
         if websocket.wss {
             let tls = tls.get("websocket.wss")?;
             let port = websocket.wss_port;
-            let listeners = listen::bind(&websocket.bind, port, "websocket.wss_port").await?;
+            let listeners =
+                listen::bind(&websocket.bind, port, "websocket.wss_port", &kept).await?;
             addresses.wss = bound.add("wss", listeners, Some(tls), &ws_server);
         }
         if let Some(turn) = gateway.turn().filter(|turn| turn.has_tls()) {
@@ -259,7 +264,8 @@ impl Transports {
             ),
             has_secret: gateway.has_admin_secret(),
         };
-        addresses.admin = servers.bind(&config, &mut tls, &mut bound).await?;
+        addresses.admin = servers.bind(&config, &mut tls, &mut bound, &kept).await?;
+        kept.close_unused();
         locality.set_ports(addresses.pages(Api::Janus));
         admin_locality.set_ports(addresses.pages(Api::Admin));
         let http_places = vec![of_http, of_admin_http];
@@ -454,11 +460,12 @@ impl AdminServers {
         config: &ApiConfig,
         certificate: &mut SharedTls<'_>,
         bound: &mut Bound,
+        kept: &KeptSockets,
     ) -> Result<AdminAddresses, StartError> {
         let admin = &config.admin;
         let listen = async |is_secure, port, key| match admin.reach(is_secure, self.has_secret) {
-            Reach::Loopback => listen::bind_loopback(port, key).await,
-            Reach::Bound => listen::bind(&admin.bind, port, key).await,
+            Reach::Loopback => listen::bind_loopback(port, key, kept).await,
+            Reach::Bound => listen::bind(&admin.bind, port, key, kept).await,
         };
         let mut addresses = AdminAddresses::default();
         if admin.enabled {

@@ -54,7 +54,8 @@ pub fn run(config: &Path) -> (Process, String) {
     run_by(Command::new(env!("CARGO_BIN_EXE_portunus")), config)
 }
 
-fn run_by(mut program: Command, config: &Path) -> (Process, String) {
+/// The same, started by another program, which takes its arguments.
+pub fn run_by(mut program: Command, config: &Path) -> (Process, String) {
     let server = program
         .arg("--config")
         .arg(config)
