@@ -1,18 +1,18 @@
 // The API secret and the token of servers that ask for them: entered once, and kept as long as the tab is open.
 import { make } from './make';
 
-/** What goes with every request. */
+/** The credentials of every request. */
 export interface Access {
   apisecret?: string;
   token?: string;
 }
 
-/** What was entered opens the API, but not what is asked for. */
+/** The entered credentials open the API, but lack the right for this request. */
 export class AccessDenied extends Error {}
 
 const KEY = 'portunus.access';
 
-/** What the tab knows; some browsers let it keep nothing. */
+/** Reads the tab's storage; some browsers allow none. */
 let known: Access = read();
 let asking: Promise<Access> | null = null;
 
@@ -26,7 +26,7 @@ export function keepAccess(opened: Access): void {
   store(opened);
 }
 
-/** What was kept is not taken any more. */
+/** The stored credentials are no longer accepted. */
 export function forgetAccess(): void {
   known = {};
   store({});

@@ -1,4 +1,4 @@
-// What the answers of all plugins with rooms have in common.
+// The common part of the answers of all plugins with rooms.
 
 /** A number, or text on servers that are set up so. */
 export type Id = number | string;

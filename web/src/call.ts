@@ -45,7 +45,7 @@ export class Call {
     return new Call(handle);
   }
 
-  /** What the server calls the handle. */
+  /** The handle's id. */
   get id(): number {
     return Number(this.handle.getId());
   }

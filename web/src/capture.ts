@@ -23,7 +23,7 @@ export interface CaptureOptions {
 
 export interface Capture {
   stream: MediaStream;
-  /** What the user should know: for example that only a microphone was found. */
+  /** A hint for the user, for example that only a microphone was found. */
   remark: string;
   /** Frees what the browser does not free by itself when the tracks stop. */
   close(): void;

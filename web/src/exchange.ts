@@ -3,7 +3,7 @@ import { accepted, type Answer } from './answer';
 import { Call, type CallEvents } from './call';
 import type { Jsep, Session } from './session';
 
-/** What a plugin is called, and how its answers are told from its events. */
+/** A plugin's name, and the difference between its answers and its events. */
 export interface Plugin {
   name: string;
   /** Whether a message answers a request; the others tell what happens in the room. */
@@ -20,7 +20,7 @@ export interface ExchangeEvents {
   track?(track: MediaStreamTrack): void;
 }
 
-/** What the plugin answers. */
+/** The plugin's answer. */
 interface Answered {
   data: Answer;
   jsep?: Jsep;

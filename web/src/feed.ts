@@ -9,7 +9,7 @@ export interface StreamInfo {
   pt?: number;
   /** Of a mountpoint of type `whip`: the publisher has to send this codec. */
   codec_required?: boolean;
-  /** Ports are told to those only who may manage the mountpoint. */
+  /** Only those who may manage the mountpoint see its ports. */
   port?: number;
   /** The multicast group, or the only address that is listened on. */
   host?: string;
@@ -36,7 +36,7 @@ export interface MountpointInfo {
   /** Of a file, in seconds. */
   duration?: number;
   secret?: string;
-  /** More is told to those who show a secret. */
+  /** A secret reveals more. */
   secret_required?: boolean;
   token?: string;
   /** A publisher has to show a token, or the secret. */
@@ -49,9 +49,9 @@ export interface MountpointInfo {
 /** One way to feed a mountpoint. */
 export interface Feed {
   tool: string;
-  /** What to copy. */
+  /** The text to copy. */
   line: string;
-  /** What one has to know about it. */
+  /** A note about it. */
   note?: string;
 }
 
@@ -70,7 +70,7 @@ export function feeds(info: MountpointInfo, place: Place): Feed[] {
   return streams.length > 0 ? rtp(info, streams, place) : [];
 }
 
-/** Whether more is told to those who show the secret. */
+/** Whether the secret reveals more. */
 export function hasMore(info: MountpointInfo): boolean {
   if (!info.secret_required || info.secret) return false;
   if (info.whip) return true;
@@ -89,11 +89,11 @@ export function unfed(info: MountpointInfo): string {
 const TEST_PICTURE = '-f lavfi -i testsrc2=size=1280x720:rate=30';
 const TEST_TONE = '-f lavfi -i sine=frequency=440:sample_rate=48000';
 
-/** What stands in a line for what the page is not told. */
+/** The placeholder for values that the page does not know. */
 const TOKEN = 'TOKEN';
 const KEY = 'KEY';
 
-/** The caps of codecs in GStreamer that its WHIP client can be told to send. */
+/** The caps of codecs that GStreamer's WHIP client can send. */
 const CAPS: Record<string, string> = {
   vp8: 'video/x-vp8',
   vp9: 'video/x-vp9',
@@ -244,7 +244,7 @@ function ffmpegLine(info: MountpointInfo, streams: StreamInfo[], place: Place): 
   const outputs = streams.flatMap((stream, index) =>
     portsOf(stream).map((port, layer, all) => {
       const scale = all.length > 1 ? ` -vf scale=${SIZES[SIZES.length - all.length + layer]}` : '';
-      // The muxer sends its reports to the next port unless it is told otherwise.
+      // By default, the muxer sends its reports to the next port.
       const reports = info.srtp ? 9 : stream.rtcpport;
       const rtcp = reports ? `&rtcpport=${reports}` : '';
       const pt = stream.pt === undefined ? '' : ` -payload_type ${stream.pt}`;

@@ -1,7 +1,7 @@
 // The address at which others find a room.
 import { element } from './page';
 
-/** Copies the address of a room on a page; its PIN they have to be told. */
+/** Copies the address of a room on a page, without its PIN. */
 export async function copyLink(page: string, room: string): Promise<void> {
   const link = new URL(page, window.location.href);
   link.searchParams.set('room', room);

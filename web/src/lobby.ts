@@ -20,9 +20,9 @@ export interface LobbyActions<Listed extends ListedRoom> {
   failed(error: unknown): void;
   /** The list can be read again. */
   back(): void;
-  /** What the list says of a room, besides who is in it. */
+  /** The description of a room in the list, beside its participants. */
   about(room: Listed): string;
-  /** What `create` says besides the fields that all have. */
+  /** Members of `create` beside the common ones. */
   creation(): Record<string, unknown>;
   /** The plugin's code for a wrong type. */
   invalid: number;
@@ -104,7 +104,7 @@ export class Lobby<Listed extends ListedRoom> {
     }
   }
 
-  /** What a room is called. */
+  /** The name of a room. */
   describe(id: Id): string {
     return this.listed.find(({ room }) => room === id)?.description ?? `Room ${id}`;
   }
@@ -182,7 +182,7 @@ export class Lobby<Listed extends ListedRoom> {
   }
 }
 
-/** What was entered into a field. */
+/** The value of a field. */
 export function value(id: string): string {
   return element<HTMLInputElement>(id).value.trim();
 }

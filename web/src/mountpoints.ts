@@ -18,7 +18,7 @@ interface ListedStream extends StreamInfo {
   age_ms?: number;
   /** Nothing has come so far: `age_ms` is the time since the beginning. */
   waiting?: boolean;
-  /** What is wrong with packets that came and were not taken: of the last one, and milliseconds since it came. */
+  /** Why the last refused packet was refused, and its age in ms. */
   refused?: { reason: string; packets: number; age_ms: number };
 }
 
@@ -201,7 +201,7 @@ async function copyText(text: string, button: HTMLButtonElement): Promise<void> 
   setTimeout(() => (button.textContent = 'Copy'), 2000);
 }
 
-/** What is wrong with packets, by the server's name for it. */
+/** Reasons for refusing packets, by the server's name. */
 const CAUSES: Record<string, string> = {
   malformed: 'they are not RTP',
   unauthentic: 'the SRTP key does not fit, or they are not SRTP',

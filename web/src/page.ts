@@ -1,4 +1,4 @@
-// What all pages share: finding elements, showing notices, reading options from the address.
+// Common parts of all pages: finding elements, showing notices, reading options from the address.
 import { AccessDenied } from './access';
 import type { SourceKind } from './capture';
 import type { Transport } from './session';
@@ -54,7 +54,7 @@ export function clearNotice(): void {
   root.replaceChildren();
 }
 
-/** What a link may preset, for example `?codec=vp9&svc=L3T3&size=1280x720&transport=http`. */
+/** Options that a link may preset, for example `?codec=vp9&svc=L3T3&size=1280x720&transport=http`. */
 export interface PageOptions {
   codec: string;
   audioCodec: string;

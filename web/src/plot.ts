@@ -12,10 +12,10 @@ const GAP = 2;
 /** The units of the drawing: one a sample across, and these upwards. */
 const HEIGHT = 20;
 
-/** What an axis ends at, times a power of ten. */
+/** Ends of an axis, times a power of ten. */
 const ROUND = [1, 1.5, 2, 3, 4, 5, 6, 8, 10];
 
-/** What can be plotted: how its values are written, and what the axis reaches to at least. */
+/** A quantity to plot: the format of its values, and the least end of its axis. */
 export const KINDS = {
   /** bit/s */
   bitrate: { write: bitrate, least: 10_000 },
@@ -40,7 +40,7 @@ export class Plot {
   /** When the newest was taken, in milliseconds. */
   private at = 0;
 
-  /** `name` says what is plotted; a new one is told with the next sample. A sample is taken each `period` milliseconds. */
+  /** `name` is the quantity; a new name takes effect with the next sample. A sample is taken each `period` milliseconds. */
   constructor(kind: PlotKind, public name: string, testid: string, private readonly period = SECOND) {
     this.kind = KINDS[kind];
     this.root = make('div', { className: `plot ${kind}`, testid });

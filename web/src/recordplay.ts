@@ -24,7 +24,7 @@ let session: Session | null = null;
 /** The handle that lists and plays. */
 let player: Call | null = null;
 let recorder: Recorder | null = null;
-/** What is played, and what is to be played after it. */
+/** The present recording, and the next one. */
 let current: Recorded | null = null;
 let next: Recorded | null = null;
 

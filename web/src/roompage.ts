@@ -1,4 +1,4 @@
-// What the pages of rooms have in common: a session with the server, the lobby, joining a room and leaving it.
+// The common part of pages with rooms: a session with the server, the lobby, joining a room and leaving it.
 import { Refused, type Answer, type Id } from './answer';
 import { copyLink } from './link';
 import { Lobby, type ListedRoom } from './lobby';
@@ -13,7 +13,7 @@ export interface RoomCodes {
   unauthorized: number;
 }
 
-/** What is entered in the lobby. */
+/** The entries of the lobby. */
 export interface Entrant {
   room: Id;
   name: string;
@@ -22,16 +22,16 @@ export interface Entrant {
   secret: string;
 }
 
-/** What a page has of its own. */
+/** The page's own part. */
 export interface RoomPageParts<Listed extends ListedRoom> {
   /** The page's file, for links to rooms. */
   file: string;
   codes: RoomCodes;
   /** A handle to ask for rooms with. */
   attach(session: Session): Promise<{ ask(body: Record<string, unknown>): Promise<Answer> }>;
-  /** What the list says of a room, besides who is in it. */
+  /** The description of a room in the list, beside its participants. */
   about(room: Listed): string;
-  /** What `create` says besides the fields that all have. */
+  /** Members of `create` beside the common ones. */
   creation(): Record<string, unknown>;
   /** Joins a room. */
   enter(session: Session, entrant: Entrant): Promise<void>;

@@ -35,7 +35,7 @@ function servers(transport: Transport): string[] {
   return transport === 'http' ? [http] : [ws, http];
 }
 
-/** What the server says about itself, without a session. */
+/** The server's description of itself, without a session. */
 export async function serverInfo(): Promise<ServerInfo> {
   const response = await fetch(`${apiPath()}/info`, { cache: 'no-store' });
   if (!response.ok) throw new Error(`The server answered with status ${response.status}`);
@@ -122,7 +122,7 @@ export class Session {
     return this.janus.getServer().startsWith('ws') ? 'WebSocket' : 'HTTP';
   }
 
-  /** What the server calls it. */
+  /** Its id. */
   get id(): string {
     return String(this.janus.getSessionId());
   }
@@ -143,7 +143,7 @@ export class Session {
 
 function attachError(reason: string): Error {
   if (!/^Ooops: 40[35] /.test(reason)) return new Error(reason);
-  // Whoever reloads the page can enter another.
+  // After a reload the user can enter another one.
   forgetAccess();
   return new AccessDenied('What you entered does not open this page on this server. Reload it to enter another token.');
 }

@@ -89,7 +89,7 @@ async function register(entered: Account): Promise<void> {
   }
 }
 
-/** What calls send: opened with the first of them. */
+/** The media that calls send: opened with the first call. */
 const voice: Voice = {
   open: async (picture) => {
     if (!sending.track && !sending.silent) await sending.open();
@@ -154,7 +154,7 @@ const events: PhoneEvents = {
   },
   failed: (error) => failed(error),
   track: (line, track) => {
-    // What it says comes with the picture: there is one element for each.
+    // Its sound comes with the picture: there is one element for each.
     if (track.kind === 'audio') sounds.play(key(line), track);
     cards.get(line)?.track(track);
   },

@@ -33,9 +33,9 @@ let goesOn = false;
 
 let session: Session | null = null;
 let call: Call | null = null;
-/** What is played, and what its streams are. */
+/** The present mountpoint and its streams. */
 let current: { mountpoint: Listed; streams: StreamInfo[]; duration?: number } | null = null;
-/** What is played once the former has stopped. */
+/** The mountpoint to play once the former has stopped. */
 let next: { mountpoint: Listed; pin?: string } | null = null;
 let timer: ReturnType<typeof setTimeout> | undefined;
 let stopping: ReturnType<typeof setTimeout> | undefined;

@@ -87,7 +87,7 @@ async function accept(): Promise<void> {
   const ringing = state;
   incoming.close();
   const opened = await setup.capture(() => void accept());
-  // The caller may have given up while the browser asked for permission, and somebody else have called.
+  // While the browser asked for permission, the caller may have hung up, and another one may have called.
   if ((state as State) !== ringing) return free(opened);
   // The call goes on ringing until the user has decided what to send, or rejects it.
   if (!opened) return incoming.show();
@@ -179,7 +179,7 @@ async function react(result: Record<string, any>, jsep?: Jsep): Promise<void> {
   }
 }
 
-/** What is set anew in each call. */
+/** Options that each call resets. */
 async function settle(): Promise<void> {
   if (controls.bitrateCap > 0) await call?.send({ request: 'set', bitrate: controls.bitrateCap });
 }

@@ -18,7 +18,7 @@ const buttons = [captureButton, ...['hangup', 'detach', 'end'].map((id) => eleme
 let waiting = false;
 /** Why the server could not be asked, as it stands on the page. */
 let failure = '';
-/** What is not there any more is not asked for. */
+/** Stops the requests for a connection that is gone. */
 let gone = false;
 let capturing = false;
 
@@ -73,7 +73,7 @@ function show(info: HandleInfo): void {
   if (!(all.parentElement as HTMLDetailsElement).open) written('all', JSON.stringify(info, null, 2));
 }
 
-/** What is announced when it changes: so no figures are in it. */
+/** The text that screen readers announce when it changes; it has no figures for that reason. */
 function state({ webrtc, diagnosis = [] }: HandleInfo): string {
   if (!webrtc) return 'No PeerConnection.';
   const wrong = diagnosis.length === 0 ? '' : `; ${diagnosis.length} ${diagnosis.length === 1 ? 'cause' : 'causes'} of trouble`;

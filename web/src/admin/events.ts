@@ -153,7 +153,7 @@ function row(event: ServerEvent): HTMLElement {
   time.dateTime = at.toISOString();
   summary.append(time, make('strong', { text: kindName(event.type) }), make('span', { text: inShort(event) }));
   details.append(summary);
-  // What is in it is written once it is looked at.
+  // The body is rendered when somebody opens it.
   details.addEventListener('toggle', () => details.open && fill(details, event), { once: true });
   item.append(details);
   return item;

@@ -25,7 +25,7 @@ export function pluginOf({ event }: ServerEvent): string | undefined {
   return typeof plugin === 'string' ? plugin : undefined;
 }
 
-/** What happened, in a few words: the plain values of its body. */
+/** Summarizes an event by the plain values of its body. */
 export function inShort(event: ServerEvent): string {
   const words: string[] = [];
   collect(event.event, words);

@@ -3,7 +3,7 @@ import { make } from '../make';
 
 const KEY = 'portunus.admin';
 
-/** What the tab knows; some browsers let it keep nothing. */
+/** Reads the tab's storage; some browsers allow none. */
 let known = read();
 let asking: Promise<string> | null = null;
 

@@ -34,7 +34,7 @@ export class Sessions {
     element('next').addEventListener('click', () => this.turn(PAGE));
   }
 
-  /** What to ask for. */
+  /** The request. */
   get wanted(): { search?: string; sort: string; offset: number; limit: number } {
     const search = this.search.value.trim();
     return { ...(search && { search }), sort: this.sort.value, offset: this.offset, limit: PAGE };

@@ -1,4 +1,4 @@
-// What can be changed while the server runs.
+// Settings that can change while the server runs.
 import { element } from '../page';
 import { ask } from './api';
 
@@ -6,7 +6,7 @@ export class Settings {
   private readonly level = element<HTMLSelectElement>('log-level');
   private readonly accept = element<HTMLInputElement>('accept');
 
-  /** `failed` is told why a change was not made. */
+  /** `failed` receives the reason if a change fails. */
   constructor(private readonly failed: (error: unknown) => void) {
     this.level.addEventListener('change', () => this.change(this.level, 'set_log_level', { level: Number(this.level.value) }));
     this.accept.addEventListener('change', () => this.change(this.accept, 'accept_new_sessions', { accept: this.accept.checked }));

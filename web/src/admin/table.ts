@@ -37,7 +37,7 @@ export function showTable(root: HTMLElement, columns: Column[], rows: (string | 
   top.append(head);
   table.append(top, body);
   root.hidden = rows.length === 0;
-  // What is scrolled to, or selected, stays so where nothing has changed.
+  // Unchanged rows keep their scroll position and selection.
   const old = root.firstElementChild;
   if (old?.isEqualNode(table)) return;
   root.replaceChildren(table);

@@ -1,4 +1,4 @@
-// What the Admin API answers, as far as the pages read it: docs/admin.md has all of it. Times are in seconds, rates in bit/s,
+// The answers of the Admin API, as far as the pages read them: docs/admin.md has all of them. Times are in seconds, rates in bit/s,
 // losses are shares from 0 to 1.
 import type { Id } from './api';
 
@@ -122,7 +122,7 @@ export interface WebRtc {
   media?: Record<string, Medium>;
 }
 
-/** What the link to the client carries. */
+/** The capacity of the link to the client. */
 export interface Bandwidth {
   estimate: number;
   budget: number;

@@ -87,7 +87,7 @@ function rate(bits: number, packets: number): HTMLElement {
   return cell;
 }
 
-/** What is bad stands out. */
+/** Highlights bad values. */
 export function marked(text: string, bad: boolean): HTMLElement {
   return make('span', { className: bad ? 'bad' : '', text });
 }

@@ -1,4 +1,4 @@
-// What the audio bridge's messages say, as far as the page reads it.
+// Messages of the audio bridge, as far as the page reads them.
 import { explainMissing, explainWrong, Refused, type Answer, type Id } from '../answer';
 import type { Plugin } from '../exchange';
 import type { ListedRoom } from '../lobby';

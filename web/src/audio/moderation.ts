@@ -1,4 +1,4 @@
-// What whoever knows a room's secret may do: mute it, play files in it, close it.
+// Actions that need a room's secret: mute it, play files in it, close it.
 import type { Answer } from '../answer';
 import { make, makeButton } from '../make';
 import { clearNotice, element } from '../page';

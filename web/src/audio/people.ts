@@ -105,7 +105,7 @@ export class People {
   }
 }
 
-/** What somebody does. */
+/** The state of a participant. */
 function words({ setup, muted, talking, suspended, spatial_position }: Participant): string {
   const state = suspended ? 'paused' : !setup ? 'connecting' : muted ? 'muted' : talking ? 'talking' : 'listening';
   return spatial_position === undefined ? state : `${state} · ${place(spatial_position)}`;

@@ -129,7 +129,7 @@ export class Room {
     }
   }
 
-  /** What a room shows when it begins. */
+  /** Shows a room after joining. */
   private show(muted: boolean, spatial: boolean): void {
     this.paused = false;
     this.press(this.pauseButton, false);
@@ -165,7 +165,7 @@ export class Room {
     if (typeof data['muted'] === 'boolean') this.roomMuted(data['muted']);
   }
 
-  /** Of themselves people are told only when it was not they who did it. */
+  /** Participants are notified about themselves only if somebody else acted. */
   private changed(person: Participant): void {
     if (person.id === this.own && person.muted !== this.muted) {
       this.showMuted(person.muted);
@@ -247,7 +247,7 @@ export class Room {
     work.catch((error: unknown) => this.failed(error));
   }
 
-  /** Tells the user of an error, unless they are out of the room, of which they have been told. */
+  /** Shows an error, unless the user has left the room and knows. */
   private failed(error: unknown): void {
     if (this.exchange) notice(error instanceof CaptureError ? 'warning' : 'error', explain(error));
   }

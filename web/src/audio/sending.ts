@@ -26,7 +26,7 @@ export class Sending {
     void this.refreshMicrophones();
   }
 
-  /** What is sent; null: nothing. */
+  /** The track being sent, or null. */
   get track(): MediaStreamTrack | null {
     return this.capture?.stream.getAudioTracks()[0] ?? null;
   }

@@ -14,7 +14,7 @@ const LOSS = 0.02;
 const ROUND_TRIP = 300;
 
 export class Checks {
-  /** What the server says that it is. */
+  /** The server's description of itself. */
   server = '';
   /** Whether it went away meanwhile. */
   gone = false;
@@ -185,7 +185,7 @@ function webSocket(): Promise<string> {
   });
 }
 
-/** What the server tells the clients of a session about its relays. */
+/** The relays that the server offers to the clients of a session. */
 async function iceServers(session: Session | null): Promise<RTCIceServer[]> {
   if (!session) return [];
   const request = { janus: 'ice_servers', transaction: 'check', ...access() };

@@ -1,4 +1,4 @@
-// What flows over a connection in some seconds, as the browser counts it.
+// Counts the traffic of a connection over some seconds, by the browser's statistics.
 import type { Connection } from './way';
 
 /** For how long media is watched, in ms. */

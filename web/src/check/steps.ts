@@ -8,7 +8,7 @@ export type State = 'waiting' | 'running' | 'good' | 'poor' | 'bad' | 'none' | '
 
 export interface Outcome {
   state: State;
-  /** What was seen, for people. */
+  /** The observation, as a sentence. */
   reason: string;
   /** How long it took, in ms. */
   time?: number;

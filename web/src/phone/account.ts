@@ -4,7 +4,7 @@ import type { Account } from './api';
 
 const KEY = 'portunus.phone';
 
-/** What a reloaded page finds again. */
+/** The state that survives a reload. */
 interface Kept {
   account: Account;
   /** The Call-IDs that it had. */
@@ -62,7 +62,7 @@ export class AccountForm {
   }
 }
 
-/** What the tab has kept; some browsers let it keep nothing. */
+/** Reads the tab's storage; some browsers allow none. */
 export function kept(): Kept | null {
   try {
     return JSON.parse(sessionStorage.getItem(KEY) ?? 'null') as Kept | null;
@@ -81,7 +81,7 @@ export function keep(what: Kept | null): void {
   }
 }
 
-/** What this browser is called, as in `Firefox on Android`. */
+/** The name of this browser, such as `Firefox on Android`. */
 function browserName(): string {
   const agent = navigator.userAgent;
   const browser = /Firefox|Edg|Chrome|Safari/.exec(agent)?.[0] ?? 'Browser';

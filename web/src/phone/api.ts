@@ -1,10 +1,10 @@
-// What the SIP plugin is asked, what it says, and how its addresses and failures read.
+// Requests and events of the SIP plugin, and its addresses and failures as text.
 
 export const SIP = 'janus.plugin.sip';
 
 export type Result = Record<string, any>;
 
-/** What the user has entered about the account. */
+/** The account as the user entered it. */
 export interface Account {
   server: string;
   user: string;
@@ -19,7 +19,7 @@ export interface Account {
   guest: boolean;
 }
 
-/** What one of the pages on the account does, as `lines` tells. */
+/** The state of one of the pages on the account, as in `lines`. */
 export interface Line {
   id: number;
   name?: string;

@@ -3,10 +3,10 @@ import { Call } from '../call';
 import type { Jsep, Session, Track } from '../session';
 import { type Result, SIP } from './api';
 
-/** What the call of a line does. */
+/** The state of a line's call. */
 export type State = 'idle' | 'calling' | 'ringing' | 'talking' | 'ending';
 
-/** What calls send. */
+/** The media that calls send. */
 export interface Voice {
   /** Opens it. The sound is null if the user only listens; so is a picture that is not asked for. */
   open(picture: boolean): Promise<{ sound: MediaStreamTrack | null; picture: MediaStreamTrack | null }>;
@@ -17,7 +17,7 @@ export interface LineEvents {
   changed(line: PhoneLine): void;
   ended(line: PhoneLine, peer: string, code: number, reason: string): void;
   failed(line: PhoneLine, error: unknown): void;
-  /** What the plugin says that is not about the line's own call, or that others have to know of. */
+  /** Events of the plugin beyond the line's own call, or for other lines. */
   said(line: PhoneLine, result: Result): void;
   track(line: PhoneLine, track: MediaStreamTrack): void;
 }
@@ -45,7 +45,7 @@ export class PhoneLine {
   since = 0;
   held = false;
   muted = false;
-  /** What happens before it is answered, for the user. */
+  /** The progress before the answer, for the user. */
   progress = '';
   /** Sound comes already, though nobody has answered. */
   early = false;
@@ -54,7 +54,7 @@ export class PhoneLine {
   refer: number | null = null;
   private offer: Jsep | null = null;
   private own: MediaStreamTrack[] = [];
-  /** Grows with each call: what was begun for another one is too late. */
+  /** Counts calls: work that began for an earlier one is stale. */
   private attempt = 0;
 
   private constructor(private readonly call: Call, private readonly voice: Voice, private readonly events: LineEvents) {}
@@ -176,7 +176,7 @@ export class PhoneLine {
     return this.attempt;
   }
 
-  /** What is sent: copies, so that a call can be muted by itself. Null if the call is over by now. */
+  /** Copies the tracks to send, so that a call can be muted by itself. Null if the call has ended meanwhile. */
   private async tracks(picture: boolean, attempt: number): Promise<Track[] | null> {
     const opened = await this.voice.open(picture).catch((error: unknown) => {
       if (attempt === this.attempt && this.state === 'calling') this.over(200, '');

@@ -8,7 +8,7 @@ export class Messages {
   private readonly log = element('messages');
   private readonly to = element<HTMLInputElement>('message-to');
   private readonly text = element<HTMLInputElement>('message-text');
-  /** What was sent and nobody has taken yet, by Call-ID. */
+  /** Messages without an acknowledgement yet, by Call-ID. */
   private readonly waiting = new Map<string, HTMLElement>();
   private sending: HTMLElement | null = null;
 
@@ -40,7 +40,7 @@ export class Messages {
     for (const key of [...this.waiting.keys()].slice(0, -LIMIT)) this.waiting.delete(key);
   }
 
-  /** What became of it. */
+  /** The outcome. */
   delivered(callId: string, code: number, reason: string): void {
     const line = this.waiting.get(callId);
     if (code < 200 || !line) return;

@@ -23,7 +23,7 @@ export interface PhoneEvents {
   pressed(line: PhoneLine, digit: string): void;
   /** The other end of a call wants this page to call somebody else. */
   transfer(line: PhoneLine, refer: number, to: string, by: string): void;
-  /** What came of a transfer that was asked for: the status of the call that the other end makes. */
+  /** The outcome of a requested transfer: the status of the other end's new call. */
   transferred(line: PhoneLine, status: number, reason: string): void;
 }
 
@@ -35,7 +35,7 @@ export class Phone {
 
   private constructor(private readonly session: Session, readonly account: Account, private readonly voice: Voice, private readonly events: PhoneEvents) {}
 
-  /** Registers an account, or says that it is a guest; what comes of it is told by events. */
+  /** Registers an account, or declares it a guest; events report the outcome. */
   static async start(session: Session, account: Account, voice: Voice, events: PhoneEvents): Promise<Phone> {
     const phone = new Phone(session, account, voice, events);
     const master = await phone.add();

@@ -1,4 +1,4 @@
-// What a phone lets hear: that it rings, that it rings at the other end, and keys.
+// Tones of a phone: ringing, ringback and keys.
 
 /** The two frequencies of each key, in Hz. */
 const KEYS: Record<string, number[]> = Object.fromEntries(
@@ -16,7 +16,7 @@ export class Tones {
   private timer = 0;
   private volume: GainNode | null = null;
 
-  /** Rings until it is told otherwise: `ring` here, `away` as at the other end. */
+  /** Rings until stopped: `ring` for an incoming call, `away` as ringback. */
   set(what: 'ring' | 'away' | null): void {
     if (this.playing === what) return;
     this.playing = what;

@@ -1,4 +1,4 @@
-// What the video room's messages say, as far as the page reads it.
+// Messages of the video room, as far as the page reads them.
 import { explainMissing, explainWrong, Refused, type Answer, type Id } from '../answer';
 import type { Plugin } from '../exchange';
 
@@ -64,7 +64,7 @@ export function explain(error: unknown): string {
   return `The server says: ${error.message} (${error.code})`;
 }
 
-/** What names a stream of a publisher. */
+/** The identity of a publisher's stream. */
 export function keyOf(feed: Id, mid: string): string {
   return `${feed}/${mid}`;
 }

@@ -1,4 +1,4 @@
-// What is written in the room, and who comes and goes.
+// Chat, with lines for those who join and leave.
 import { element } from '../page';
 import { make } from '../make';
 

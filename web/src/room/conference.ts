@@ -25,7 +25,7 @@ export class Conference {
   private subscription: Subscription | null = null;
   private ownName = '';
   private readonly others = new Map<string, Person>();
-  /** What a lost connection carried, and what brings it back. */
+  /** The state of a lost connection, and its recovery. */
   private readonly lost = new Map<string, () => void>();
   private moderationSecret: string | null = null;
   /** Who has the floor, in rooms that tell. */
@@ -125,7 +125,7 @@ export class Conference {
     await participant?.leave();
   }
 
-  /** Ends everything here; the server is not told, or knows already. */
+  /** Ends everything on this side, without a request to the server. */
   close(): void {
     const participant = this.participant;
     this.participant = null;

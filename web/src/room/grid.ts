@@ -139,7 +139,7 @@ class Tile {
   private small = false;
   /** It comes before the others where there is not enough for all. */
   private first = false;
-  /** What was asked for last, so that nothing is asked twice. */
+  /** The last request, so that none is repeated. */
   private asked = '';
 
   constructor({ own }: TileOptions, private readonly actions: { layers(settings: LayerSettings): void; enlarge(): void }) {

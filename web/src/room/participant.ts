@@ -1,4 +1,4 @@
-// The own participation in a room: what is sent, and what is told of the others.
+// The own participation in a room: media to send, and news of the others.
 import type { SendOptions } from '../call';
 import type { Jsep, Session, Track } from '../session';
 import { VIDEO_ROOM, type Answer, type Feed, type Id } from './api';
@@ -13,7 +13,7 @@ export interface RoomEvents {
   unpublished(id: Id): void;
   left(id: Id, kicked: boolean): void;
   moderated(id: Id, mid: string, muted: boolean): void;
-  /** Who has the floor; told in rooms that listen for it. */
+  /** The current speaker, in rooms that detect speech. */
   dominant(id: Id): void;
   /** The own participation has ended without having been asked to. */
   ended(why: 'kicked' | 'destroyed'): void;
@@ -172,13 +172,13 @@ export class Participant {
       this.cameUp = () => setTimeout(done, SETTLING);
       this.failed = failed;
     });
-    // Whoever waits for it hears of a failure; nobody does yet while there is no answer.
+    // A waiting caller gets the failure; without an answer nobody waits yet.
     settled.catch(() => {});
     await this.negotiate([], {});
     await settled;
   }
 
-  /** What was agreed on the connection is gone with it. */
+  /** The connection's negotiation ends with it. */
   private wentDown(): void {
     this.wordsReady = null;
     this.descriptions.clear();
@@ -203,7 +203,7 @@ export class Participant {
   }
 }
 
-/** What goes with an offer. */
+/** Members beside an offer. */
 interface Offered {
   /** The scalability mode of its pictures. */
   svc?: string;

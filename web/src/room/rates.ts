@@ -55,7 +55,7 @@ export class Rates {
       };
       now.set(mid, reading);
       const rates = since(this.before.get(mid), reading);
-      // What was sent and lost only the other side can tell.
+      // Only the other side knows which sent packets were lost.
       const told = reports.filter((report) => all.some((stat) => stat['id'] === report['localId']));
       figures.set(mid, {
         codec: stats.get(best['codecId'] ?? '')?.['mimeType']?.split('/')[1],

@@ -1,4 +1,4 @@
-// What is sent to a room: microphone, camera, screen; muted, changed and ended while it goes on.
+// Media sent to a room: microphone, camera, screen; they can be muted, changed and ended meanwhile.
 import { openDevice, openScreen, type Capture } from '../capture';
 import { clearNotice, element, notice } from '../page';
 import type { Setup } from '../setup';
@@ -12,7 +12,7 @@ export class Sending {
   private readonly tracks = new Map<Slot, MediaStreamTrack>();
   /** For whom camera and microphone are being opened. */
   private opening: Participant | null = null;
-  /** What was muted when the connection was lost. */
+  /** Tracks that were muted when the connection was lost. */
   private readonly muted = new Set<string>();
   private changing: Promise<void> = Promise.resolve();
   private readonly publish = element<HTMLButtonElement>('publish');

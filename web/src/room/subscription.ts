@@ -25,9 +25,9 @@ interface Wish {
 export class Subscription {
   private exchange: Exchange | null = null;
   private wishes = new Map<string, Wish>();
-  /** What the server was asked for. */
+  /** The requested streams. */
   private readonly asked = new Map<string, Wish>();
-  /** What it did not have any more when it was asked. */
+  /** Requested streams that had ended. */
   private readonly refused = new Set<string>();
   private received = new Map<string, Received>();
   private changing = false;
@@ -61,7 +61,7 @@ export class Subscription {
     void this.sync();
   }
 
-  /** Somebody has told anew what there is: what was refused may be asked for again. */
+  /** After a new list of streams, refused ones may be requested again. */
   announced(feed: Feed): void {
     for (const { mid } of feed.streams ?? []) this.refused.delete(keyOf(feed.id, mid));
   }

@@ -5,7 +5,7 @@ import { element, notice } from '../page';
 import { clock } from '../position';
 import type { Session } from '../session';
 
-/** What is to be recorded. */
+/** The media to record. */
 export interface Wish {
   name: string;
   source: SourceKind;
@@ -17,7 +17,7 @@ export class Recorder {
   private call: Call | null = null;
   private capture: Capture | null = null;
   private timer = 0;
-  /** What was recorded, in ms, and since when that goes on. */
+  /** The recorded time in ms, and when the present part began. */
   private passed = 0;
   private since = 0;
 

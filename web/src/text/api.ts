@@ -1,4 +1,4 @@
-// What the text room's messages say, as far as the page reads it.
+// Messages of the text room, as far as the page reads them.
 import { explainMissing, explainWrong, Refused, type Id } from '../answer';
 import type { ListedRoom } from '../lobby';
 

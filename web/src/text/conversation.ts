@@ -1,4 +1,4 @@
-// What is said in the room: each line with its time, who says it, and for whom it is.
+// The conversation of the room: each line with its time, sender and recipients.
 import { make } from '../make';
 import { element } from '../page';
 import type { TextEvent } from './api';
@@ -45,7 +45,7 @@ export class Conversation {
     this.log.replaceChildren();
   }
 
-  /** Whoever has scrolled back to read stays there. */
+  /** Keeps the position of a reader who has scrolled back. */
   private add(line: HTMLElement): void {
     const { scrollHeight, scrollTop, clientHeight } = this.log;
     const follows = scrollHeight - scrollTop - clientHeight < NEAR;

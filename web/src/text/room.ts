@@ -1,4 +1,4 @@
-// A room that somebody is in: what they write, what they are told, and moderation.
+// The room that the user is in: messages both ways, and moderation.
 import type { Id } from '../answer';
 import { clearNotice, element, notice } from '../page';
 import type { Session } from '../session';
@@ -39,7 +39,7 @@ export class Room {
     this.secret = secret;
     let early: TextEvent[] | null = [];
     const channel = await Channel.open(session, {
-      // What the room remembers, and the own coming, are there before the answer.
+      // The history and the own join arrive before the answer.
       event: (event) => (early ? early.push(event) : this.happened(event)),
       lost: (reason) => this.out(`The connection to the room is lost. ${reason}`.trim()),
     });
@@ -50,7 +50,7 @@ export class Room {
       element('moderation').hidden = true;
       for (const event of early) this.happened(event);
       early = null;
-      // Whoever is let in stays, whatever becomes of the secret.
+      // A user who was admitted stays, even if the secret changes.
       if (secret) this.run(this.moderate(secret));
     } catch (error) {
       channel.close();
@@ -132,7 +132,7 @@ export class Room {
     if (await this.manage('announcement', { text })) field.value = '';
   }
 
-  /** Asks for what needs the secret; false if it was refused, of which the user is told. */
+  /** Sends a request that needs the secret; returns false and shows why if it was refused. */
   private async manage(name: string, members: Record<string, unknown>): Promise<boolean> {
     try {
       await this.request(name, { ...members, ...(this.secret && { secret: this.secret }) });
@@ -165,7 +165,7 @@ export class Room {
     work.catch((error: unknown) => this.failed(error));
   }
 
-  /** Tells the user of an error, unless they are out of the room, of which they have been told. */
+  /** Shows an error, unless the user has left the room and knows. */
   private failed(error: unknown): void {
     if (this.channel) notice('error', explain(error));
   }
