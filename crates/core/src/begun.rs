@@ -26,7 +26,7 @@ impl Future for Begun {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let reply = ready!(Pin::new(&mut self.reply).poll(context));
-        if let Some(reply) = self.gateway.reply_of(reply, &self.request) {
+        if let Some(reply) = self.gateway.reply_of(reply, self.request) {
             self.client.push(reply);
         }
         Poll::Ready(())

@@ -11,7 +11,10 @@ use portunus_turn::Turn;
 use serde_json::{Map, Value, json};
 
 use crate::events::{EventBus, EventsConfig};
-use crate::{AdminConfig, CoreConfig, JwtVerifier, LogControl, Object, PluginInfo, RememberedLog};
+use crate::{
+    AdminConfig, CoreConfig, JwtVerifier, LogControl, Object, PluginInfo, RememberedLog,
+    RequestTraces,
+};
 
 /// What only the program's start knows: it stands in `info`, and figures of the recorder in metrics.
 #[derive(Debug, Clone)]
@@ -54,6 +57,8 @@ pub struct ServerFacts {
     pub log: Arc<dyn LogControl>,
     /// Which statistics are told there.
     pub statistics: EventsConfig,
+    /// Receives traces of requests, if they are collected.
+    pub traces: Option<Arc<dyn RequestTraces>>,
     /// What verifies JSON Web Tokens.
     pub jwt: JwtVerifier,
 }
@@ -82,6 +87,7 @@ impl Default for ServerFacts {
             admin: AdminConfig::default(),
             log: Arc::<RememberedLog>::default(),
             statistics: EventsConfig::default(),
+            traces: None,
             jwt: JwtVerifier::default(),
         }
     }

@@ -43,6 +43,7 @@ mod reflected_address;
 mod registration;
 mod replaced;
 pub mod request;
+mod request_traces;
 mod requester;
 mod rights;
 mod session;
@@ -96,6 +97,7 @@ pub use registration::{
     StartedPlugin,
 };
 pub use replaced::replace_file;
+pub use request_traces::{RequestTrace, RequestTraces};
 pub use requester::{ClientAddress, Requester};
 pub use rights::{Right, Rights};
 pub use times::{RequestTimes, Times};

@@ -19,6 +19,7 @@ mod reload;
 mod run;
 mod signals;
 mod supervisor;
+mod traces;
 mod turn_client;
 mod watchdog;
 

@@ -5,13 +5,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use opentelemetry_otlp::ExporterBuildError;
 use portunus_api::{StartError, Transports, transport_infos};
 use portunus_core::audio::AudioThreads;
 use portunus_core::configuration::PrintError;
 use portunus_core::events::{EventBus, EventHandlerError};
 use portunus_core::record::Recorder;
 use portunus_core::{
-    Doors, Gateway, JwtError, JwtVerifier, PluginContext, PluginError, ServerFacts,
+    Doors, Gateway, JwtError, JwtVerifier, PluginContext, PluginError, RequestTraces, ServerFacts,
     tell_of_recordings,
 };
 use portunus_media::{MediaError, MediaPlane};
@@ -23,6 +24,7 @@ use crate::logging::Logging;
 use crate::public_address::{Discovery, relayed_to};
 use crate::reload::{NamedPlugin, Read, Reload};
 use crate::signals::{EndSignal, Signals};
+use crate::traces::Traces;
 use crate::turn_client::TurnClients;
 use crate::{reload, supervisor, watchdog};
 
@@ -52,6 +54,8 @@ pub(crate) enum RunError {
     Turn(#[from] portunus_turn::StartError),
     #[error("media.turn_ca: {0}")]
     TurnClient(#[from] portunus_events::TlsError),
+    #[error("traces.url: {0}")]
+    Traces(#[from] ExporterBuildError),
     #[error(transparent)]
     Plugin(#[from] PluginError),
     #[error(transparent)]
@@ -73,6 +77,7 @@ pub(crate) async fn run(
     let running = (config.sections()?, config.log.clone());
     config.resolve_announced().await?;
     let jwt = JwtVerifier::load(config.jwt.clone())?;
+    let traces = Traces::start(&config.traces, &config.core.server_name)?;
     let (media, events) = MediaPlane::start(config.media.clone())?;
     let server = config.reached.stun_server.clone();
     let mut discovery = server.map(|server| Discovery::new(server, media.clone()));
@@ -107,6 +112,9 @@ pub(crate) async fn run(
             jwt,
             audio: Some(audio),
             turn: turn.clone(),
+            traces: traces
+                .clone()
+                .map(|it| Arc::new(it) as Arc<dyn RequestTraces>),
             ..facts(&config, &media, recorder.clone(), bus.clone())
         },
     );
@@ -151,6 +159,9 @@ pub(crate) async fn run(
         recorder.finished().await;
         transports.shutdown().await;
         bus.end().await;
+        if let Some(traces) = traces {
+            traces.end().await;
+        }
     };
     tokio::select! {
         ended = tokio::time::timeout(SHUTDOWN_LIMIT, end) => match ended {

@@ -12,6 +12,7 @@ use crate::counters::add;
 use crate::events::lifecycle::SessionEnd;
 use crate::handle::{self, Attachment, Command, Inbox, Responder};
 use crate::request::{Address, Refusal, Request};
+use crate::request_traces::OpenTrace;
 use crate::session::Session;
 use crate::times::RequestKind;
 use crate::tokens::ShownToken;
@@ -24,6 +25,7 @@ pub(crate) struct Unanswered {
     transaction: String,
     kind: RequestKind,
     begun: Instant,
+    trace: Option<OpenTrace>,
 }
 
 /// What becomes of a request.
@@ -50,7 +52,7 @@ impl Gateway {
             Answer::Now(reply) => reply,
             // Without a queue to put it into, the reply always comes back.
             Answer::Later(request, reply) => {
-                self.reply_of(reply.await, &request).unwrap_or_default()
+                self.reply_of(reply.await, request).unwrap_or_default()
             }
         }
     }
@@ -84,19 +86,22 @@ impl Gateway {
             transaction: request.transaction.clone(),
             kind: RequestKind::of(client.transport(), &request.verb),
             begun: Instant::now(),
+            trace: (self.inner.context.facts.traces.as_ref())
+                .map(|_| OpenTrace::new(client, &request)),
         };
         if let Err(error) = self.measure(client, &request) {
-            return Answer::Now(self.refuse_unanswered(&error, &unanswered));
+            return Answer::Now(self.refuse_unanswered(&error, unanswered));
         }
         match self.dispatch(client, queue, request, paid).await {
             Ok(Dispatched::Done(reply)) => {
                 self.time(&unanswered);
+                self.trace(unanswered, None);
                 Answer::Now(reply)
             }
             Ok(Dispatched::Handed(reply)) => Answer::Later(unanswered, reply),
             Err(error) => {
                 self.time(&unanswered);
-                Answer::Now(self.refuse_unanswered(&error, &unanswered))
+                Answer::Now(self.refuse_unanswered(&error, unanswered))
             }
         }
     }
@@ -105,13 +110,31 @@ impl Gateway {
     pub(crate) fn reply_of(
         &self,
         reply: Result<Option<Value>, oneshot::error::RecvError>,
-        request: &Unanswered,
+        request: Unanswered,
     ) -> Option<Value> {
-        self.time(request);
-        reply.unwrap_or_else(|_| {
-            let error = ApiError::PluginMessage("No plugin to handle this message".to_owned());
-            Some(self.refuse_unanswered(&error, request))
-        })
+        self.time(&request);
+        match reply {
+            Ok(reply) => {
+                let error = reply.as_ref().and_then(|reply| reply.get("error"));
+                let error = error.and_then(|error| {
+                    let code = u16::try_from(error.get("code")?.as_u64()?).ok()?;
+                    Some((code, error.get("reason")?.as_str()?.to_owned()))
+                });
+                self.trace(request, error);
+                reply
+            }
+            Err(_) => {
+                let error = ApiError::PluginMessage("No plugin to handle this message".to_owned());
+                Some(self.refuse_unanswered(&error, request))
+            }
+        }
+    }
+
+    /// Hands the trace of an answered request over, if somebody collects traces.
+    fn trace(&self, request: Unanswered, error: Option<(u16, String)>) {
+        if let (Some(traces), Some(trace)) = (&self.inner.context.facts.traces, request.trace) {
+            traces.answered(trace.end(error));
+        }
     }
 
     /// Counts how long a request took.
@@ -120,8 +143,10 @@ impl Gateway {
         times.request(request.kind, request.begun.elapsed());
     }
 
-    fn refuse_unanswered(&self, error: &ApiError, request: &Unanswered) -> Value {
-        self.refuse(error, request.session, Some(&request.transaction))
+    fn refuse_unanswered(&self, error: &ApiError, request: Unanswered) -> Value {
+        let reply = self.refuse(error, request.session, Some(&request.transaction));
+        self.trace(request, Some((error.code(), error.to_string())));
+        reply
     }
 
     async fn dispatch(

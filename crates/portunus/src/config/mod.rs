@@ -6,6 +6,7 @@ mod log;
 mod plugins;
 mod probe;
 mod stun_server;
+mod traces;
 mod turn_client;
 mod turn_server;
 
@@ -31,6 +32,7 @@ pub(crate) use announced::{Announced, ResolveError};
 pub(crate) use log::{LogConfig, LogFormat, filter};
 use plugins::PluginSettings;
 pub(crate) use stun_server::StunServer;
+pub(crate) use traces::TracesConfig;
 pub(crate) use turn_client::{RestMethod, RestUrl, TurnClientConfig};
 pub(crate) use turn_server::{TurnTransport, TurnUri};
 
@@ -56,6 +58,7 @@ pub(crate) struct Config {
     pub(crate) api: ApiConfig,
     pub(crate) admin: AdminConfig,
     pub(crate) log: LogConfig,
+    pub(crate) traces: TracesConfig,
     pub(crate) recording: RecorderConfig,
     pub(crate) events: EventsConfig,
     pub(crate) event_handlers: Vec<EventHandlerConfig>,
@@ -174,6 +177,7 @@ impl Config {
             file.require_within(keys, !on || has_certificate, text);
         }
         let log = file.section("log", LogConfig::read);
+        let traces = file.section("traces", TracesConfig::read);
         let recording = file.section("recording", RecorderConfig::read);
         let plugins = PluginSettings::read_all(file);
         Config {
@@ -197,6 +201,7 @@ impl Config {
             },
             admin,
             log,
+            traces,
             recording,
             events,
             event_handlers,
@@ -231,6 +236,7 @@ impl Config {
         sections.add_part("admin", &self.api.admin)?;
         sections.add_part("tls", &self.api.tls)?;
         sections.add_part("log", &self.log)?;
+        sections.add_part("traces", &self.traces)?;
         sections.add_part("recording", &self.recording)?;
         sections.add_part("events", &self.events)?;
         for handler in &self.event_handlers {
