@@ -40,7 +40,9 @@ fn collector() -> (String, Receiver<ExportTraceServiceRequest>) {
             }
             let mut body = vec![0; len];
             connection.read_exact(&mut body).unwrap();
-            sender.send(ExportTraceServiceRequest::decode(&*body).unwrap()).unwrap();
+            sender
+                .send(ExportTraceServiceRequest::decode(&*body).unwrap())
+                .unwrap();
             let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
             connection.get_mut().write_all(answer).unwrap();
         }
@@ -74,10 +76,14 @@ fn each_request_is_a_span_of_the_trace_that_its_client_names() {
         }),
     );
     let session = format!("{api}/{}", session["data"]["id"]);
-    let attach = json!({ "janus": "attach", "transaction": "two", "plugin": "janus.plugin.echotest" });
+    let attach =
+        json!({ "janus": "attach", "transaction": "two", "plugin": "janus.plugin.echotest" });
     let handle = format!("{session}/{}", post(&session, &attach)["data"]["id"]);
     let body = json!({ "request": "unheard of" });
-    post(&handle, &json!({ "janus": "message", "transaction": "three", "body": body }));
+    post(
+        &handle,
+        &json!({ "janus": "message", "transaction": "three", "body": body }),
+    );
     let wrong = json!({ "janus": "attach", "transaction": "four", "plugin": "janus.plugin.none" });
     let refused = post(&session, &wrong);
     signal(&server, "-TERM");
@@ -90,7 +96,10 @@ fn each_request_is_a_span_of_the_trace_that_its_client_names() {
                     it.key == "janus.transaction" && format!("{:?}", it.value).contains(transaction)
                 })
         };
-        spans.iter().find(of).unwrap_or_else(|| panic!("{name}: {spans:?}"))
+        spans
+            .iter()
+            .find(of)
+            .unwrap_or_else(|| panic!("{name}: {spans:?}"))
     };
     let create = named("create", "one");
     assert_eq!(hex(&create.trace_id), trace);
@@ -107,11 +116,17 @@ fn each_request_is_a_span_of_the_trace_that_its_client_names() {
 #[test]
 fn a_collector_that_is_not_there_disturbs_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let gone = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
     let traces = format!("[traces]\nurl = \"http://{gone}/v1/traces\"\n");
     let (mut server, api) = start(folder.path(), &traces);
     for number in 0..100 {
-        let answer = post(&api, &json!({ "janus": "create", "transaction": format!("{number}") }));
+        let answer = post(
+            &api,
+            &json!({ "janus": "create", "transaction": format!("{number}") }),
+        );
         assert_eq!(answer["janus"], "success");
     }
     signal(&server, "-TERM");
