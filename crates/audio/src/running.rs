@@ -1,4 +1,4 @@
-//! A room, as its thread runs it.
+//! A room on its thread.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -7,23 +7,25 @@ use portunus_dsp::{IncomingPacket, ParticipantState, Room, RoomStats};
 use portunus_media::{RouteOptions, SourceRef, TappedPacket};
 use tokio::sync::mpsc;
 
-use crate::command::{Clocks, Command};
+use crate::clocks::Clocks;
+use crate::command::Command;
 use crate::leg::codec;
+use crate::media_access::MediaAccess;
 use crate::outbox::Outbox;
 use crate::outputs::{Outgoing, Outputs};
 use crate::recording::MixFile;
 use crate::split::{Cost, Helped, Splitter};
 use crate::taps::{Tap, Tapped};
-use crate::thread::Way;
 use crate::{
     AudioError, AudioEvent, Out, ParticipantId, ParticipantOptions, ParticipantStats, RecordingId,
     RoomOptions,
 };
 
-/// An idle room is mixed for so many frames more: by then it has let go of encoders, and told of it.
+/// The frames for which an idle room is still mixed. By then it has released its encoders and
+/// reported that.
 const IDLE: u32 = 600;
 
-/// A room with its ways in and out.
+/// A room with its inputs and outputs.
 #[derive(Debug)]
 pub(crate) struct Running {
     room: Room,
@@ -36,11 +38,11 @@ pub(crate) struct Running {
     has_fault: bool,
 }
 
-/// How a participant reaches the room.
+/// The input of a participant.
 #[derive(Debug)]
 struct Person {
     tap: Option<Tapped>,
-    /// Whether its talking is told.
+    /// Whether its talking is reported.
     tells_talking: bool,
 }
 
@@ -62,17 +64,17 @@ impl Running {
         }
     }
 
-    /// How many are in it.
+    /// The number of participants.
     pub(crate) fn len(&self) -> usize {
         self.people.len()
     }
 
-    /// Something was asked of it.
+    /// Keeps the room awake after a command.
     pub(crate) fn stay_awake(&mut self) {
         self.idle = 0;
     }
 
-    /// Nothing happens in it until something is asked of it.
+    /// Whether nothing will happen before the next command.
     pub(crate) fn may_sleep(&self) -> bool {
         self.idle >= IDLE && self.outputs.is_quiet()
     }
@@ -82,7 +84,7 @@ impl Running {
         !self.room.is_idle()
     }
 
-    /// There was no time for so many frames.
+    /// Skips frames.
     pub(crate) fn skip(&mut self, frames: u64) {
         self.room.skip(frames);
         self.outputs.skip(frames);
@@ -104,20 +106,20 @@ impl Running {
         self.room.push(tap.participant, &incoming);
     }
 
-    /// Mixes a frame; gives what was done for it, and what of that by other threads.
+    /// Mixes a frame. Returns the work for it, and the part of other threads.
     pub(crate) fn tick(
         &mut self,
         now: Instant,
         splitter: &mut Splitter,
-        way: &mut Way<'_>,
+        access: &mut MediaAccess<'_>,
     ) -> (RoomStats, Helped) {
         #[cfg(test)]
         assert!(!self.has_fault, "a fault of the room, for a test");
-        self.room.mix(now, &mut self.outputs.with(way));
+        self.room.mix(now, &mut self.outputs.with(access));
         let helped = splitter.encode(&mut self.room, &mut self.cost);
         self.outputs.inhabited = self.room.has_participants();
-        self.room.emit(&mut self.outputs.with(way));
-        self.outputs.end_frame(&mut self.room, way);
+        self.room.emit(&mut self.outputs.with(access));
+        self.outputs.end_frame(&mut self.room, access);
         self.idle = match self.room.is_idle() {
             true => self.idle.saturating_add(1),
             false => 0,
@@ -134,13 +136,18 @@ impl Running {
         (done, helped)
     }
 
-    /// Events that were left out since this was asked last.
+    /// Returns the number of events that were replaced since the last call.
     pub(crate) fn take_merged(&mut self) -> u64 {
         self.outputs.events.take_merged()
     }
 
-    /// Does what it is asked, but for what concerns it as a whole. `place` is its own.
-    pub(crate) fn take_command(&mut self, place: usize, command: Command, way: &mut Way<'_>) {
+    /// Executes a command. `place` is the room's index on its thread.
+    pub(crate) fn take_command(
+        &mut self,
+        place: usize,
+        command: Command,
+        access: &mut MediaAccess<'_>,
+    ) {
         match command {
             Command::Open { .. } | Command::Close => {}
             #[cfg(test)]
@@ -150,18 +157,18 @@ impl Running {
                 options,
                 input,
                 output,
-            } => self.join((place, participant), *options, (input, output), way),
+            } => self.join((place, participant), *options, (input, output), access),
             Command::Set {
                 participant,
                 options,
-            } => self.set(participant, *options, way),
+            } => self.set(participant, *options, access),
             Command::Connect {
                 participant,
                 connected,
             } => self.room.connect(participant, connected),
             Command::Leave { participant } => {
-                self.leave(participant, way);
-                self.outputs.forget(participant, way);
+                self.leave(participant, access);
+                self.outputs.forget(participant, access);
             }
             Command::Mute(muted) => self.room.set_muted(muted),
             Command::Announce {
@@ -180,7 +187,7 @@ impl Running {
                 if begun.is_err() && is_new {
                     self.outputs.announcements.forget(announcement);
                 }
-                // Whoever asked may be gone; the announcement is heard all the same.
+                // The announcement is heard even if nobody waits for the reply.
                 let _ = reply.send(begun.map_err(AudioError::from));
             }
             Command::StopAnnouncement(announcement) => {
@@ -226,13 +233,14 @@ impl Running {
         (place, participant): (usize, ParticipantId),
         options: ParticipantOptions,
         (input, output): (Option<SourceRef>, Option<Out>),
-        way: &mut Way<'_>,
+        access: &mut MediaAccess<'_>,
     ) {
         let talked = self.room.participant(participant);
         let talked = talked.is_some_and(|state| state.talking);
-        self.leave(participant, way);
+        self.leave(participant, access);
         if talked {
-            // Nothing is known of what it was before: that it is silent now would not be told.
+            // An earlier participant with this number may have talked, and its silence would not be
+            // reported.
             self.outputs.events.tell(AudioEvent::Talking {
                 participant,
                 talking: false,
@@ -241,52 +249,57 @@ impl Running {
         let (sends, tells_talking) = (codec(options.codec), options.talk.is_some());
         if let Err(error) = self.room.join(participant, options) {
             tracing::warn!(%error, "a participant is not let in");
-            self.outputs.forget(participant, way);
+            self.outputs.forget(participant, access);
             return;
         }
         let tap = input.map(|source| {
-            let key = way.taps.add(Tap {
+            let key = access.taps.add(Tap {
                 room: place,
                 participant,
                 codec: sends,
             });
             let options = RouteOptions::default();
-            let route = way.media.collect(source, options, way.collector, key);
+            let route = access.media.collect(source, options, access.collector, key);
             Tapped { route, key }
         });
         self.people
             .insert(participant, Person { tap, tells_talking });
         self.room.set_hearing(participant, output.is_some());
-        // Somebody who goes on to hear by the same way hears one stream.
+        // A participant that keeps its output hears one stream.
         match output {
-            Some(output) => self.outputs.set(participant, Outgoing::new(output), way),
-            None => self.outputs.forget(participant, way),
+            Some(output) => self.outputs.set(participant, Outgoing::new(output), access),
+            None => self.outputs.forget(participant, access),
         }
     }
 
-    fn set(&mut self, participant: ParticipantId, options: ParticipantOptions, way: &mut Way<'_>) {
+    fn set(
+        &mut self,
+        participant: ParticipantId,
+        options: ParticipantOptions,
+        access: &mut MediaAccess<'_>,
+    ) {
         let Some(person) = self.people.get_mut(&participant) else {
             return;
         };
         person.tells_talking = options.talk.is_some();
         if let Some(tap) = person.tap {
-            way.taps.set_codec(tap.key, codec(options.codec));
+            access.taps.set_codec(tap.key, codec(options.codec));
         }
         if let Err(error) = self.room.set(participant, options) {
             tracing::warn!(%error, "a participant is not changed");
         }
     }
 
-    /// Somebody is no longer heard; what it hears stays its own.
-    fn leave(&mut self, participant: ParticipantId, way: &mut Way<'_>) {
+    /// Removes the input of a participant. Its output is removed separately.
+    fn leave(&mut self, participant: ParticipantId, access: &mut MediaAccess<'_>) {
         let Some(person) = self.people.remove(&participant) else {
             return;
         };
         self.room.leave(participant);
         self.outputs.events.forget(participant);
         if let Some(tap) = person.tap {
-            way.media.remove_route(tap.route);
-            way.taps.remove(tap.key);
+            access.media.remove_route(tap.route);
+            access.taps.remove(tap.key);
         }
     }
 
@@ -299,16 +312,16 @@ impl Running {
         Ok(name)
     }
 
-    /// It ends: nothing of it stays with workers.
-    pub(crate) fn end(&mut self, way: &mut Way<'_>, by_fault: bool) {
+    /// Ends the room with all that workers have of it.
+    pub(crate) fn end(&mut self, access: &mut MediaAccess<'_>, by_fault: bool) {
         for participant in self.people.keys().copied().collect::<Vec<_>>() {
-            self.leave(participant, way);
+            self.leave(participant, access);
         }
-        self.outputs.end(&mut self.room, way, by_fault);
+        self.outputs.end(&mut self.room, access, by_fault);
     }
 }
 
-/// As plugins see it.
+/// Converts the statistics for plugins.
 fn stats(state: &ParticipantState, tells_talking: bool) -> ParticipantStats {
     let receiver = state.receiver.unwrap_or_default();
     ParticipantStats {
@@ -358,7 +371,7 @@ mod tests {
         let mut room = Running::new(options, clocks, events);
         let (collector, mut feeds) = (Collector::new(16), Feeds::new(&media));
         let mut taps = Taps::default();
-        let mut way = Way {
+        let mut access = MediaAccess {
             media: &media,
             collector: &collector,
             feeds: &mut feeds,
@@ -389,11 +402,11 @@ mod tests {
         };
         let id = ParticipantId(1);
         let mut splitter = Splitter::new(std::sync::Arc::new(Pool::new(1)));
-        let join = |room: &mut Running, way: &mut Way<'_>| {
-            room.join((0, id), options.clone(), (None, None), way);
+        let join = |room: &mut Running, access: &mut MediaAccess<'_>| {
+            room.join((0, id), options.clone(), (None, None), access);
             room.room.connect(id, true);
         };
-        join(&mut room, &mut way);
+        join(&mut room, &mut access);
         let start = Instant::now();
         for n in 0..20_u32 {
             let now = start + FRAME * n;
@@ -406,11 +419,11 @@ mod tests {
                 arrival: now,
             };
             room.room.push(id, &packet);
-            room.tick(now, &mut splitter, &mut way);
+            room.tick(now, &mut splitter, &mut access);
         }
-        // Nobody has taken yet that it talks.
-        join(&mut room, &mut way);
-        join(&mut room, &mut way);
+        // That it talks was not taken yet.
+        join(&mut room, &mut access);
+        join(&mut room, &mut access);
         let mut all = Vec::new();
         while let Ok(AudioEvent::Talking { talking, .. }) = told.try_recv() {
             all.push(talking);

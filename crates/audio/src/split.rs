@@ -1,7 +1,7 @@
-//! Rooms that are too large for their thread: other threads help to encode what is mixed.
+//! Rooms that are too large for their thread: other threads help to encode their mixes.
 //!
-//! A thread puts the jobs of a tick where others find them, calls for help, and works on them itself. Whoever has no room
-//! to mix just then takes a job, and looks after its own rooms again before the next one.
+//! A thread offers the jobs of a tick, calls for help, and works on them itself. A thread without a
+//! due room takes a job, and then looks after its own rooms again.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, Thread};
@@ -10,30 +10,30 @@ use std::time::{Duration, Instant};
 use crossbeam_queue::ArrayQueue;
 use portunus_dsp::{EncodeJob, FRAME, Room};
 
-/// Jobs of a tick that others may take at once; the thread does the rest itself.
+/// The jobs of a tick that others may take. The thread does the rest itself.
 const JOBS: usize = 1_024;
-/// Calls for help that wait; the oldest give way.
+/// The calls for help that may wait; the oldest are dropped.
 const CALLS: usize = 256;
-/// What a thread encodes of a tick without help.
+/// The encoding time of a tick that a thread does without help.
 const ALONE: Duration = Duration::from_millis(5);
-/// How long a thread that has nothing left to do waits for what others took.
+/// The time that a thread with nothing left to do waits for jobs of others.
 const GRACE: Duration = Duration::from_millis(10);
-/// What a frame is taken to cost before it was measured.
+/// The assumed cost of a frame before it was measured.
 const GUESS: Duration = Duration::from_micros(100);
-/// The part that a new measurement has of the next estimate.
+/// The weight of a measurement in the next estimate: one part of this many.
 const WEIGHT: u32 = 8;
 
-/// What all threads have in common.
+/// The state that all threads share.
 #[derive(Debug)]
 pub(crate) struct Pool {
-    /// Threads that there may be.
+    /// The limit of threads.
     most: usize,
     calls: ArrayQueue<Arc<Exchange>>,
-    /// Those that run, in the order in which they began. Held for moments.
+    /// The running threads, in the order of their start. Locked briefly.
     threads: Mutex<Vec<Thread>>,
 }
 
-/// Where the jobs of a thread go, and come back. What holds: between two ticks nothing is to do.
+/// The queues of a thread's jobs. Invariant: between two ticks nothing is to do.
 #[derive(Debug)]
 struct Exchange {
     owner: Thread,
@@ -41,10 +41,10 @@ struct Exchange {
     done: ArrayQueue<Taken>,
 }
 
-/// A job, and the tick that it is of.
+/// A job with the number of its tick.
 type Taken = (u64, EncodeJob);
 
-/// How much was done by others for a tick.
+/// The help of other threads in a tick.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Helped {
     /// Mixes that others encoded.
@@ -53,7 +53,7 @@ pub(crate) struct Helped {
     pub(crate) lost: u64,
 }
 
-/// What encoding a frame of a room costs.
+/// The cost of encoding a frame of a room.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cost(Duration);
 
@@ -64,16 +64,16 @@ impl Default for Cost {
 }
 
 impl Cost {
-    /// So many frames took so long.
+    /// Notes that so many frames took this time.
     fn measured(&mut self, frames: usize, time: Duration) {
         if let Some(each) = u32::try_from(frames).ok().and_then(|n| time.checked_div(n)) {
-            // A thread that had to wait for its core did not encode.
+            // A thread that waited for its core did not encode meanwhile.
             let each = each.min(FRAME);
             self.0 = (self.0 * (WEIGHT - 1) + each) / WEIGHT;
         }
     }
 
-    /// How many threads are wanted for so many frames.
+    /// Returns the number of threads wanted for so many frames.
     fn threads(self, frames: usize) -> usize {
         let time = self.0.as_nanos() * frames as u128;
         usize::try_from(time.div_ceil(ALONE.as_nanos())).unwrap_or(usize::MAX)
@@ -81,7 +81,7 @@ impl Cost {
 }
 
 impl Pool {
-    /// That of so many threads at most.
+    /// Returns the pool of at most `most` threads.
     pub(crate) fn new(most: usize) -> Self {
         Self {
             most,
@@ -90,40 +90,40 @@ impl Pool {
         }
     }
 
-    /// Calls so many threads, if there are as many: first those that began last, which have least to do.
+    /// Calls helpers. Threads that started last are called first, because they have least to do.
     fn call(&self, exchange: &Arc<Exchange>, helpers: usize) {
         let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         let own = exchange.owner.id();
         let others = threads.iter().rev().filter(|thread| thread.id() != own);
         for thread in others.take(helpers) {
-            // Of an older call only its thread has need, which goes on alone.
+            // Only its own thread needs an old call, and goes on alone.
             drop(self.calls.force_push(Arc::clone(exchange)));
             thread.unpark();
         }
     }
 
-    /// Threads that run.
+    /// The number of running threads.
     pub(crate) fn threads(&self) -> usize {
         let threads = self.threads.lock();
         threads.unwrap_or_else(PoisonError::into_inner).len()
     }
 }
 
-/// A thread's part in it, as one that is helped and as one that helps.
+/// A thread's share in the pool, both as helper and as helped.
 #[derive(Debug)]
 pub(crate) struct Splitter {
     pool: Arc<Pool>,
     own: Arc<Exchange>,
     tick: u64,
     jobs: Vec<EncodeJob>,
-    /// Whom it helps at present.
+    /// The thread that it helps now.
     helping: Option<Arc<Exchange>>,
-    /// More threads than there are would be of use.
+    /// Whether another thread would help.
     wants_more: bool,
 }
 
 impl Splitter {
-    /// That of the present thread.
+    /// Returns the share of the current thread.
     pub(crate) fn new(pool: Arc<Pool>) -> Self {
         let owner = thread::current();
         let mut threads = pool.threads.lock().unwrap_or_else(PoisonError::into_inner);
@@ -144,18 +144,18 @@ impl Splitter {
         }
     }
 
-    /// What is left of a tick that was broken off is done by nobody.
+    /// Drops the rest of a tick that was broken off.
     pub(crate) fn forget(&mut self) {
         self.jobs.clear();
         while self.own.todo.pop().is_some() {}
     }
 
-    /// Whether more threads than there are would be of use since this was asked last.
+    /// Whether another thread would have helped since the last call.
     pub(crate) fn take_wish(&mut self) -> bool {
         std::mem::take(&mut self.wants_more)
     }
 
-    /// Encodes what a room has mixed.
+    /// Encodes the mixes of a room.
     pub(crate) fn encode(&mut self, room: &mut Room, cost: &mut Cost) -> Helped {
         room.take_jobs(&mut self.jobs);
         let frames = self.jobs.iter().map(EncodeJob::frames).sum();
@@ -173,7 +173,7 @@ impl Splitter {
         helped
     }
 
-    /// Puts jobs where others find them, if there are others. Gives how many.
+    /// Offers jobs to other threads, if there are any. Returns the number of jobs.
     fn offer(&mut self, threads: usize) -> u64 {
         let running = self.pool.threads();
         self.wants_more = threads > running && running < self.pool.most;
@@ -181,7 +181,7 @@ impl Splitter {
             return 0;
         }
         self.tick += 1;
-        // What came too late for a tick before is of no use: its mix has another encoder.
+        // Results of an earlier tick are of no use: their mixes have other encoders.
         while self.own.done.pop().is_some() {}
         let mut offered = 0;
         while let Some(job) = self.jobs.pop() {
@@ -195,7 +195,7 @@ impl Splitter {
         offered
     }
 
-    /// Encodes what nobody else takes, and waits for what others took.
+    /// Encodes the jobs that nobody took, and waits for the others.
     fn finish(&self, offered: u64, room: &mut Room, own: &mut Own) -> Helped {
         let (mut missing, mut helped) = (offered, Helped::default());
         let mut deadline = None;
@@ -223,14 +223,14 @@ impl Splitter {
         }
     }
 
-    /// Encodes a mix of another thread, if one calls for help. False: none does.
+    /// Encodes a mix of another thread. Returns false if none calls for help.
     pub(crate) fn help(&mut self) -> bool {
         let Some(other) = self.helping.take().or_else(|| self.pool.calls.pop()) else {
             return false;
         };
         if let Some((tick, mut job)) = other.todo.pop() {
             job.run();
-            // There is room: no more are done than were to do.
+            // There is room, because there are no more results than jobs.
             let _ = other.done.push((tick, job));
             if other.todo.is_empty() {
                 other.owner.unpark();
@@ -249,7 +249,7 @@ impl Drop for Splitter {
     }
 }
 
-/// What a thread encodes of its own tick.
+/// The work of a thread on its own tick.
 #[derive(Default)]
 struct Own {
     frames: usize,
@@ -296,7 +296,7 @@ mod tests {
         fn announcement(&mut self, _: AnnouncementId, _: AnnouncementState) {}
     }
 
-    /// A room with many mixes: each is of a group.
+    /// A room with many mixes: one for each group.
     fn room() -> Room {
         let format = Format {
             rate: SampleRate::Hz16000,
@@ -321,7 +321,7 @@ mod tests {
         room
     }
 
-    /// A tick of a room; what others did, and the packets that there were.
+    /// Runs a tick of a room. Returns the help and the number of packets.
     fn tick(room: &mut Room, splitter: &mut Splitter) -> (Helped, u64) {
         let (mut count, mut cost) = (Count::default(), Cost::default());
         room.mix(Instant::now(), &mut count);
@@ -359,7 +359,7 @@ mod tests {
             let (helped, packets) = tick(&mut room, &mut splitter);
             assert_eq!(packets, MIXES - helped.lost);
             back += helped.back;
-            // Silence needs no encoder after some ticks.
+            // After some ticks, silence needs no encoder.
             if room.stats().ticks == 10 {
                 room = self::room();
             }

@@ -9,50 +9,14 @@ use portunus_rtp::header::FIXED_HEADER_LEN;
 use portunus_rtp::packetize::Packetizer;
 use portunus_rtp::{Fields, Pt, Ssrc, write_header};
 
-use crate::FileError;
 use crate::demux::{self, ClockPlace, Demux, Frame, Input, Nanos};
 use crate::schedule::{Schedule, rtp_ticks};
 use crate::track::{Kind, Track};
+use crate::{FileError, OpenOptions};
 
 /// Payload types that are given to tracks, by their index, unless they have a static one or
 /// [`MediaFile::set_identity`] says otherwise.
 const FIRST_PT: u8 = 96;
-
-/// What of a file is played, and how.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OpenOptions {
-    /// Its first audio track.
-    pub audio: bool,
-    /// Its first video track.
-    pub video: bool,
-    /// From the start again at the end, for ever.
-    pub looping: bool,
-}
-
-impl Default for OpenOptions {
-    fn default() -> Self {
-        Self {
-            audio: true,
-            video: true,
-            looping: true,
-        }
-    }
-}
-
-impl OpenOptions {
-    pub(crate) fn kinds(&self) -> impl Iterator<Item = Kind> {
-        let audio = self.audio.then_some(Kind::Audio);
-        audio.into_iter().chain(self.video.then_some(Kind::Video))
-    }
-
-    pub(crate) fn wanted(&self) -> &'static str {
-        match (self.audio, self.video) {
-            (true, false) => "audio",
-            (false, true) => "video",
-            _ => "audio or video",
-        }
-    }
-}
 
 /// A packet and when it is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -20,6 +20,7 @@ pub mod manifest;
 mod matroska;
 pub mod mjr;
 mod mp4;
+mod open_options;
 pub mod opus;
 mod path;
 mod play;
@@ -29,8 +30,9 @@ pub mod summary;
 mod track;
 
 pub use error::FileError;
-pub use file::{MediaFile, OpenOptions, Sent, TimedPacket};
+pub use file::{MediaFile, Sent, TimedPacket};
 pub use folders::Folders;
+pub use open_options::OpenOptions;
 pub use path::checked_path;
 pub use play::Play;
 pub use playback::{Playback, PlayedTrack, Unreadable};

@@ -1,11 +1,11 @@
-//! How long bytes wait for more before they are written: each call of the system costs, whatever it writes.
+//! The time for which bytes wait before they are written, to save system calls.
 
 use std::time::{Duration, Instant};
 
-/// So many bytes wait for no more.
+/// So many bytes are written at once.
 const ENOUGH: usize = 256 << 10;
 
-/// What waits to be written.
+/// The bytes that wait to be written.
 #[derive(Debug)]
 pub(crate) struct Held {
     longest: Duration,
@@ -13,7 +13,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Nothing waits yet, and nothing does for longer than that.
+    /// Returns the state without waiting bytes. They wait at most `longest`.
     pub(crate) const fn new(longest: Duration) -> Self {
         Self {
             longest,
@@ -21,7 +21,7 @@ impl Held {
         }
     }
 
-    /// Whether so many bytes that wait now are to be written.
+    /// Whether the waiting bytes are to be written now.
     pub(crate) fn is_due(&mut self, bytes: usize, now: Instant) -> bool {
         if bytes == 0 {
             self.since = None;
@@ -31,7 +31,7 @@ impl Held {
         bytes >= ENOUGH || now.saturating_duration_since(since) >= self.longest
     }
 
-    /// All was written.
+    /// Notes that all bytes were written.
     pub(crate) fn clear(&mut self) {
         self.since = None;
     }
@@ -46,7 +46,7 @@ mod tests {
         let mut held = Held::new(Duration::from_millis(700));
         let start = Instant::now();
         let mut is_due = |bytes, millis| held.is_due(bytes, start + Duration::from_millis(millis));
-        // Nothing is never due, and the time of what comes later begins with it.
+        // Nothing is never due, and later bytes wait from their own time on.
         assert!(!is_due(0, 0) && !is_due(0, 5_000));
         assert!(!is_due(10, 5_000) && !is_due(20, 5_500));
         assert!(is_due(30, 5_700) && is_due(ENOUGH, 5_701));

@@ -1,4 +1,4 @@
-//! How a participant is heard and what it hears, as it asks for it.
+//! The settings of a participant.
 
 use portunus_dsp::{AudioCodec, Encoding, ParticipantOptions};
 use serde::Deserialize;
@@ -7,7 +7,7 @@ use crate::codec::{QUALITY, encoding, named_codec};
 use crate::options::{MAX_LOSS, RoomOptions, bitrate};
 use crate::refusal::Refusal;
 
-/// The members that `join` and `changeroom` have in common.
+/// The members that `join` and `changeroom` share.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Joining<'a> {
     #[serde(rename = "pin")]
@@ -57,34 +57,35 @@ pub(crate) struct Configuring<'a> {
     pub(crate) update: bool,
 }
 
-/// How a participant is heard and what it hears.
+/// The settings of a participant: how it is heard, and what it hears.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub(crate) display: Option<String>,
     pub(crate) muted: bool,
     pub(crate) suspended: bool,
-    /// It is told of nothing that does not concern itself, as long as it is suspended.
+    /// While suspended, it gets no events about others.
     pub(crate) pause_events: bool,
     pub(crate) codec: AudioCodec,
-    /// bit/s; none: as libopus chooses
+    /// In bit/s. `None`: libopus chooses.
     pub(crate) bitrate: Option<u32>,
-    /// 1 to 10
+    /// 1 to 10.
     pub(crate) quality: u8,
-    /// percent
+    /// In percent.
     pub(crate) expected_loss: u8,
-    /// percent, without a limit
+    /// In percent, without a limit.
     pub(crate) volume: u64,
-    /// 0 left, 100 right
+    /// 0 (left) to 100 (right).
     pub(crate) position: u8,
-    /// Where they are not the room's: packets of a window, and the level in -dBov.
+    /// Its own thresholds, if they differ from the room's: packets of a window, and the level in
+    /// -dBov.
     pub(crate) talk: (Option<u64>, Option<u64>),
     pub(crate) denoise: bool,
-    /// The group's place among the room's.
+    /// The index of its group.
     pub(crate) group: Option<usize>,
 }
 
 impl Settings {
-    /// Those of somebody who joins.
+    /// Returns the settings of a new participant.
     pub(crate) fn joining(wish: &Joining<'_>, room: &RoomOptions) -> Result<Self, Refusal> {
         let group = room.wanted_group(wish.group)?;
         let quality = quality(wish.quality)?.unwrap_or(QUALITY);
@@ -103,7 +104,7 @@ impl Settings {
         ))
     }
 
-    /// Those of somebody on a telephone.
+    /// Returns the settings of a caller.
     pub(crate) fn of_caller(
         display: Option<String>,
         codec: AudioCodec,
@@ -126,7 +127,7 @@ impl Settings {
         }
     }
 
-    /// Those of somebody who goes on to another room.
+    /// Returns the settings in another room.
     pub(crate) fn changing(&self, wish: &Joining<'_>, room: &RoomOptions) -> Result<Self, Refusal> {
         let group = room.wanted_group(wish.group)?;
         let quality = quality(wish.quality)?.unwrap_or(self.quality);
@@ -159,7 +160,7 @@ impl Settings {
         }
     }
 
-    /// What they are after a `configure`. Nothing changes if one of its members cannot be.
+    /// Returns the settings after a `configure`, or an error if one of its members is invalid.
     pub(crate) fn configured(
         &self,
         wish: &Configuring<'_>,
@@ -189,17 +190,19 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Whether it is told only of what concerns itself.
+    /// Whether it gets only events about itself.
     pub(crate) const fn is_paused(&self) -> bool {
         self.suspended && self.pause_events
     }
 
-    /// The same for the mixer. `levels`: its packets say how loud they are; `fec`: it takes in-band FEC.
+    /// Returns the options for the mixer. `levels`: its packets carry audio levels. `fec`: it
+    /// accepts in-band FEC.
     pub(crate) fn mixed(
         &self,
         room: &RoomOptions,
         immune: bool,
-        (levels, fec): (bool, bool),
+        levels: bool,
+        fec: bool,
     ) -> ParticipantOptions {
         let (packets, level) = self.talk;
         ParticipantOptions {

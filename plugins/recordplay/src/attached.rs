@@ -8,10 +8,10 @@ use portunus_core::{
 };
 use serde_json::{Value, json};
 
-use crate::Shared;
 use crate::refusal::Refusal;
 use crate::requests::{Play, Record, Request, Seek, check_answer};
 use crate::session::Session;
+use crate::shared::Shared;
 
 /// A client that records or plays.
 pub(crate) struct Attached {

@@ -15,11 +15,10 @@ mod recorder;
 mod refusal;
 mod requests;
 mod session;
+mod shared;
 mod shelf;
 
 pub use config::RecordPlayConfig;
 pub use nfo::{MAX_NFO, MediaFiles, Nfo, NfoError};
 pub use plugin::RecordPlay;
 pub use requests::Request;
-
-use plugin::{PACKAGE, Shared};

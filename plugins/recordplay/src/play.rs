@@ -5,12 +5,12 @@ use std::path::Path;
 use portunus_files::{FileError, Playback};
 use portunus_player::Hold;
 
-use crate::Shared;
 use crate::nfo::MediaFiles;
 use crate::player::What;
 use crate::recorded::{self, Viewing};
 use crate::refusal::Refusal;
 use crate::requests::Play;
+use crate::shared::Shared;
 
 /// What is played, and a warning of what of it is not.
 pub(crate) type Opened = (What, Playback, Option<String>);

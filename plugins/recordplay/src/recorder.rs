@@ -9,12 +9,12 @@ use portunus_core::record::{
 use portunus_core::sdp::{AnswerOptions, CodecName, Description, Direction, Kind, Media};
 use portunus_core::{ExtensionKind, Handle, Mid, SentMedia};
 
-use crate::Shared;
 use crate::director::Director;
 use crate::nfo::{MediaFiles, Nfo};
 use crate::recorded::random_key;
 use crate::refusal::Refusal;
 use crate::requests::Record;
+use crate::shared::{PACKAGE, Shared};
 use crate::shelf::Reserved;
 
 /// The codecs in the order in which they are chosen where the client does not say it.
@@ -132,7 +132,7 @@ impl Plan {
     ) -> Result<Recorder, portunus_core::record::RecordError> {
         let sent = sent(&self.answer, &self.taken, self.e2ee);
         let session = shared.recorder.session(SessionSpec {
-            plugin: crate::PACKAGE,
+            plugin: PACKAGE,
             dir: None,
             name: self.stem.clone(),
             room: None,

@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use crate::Shared;
 use crate::director::Director;
 use crate::opening::Place;
 use crate::play::{self, Opened};
@@ -19,6 +18,7 @@ use crate::recorded::millis;
 use crate::recorder::{Plan, Recorder};
 use crate::refusal::Refusal;
 use crate::requests::{Play, Record, Settings};
+use crate::shared::Shared;
 
 /// How long the PeerConnection lives on behind the last packet: receivers have not played all that they have.
 const LINGER: Duration = Duration::from_millis(500);

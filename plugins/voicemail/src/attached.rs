@@ -6,10 +6,10 @@ use std::time::Duration;
 use portunus_core::{Fields, Handle, HandleEvent, Message, PluginHandle, Reply, Right, Rights};
 use serde_json::{Value, json};
 
-use crate::Shared;
 use crate::answer::answer;
 use crate::mailbox::{Caller, Mailbox};
 use crate::request::{Refusal, Request, offer};
+use crate::shared::Shared;
 
 /// A client that leaves a message.
 pub(crate) struct Attached {

@@ -5,9 +5,11 @@ mod answer;
 mod attached;
 mod config;
 mod counts;
+mod current_messages;
 mod file;
 mod mailbox;
 mod request;
+mod shared;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,15 +20,16 @@ use portunus_core::{
     Asked, ConfiguredPlugin, Fields, Handle, Plugin, PluginContext, PluginCounter, PluginHandle,
     PluginInfo, PublicFile, PublicFiles, Reply,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
 pub use config::VoiceMailConfig;
 pub use request::Request;
 
 use crate::attached::Attached;
 use crate::counts::Counts;
-use crate::mailbox::Running;
+use crate::current_messages::CurrentMessages;
 use crate::request::Refusal;
+use crate::shared::Shared;
 
 const PACKAGE: &str = "janus.plugin.voicemail";
 
@@ -34,17 +37,6 @@ const PACKAGE: &str = "janus.plugin.voicemail";
 #[derive(Debug)]
 pub struct VoiceMail {
     shared: Arc<Shared>,
-}
-
-/// What all handles of the plugin share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) config: VoiceMailConfig,
-    pub(crate) media: MediaPlane,
-    /// Its files are in the plugin's folder.
-    pub(crate) recorder: Recorder,
-    pub(crate) counts: Counts,
-    pub(crate) running: Running,
 }
 
 impl VoiceMail {
@@ -62,7 +54,7 @@ impl VoiceMail {
             config,
             media,
             counts: Counts::default(),
-            running: Running::default(),
+            current: CurrentMessages::default(),
         };
         VoiceMail {
             shared: Arc::new(shared),
@@ -132,17 +124,5 @@ impl PublicFiles for VoiceMail {
         let rest = path.strip_prefix(self.shared.config.base.as_str())?;
         let name = rest.trim_start_matches('/');
         file::is_name(name).then(|| PublicFile::at(self.shared.recorder.folder().join(name)))
-    }
-}
-
-impl Shared {
-    /// What an administrator sees of the plugin.
-    fn list(&self) -> Value {
-        json!({
-            "voicemail": "success",
-            "path": self.recorder.folder().to_string_lossy(),
-            "base": self.config.base,
-            "recording": self.running.list(),
-        })
     }
 }

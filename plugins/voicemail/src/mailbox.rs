@@ -1,8 +1,7 @@
 //! The message of a handle: what is recorded of it, and how that ends.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use portunus_core::record::{
     End, Format, Outcome, Prepared, RecordError, RecordedMedia, Recording, RecordingSpec,
@@ -11,9 +10,9 @@ use portunus_core::sdp::{CodecName, Description};
 use portunus_core::{Handle, LocalJsep, Mid, Object, PendingOffer};
 use serde_json::{Value, json};
 
-use crate::Shared;
 use crate::file::MessageId;
 use crate::request::Refusal;
+use crate::shared::Shared;
 
 /// The message of a handle; cheap to clone.
 #[derive(Debug, Clone)]
@@ -186,7 +185,7 @@ impl Mailbox {
         if is_up {
             recording.end_at(Instant::now() + caller.limit);
         }
-        self.shared.running.add(id);
+        self.shared.current.add(id);
         inner.state = State::Recording(recording, caller);
         Ok((local, is_up, outcome))
     }
@@ -196,7 +195,7 @@ impl Mailbox {
         let this = self.clone();
         tokio::spawn(async move {
             let ended = outcome.ended().await;
-            this.shared.running.remove(id);
+            this.shared.current.remove(id);
             let failed = match ended {
                 // Whoever stopped it goes on, and the end of a PeerConnection is told otherwise.
                 Ok(End::Stopped | End::Source) => return,
@@ -215,7 +214,7 @@ impl Mailbox {
         inner.is_up = true;
         if let State::Recording(recording, caller) = &inner.state {
             recording.end_at(Instant::now() + caller.limit);
-            self.shared.running.started(inner.id);
+            self.shared.current.started(inner.id);
             self.push(None, caller.told("started"), None);
         }
     }
@@ -293,7 +292,7 @@ impl Mailbox {
     pub(crate) fn query(&self) -> Value {
         let inner = self.inner();
         let recorded = match inner.state {
-            State::Recording(..) => Some(self.shared.running.show(inner.id)),
+            State::Recording(..) => Some(self.shared.current.show(inner.id)),
             State::Idle | State::Opening | State::Ended => None,
         };
         let state = if recorded.is_some() {
@@ -362,47 +361,4 @@ impl Caller {
             .with_some("max_duration", limit)
             .into()
     }
-}
-
-/// The messages that are being recorded, with the µs since 1970 at which their time began.
-#[derive(Debug, Default)]
-pub(crate) struct Running(Mutex<BTreeMap<MessageId, u64>>);
-
-impl Running {
-    fn add(&self, id: MessageId) {
-        self.messages().insert(id, now());
-    }
-
-    fn started(&self, id: MessageId) {
-        if let Some(at) = self.messages().get_mut(&id) {
-            *at = now();
-        }
-    }
-
-    fn remove(&self, id: MessageId) {
-        self.messages().remove(&id);
-    }
-
-    fn show(&self, id: MessageId) -> Value {
-        let at = self.messages().get(&id).copied().unwrap_or_default();
-        json!({ "id": id.0, "start_time": at })
-    }
-
-    pub(crate) fn list(&self) -> Vec<Value> {
-        let messages = self.messages();
-        let show = |(id, at): (&MessageId, &u64)| json!({ "id": id.0, "start_time": at });
-        messages.iter().map(show).collect()
-    }
-
-    fn messages(&self) -> MutexGuard<'_, BTreeMap<MessageId, u64>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// µs since 1970.
-fn now() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    since.map_or(0, |since| {
-        u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
-    })
 }

@@ -4,6 +4,7 @@
 //! cluster is unknown while it is open and written into it when the next one begins; so is the duration so far into the header.
 //! At the end there is an index, and the header names it.
 
+mod constants;
 mod cues;
 mod ebml;
 mod header;
@@ -12,6 +13,7 @@ mod scan;
 
 use std::time::Duration;
 
+pub(crate) use self::constants::{A_LAW, EPOCH, MU_LAW};
 use self::cues::{Cue, Index};
 use self::ebml::{Id, UNKNOWN_SIZE, put_size, wide_size};
 use self::header::{Header, header, track_number};
@@ -22,13 +24,6 @@ use crate::container::{
     Container, ContainerError, ContainerWriter, Edits, FileInfo, FrameOut, HEADER_ROOM, TrackSetup,
 };
 use crate::track::Kind;
-
-/// G.711 in a WAVEFORMATEX structure.
-pub(crate) const MU_LAW: u16 = 7;
-pub(crate) const A_LAW: u16 = 6;
-
-/// Microseconds from 1970 to 2001, which dates are counted from.
-pub(crate) const EPOCH: i64 = 978_307_200_000_000;
 
 /// Bytes of a cluster before its body: identifier and size.
 const CLUSTER_HEAD: u64 = 12;

@@ -1,14 +1,18 @@
 //! Picture and sound of a sender whose clocks run apart stay together in the file, whatever the network and the sender do.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
+mod measurement;
 mod sender;
+mod world;
 
 use std::time::Duration;
 
 use portunus_files::assemble::{ClockKind, GapReason, Note, PartReason};
 use proptest::prelude::*;
 
-use sender::{Happens, Made, PICTURE, SOUND, World, run};
+use measurement::Made;
+use sender::run;
+use world::{Happens, PICTURE, SOUND, World};
 
 /// What a person may notice, in ms.
 const NOTICED: f64 = 20.0;

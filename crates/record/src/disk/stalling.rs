@@ -1,11 +1,11 @@
-//! A disk that stalls when a test wants it to.
+//! A disk that tests can stall.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use super::lock;
 
-/// A folder that is taken for a disk of its own, whose writes can be held.
+/// A folder that counts as a disk, and whose writes can be stalled.
 #[derive(Debug)]
 pub struct StallingDisk {
     folder: PathBuf,
@@ -14,7 +14,7 @@ pub struct StallingDisk {
 }
 
 impl StallingDisk {
-    /// The disk of this folder, which is there.
+    /// Returns the disk of this folder, which must exist.
     pub fn new(folder: &Path) -> Arc<Self> {
         Arc::new(Self {
             folder: folder.canonicalize().unwrap_or_else(|_| folder.to_owned()),
@@ -23,12 +23,12 @@ impl StallingDisk {
         })
     }
 
-    /// Writes wait from now on.
+    /// Stalls writes.
     pub fn stall(&self) {
         *lock(&self.held) = true;
     }
 
-    /// Writes go on.
+    /// Resumes writes.
     pub fn go_on(&self) {
         *lock(&self.held) = false;
         self.released.notify_all();

@@ -1,4 +1,4 @@
-//! Recorders of a media plane without workers: disks, files that tracks share, manifests, commands.
+//! Recorders on a media plane without workers: disks, shared files, manifests, commands.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Going on to another room, leaving, and hanging up.
+//! Moving to another room, leaving, and hanging up.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use crate::room::{Join, Link, Who};
 use crate::settings::Joining;
 
 impl Attached {
-    /// Goes on to another room with the same PeerConnection. Where that is refused, the client stays where it is.
+    /// Moves to another room with the same PeerConnection. If that is refused, the client stays
+    /// where it is.
     pub(super) fn change_room(
         &mut self,
         message: &Message,
@@ -36,11 +37,12 @@ impl Attached {
         };
         let before = before.ok_or(Refusal::NotInRoom("change room"))?;
 
-        // One room after the other: others may go the other way. First it is in both, without media in the new one.
+        // The rooms are locked one after the other, because another client may move the other way.
+        // At first the client is in both, without media in the new one.
         let mut state = room.lock();
-        state.check_rtp(by_rtp)?;
-        let admin = state.admit(fields, wish.token, asker)?;
-        let settings = before.changing(&wish, &state.options)?;
+        state.profile.check_rtp(by_rtp)?;
+        let admin = state.profile.admit(fields, wish.token, asker)?;
+        let settings = before.changing(&wish, state.profile.options())?;
         let id = state.free_id(wanted, ids)?;
         let join = Join {
             id: id.clone(),
@@ -73,10 +75,10 @@ impl Attached {
         Ok(changed.into())
     }
 
-    /// Leaves the room; the PeerConnection stays, and is silent.
+    /// Leaves the room. The PeerConnection stays and is silent.
     pub(super) fn leave(&mut self) -> Result<Value, Refusal> {
         if let Some(room) = self.heard() {
-            room.lock().remove_listener(self.handle.id());
+            room.lock().listeners.remove(self.handle.id());
             self.place = Place::Idle;
             return Ok(json!({ "audiobridge": "left", "room": room.id.to_json() }));
         }
@@ -86,7 +88,8 @@ impl Attached {
         Ok(json!({ "audiobridge": "left", "room": room.id.to_json(), "id": id.to_json() }))
     }
 
-    /// Closes the PeerConnection, and leaves with it. Who has none stays, unless it is there by plain RTP.
+    /// Closes the PeerConnection and leaves. A participant without one stays, unless it uses plain
+    /// RTP.
     pub(super) fn hang_up(&mut self) {
         let by_rtp = match self.here() {
             Some((room, id)) => room.lock().is_by_rtp(&id),

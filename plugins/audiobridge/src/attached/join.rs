@@ -13,6 +13,13 @@ use crate::refusal::Refusal;
 use crate::room::{Join, Link, RecordWish, RoomState, Who};
 use crate::settings::{Joining, Settings};
 
+/// A request to join, with the id that it wants.
+struct JoinRequest<'a, 'b> {
+    fields: Fields<'a>,
+    wish: &'b Joining<'a>,
+    wanted: Option<Id>,
+}
+
 impl Attached {
     pub(super) fn join(&mut self, message: &Message, asker: &Asker) -> Answer {
         let fields = Fields(&message.body);
@@ -25,29 +32,37 @@ impl Attached {
             return Err(Refusal::Listening);
         }
         let wish: Joining<'_> = fields.read()?;
-        // With an offer it is of no use.
+        // With an offer, plain RTP is ignored.
         let rtp = RtpRequest::read(fields)?.filter(|_| jsep.is_none());
         let ids = self.shared.rooms.ids();
         ids.required(fields, "room")?;
         let wanted = ids.wanted(fields, "id")?;
         let room = self.shared.rooms.named(fields)?;
         let by_rtp = match rtp {
-            // It takes calls of the system: nobody in the room waits for them, and it may have changed by then.
+            // Opening a leg takes system calls, so the room is not locked meanwhile. It may change.
             Some(rtp) => {
-                let asked = (fields, &wish, wanted.clone());
-                let join = self.admitted(&room.lock(), asked, asker, true)?;
+                let request = JoinRequest {
+                    fields,
+                    wish: &wish,
+                    wanted: wanted.clone(),
+                };
+                let join = self.admitted(&room.lock(), request, asker, true)?;
                 let offers = wish.generate_offer;
                 Some(rtp.open(&self.shared, join.settings.codec, offers)?)
             }
             None => None,
         };
         let mut state = room.lock();
-        let asked = (fields, &wish, wanted);
-        let join = self.admitted(&state, asked, asker, by_rtp.is_some())?;
+        let request = JoinRequest {
+            fields,
+            wish: &wish,
+            wanted,
+        };
+        let join = self.admitted(&state, request, asker, by_rtp.is_some())?;
 
         let codec = join.settings.codec;
         let local = {
-            let about = (&state.id, &state.options);
+            let profile = &state.profile;
             match jsep.filter(|jsep| jsep.kind == JsepKind::Offer) {
                 Some(jsep) => {
                     let wish = Wish {
@@ -56,11 +71,11 @@ impl Attached {
                     };
                     let connection = &mut self.connection;
                     let offer = &jsep.description;
-                    Some(connection.answer(&self.handle, offer, about, wish)?)
+                    Some(connection.answer(&self.handle, offer, profile, wish)?)
                 }
                 None if wish.generate_offer && by_rtp.is_none() => {
-                    let wish = (codec, Direction::SendRecv);
-                    Some(self.connection.offer(&self.handle, about, wish, false)?)
+                    let (connection, direction) = (&mut self.connection, Direction::SendRecv);
+                    Some(connection.offer(&self.handle, profile, codec, direction, false)?)
                 }
                 None => None,
             }
@@ -71,7 +86,7 @@ impl Attached {
         let told = by_rtp.as_ref().map(shown);
         let (link, setup) = match (by_rtp, self.connection.link()) {
             (Some(rtp), _) => {
-                let setup = !rtp.offered;
+                let setup = !rtp.awaits_remote;
                 (Link::Rtp(rtp), setup)
             }
             (None, Some(link)) => (Link::Peer(link.clone()), self.connection.is_up()),
@@ -84,10 +99,10 @@ impl Attached {
             ..join
         };
         state.join(Who::Client(self.handle.clone()), join);
-        // Nobody has seen its media yet, even if it flows.
+        // The others see its media later, even if it flows already.
         state.tell_joined(&id, false);
         if is_rtp && setup {
-            state.tell_shown(&id);
+            state.tell_state(&id);
         }
         let joined = state.welcome(&id, "joined").with_some("rtp", told);
         drop(state);
@@ -95,22 +110,28 @@ impl Attached {
         Ok((joined.into(), local))
     }
 
-    /// What a request asks for of a room that lets its client in; its media is still to be said.
+    /// Checks a request, and returns the participant without its media.
     fn admitted(
         &self,
         room: &RoomState,
-        (fields, wish, wanted): (Fields<'_>, &Joining<'_>, Option<Id>),
+        request: JoinRequest<'_, '_>,
         asker: &Asker,
         by_rtp: bool,
     ) -> Result<Join, Refusal> {
-        room.check_rtp(by_rtp)?;
-        let admin = room.admit(fields, wish.token, asker)?;
-        let settings = Settings::joining(wish, &room.options)?;
+        let JoinRequest {
+            fields,
+            wish,
+            wanted,
+        } = request;
+        room.profile.check_rtp(by_rtp)?;
+        let admin = room.profile.admit(fields, wish.token, asker)?;
+        let settings = Settings::joining(wish, room.profile.options())?;
         let id = room.free_id(wanted, self.shared.rooms.ids())?;
         let (record, format) = (wish.record, wish.record_format);
         let record = RecordWish::new(record, wish.filename, format, asker.rights)?;
         if let Some(wish) = &record {
-            room.check_recording(wish.base.as_deref())?;
+            room.people_recorder
+                .check(&room.profile, wish.base.as_deref())?;
         }
         Ok(Join {
             id,
@@ -118,7 +139,7 @@ impl Attached {
             settings,
             link: Link::None,
             setup: false,
-            record: record.or_else(|| room.options.mjrs.then(RecordWish::default)),
+            record: record.or_else(|| room.profile.options().mjrs.then(RecordWish::default)),
         })
     }
 }

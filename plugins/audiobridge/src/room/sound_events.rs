@@ -1,129 +1,18 @@
-//! A participant in the mix: what it sends and hears, and what the mixer tells of it and of announcements.
+//! The events of the mixer.
 
-use std::net::SocketAddr;
 use std::sync::Weak;
 
 use portunus_audio::AudioEvent;
-use portunus_core::HandleId;
 use portunus_dsp::ParticipantId;
 use portunus_resources::{Id, RoomContent};
 use tokio::sync::mpsc;
 
-use super::recording::{BegunRecording, record_mix, recorded_notice};
-use super::{Audience, Link, Room, RoomState};
-use crate::plugin::Shared;
+use super::mix_recorder::PendingRecording;
+use super::recording::{record_mix, recorded_notice};
+use super::{Audience, Room, RoomState};
+use crate::shared::Shared;
 
 impl RoomState {
-    /// What somebody's link is from now on; media flows over it if it is `up`. Others are told once it does.
-    pub(crate) fn link(&mut self, id: &Id, link: Link, up: bool) {
-        let Some(person) = self.roster.get_mut(id) else {
-            return;
-        };
-        let changed = match (&person.link, &link) {
-            (Link::Peer(before), Link::Peer(after)) => before != after,
-            _ => true,
-        };
-        person.link = link;
-        if up && (changed || !person.setup) {
-            person.setup = true;
-            self.connect(id);
-        }
-    }
-
-    /// Takes the link of somebody who goes on to another room; says whether media flows over it.
-    pub(crate) fn take_link(&mut self, id: &Id, handle: HandleId) -> (Link, bool) {
-        let person = self.roster.get_mut(id);
-        let Some(person) = person.filter(|person| person.is(handle)) else {
-            return (Link::None, false);
-        };
-        self.sound.leave(person.number);
-        let setup = std::mem::replace(&mut person.setup, false);
-        (std::mem::replace(&mut person.link, Link::None), setup)
-    }
-
-    /// Whether somebody is there by plain RTP.
-    pub(crate) fn is_by_rtp(&self, id: &Id) -> bool {
-        let person = self.roster.get(id);
-        person.is_some_and(|person| matches!(person.link, Link::Rtp(_)))
-    }
-
-    /// How many participants have media without a PeerConnection: by plain RTP, or by a telephone.
-    pub(crate) fn without_peer(&self) -> usize {
-        let links = self.roster.iter().map(|person| &person.link);
-        links
-            .filter(|link| matches!(link, Link::Rtp(_) | Link::Phone(_)))
-            .count()
-    }
-
-    /// Whether somebody by plain RTP is still to say where to send to.
-    pub(crate) fn awaits_remote(&self, id: &Id) -> bool {
-        let person = self.roster.get(id);
-        person.is_some_and(|person| matches!(&person.link, Link::Rtp(rtp) if rtp.offered))
-    }
-
-    /// Somebody by plain RTP is where it is sent to from now on: others are told.
-    pub(crate) fn rtp_came_up(&mut self, id: &Id, remote: SocketAddr) {
-        let Some(person) = self.roster.get_mut(id) else {
-            return;
-        };
-        let Link::Rtp(rtp) = &mut person.link else {
-            return;
-        };
-        rtp.offered = false;
-        rtp.options.remote = Some(remote);
-        rtp.leg.connect(&rtp.options);
-        if !person.setup {
-            self.up(id);
-        }
-    }
-
-    /// Media flows to and from somebody: others are told, if that is news.
-    pub(crate) fn came_up(&mut self, id: &Id, handle: HandleId) {
-        let person = self.roster.get_mut(id);
-        let Some(person) = person.filter(|person| person.is(handle) && !person.setup) else {
-            return;
-        };
-        if !matches!(person.link, Link::None) {
-            self.up(id);
-        }
-    }
-
-    /// Media flows to and from somebody, which is news to others.
-    fn up(&mut self, id: &Id) {
-        if let Some(person) = self.roster.get_mut(id) {
-            person.setup = true;
-            self.connect(id);
-            self.tell_shown(id);
-        }
-    }
-
-    /// Puts somebody whose media is up into the mix, in the place of what it was there before.
-    pub(super) fn connect(&mut self, id: &Id) {
-        let Some(person) = self.roster.get(id) else {
-            return;
-        };
-        let (source, out) = person.ends();
-        let options = person.mixed(&self.options);
-        self.sound.join(person.number, options, source, out);
-        self.sound.connect(person.number, true);
-        self.record_person(id);
-    }
-
-    /// Makes the mix, and the recording, of somebody what its settings say.
-    pub(super) fn remix(&mut self, id: &Id) {
-        if let Some(person) = self.roster.get(id) {
-            self.sound.set(person.number, person.mixed(&self.options));
-        }
-        self.gate_recording(id);
-    }
-
-    /// Begins anew what somebody sends: nothing of what came before is used any more.
-    pub(crate) fn reset_decoder(&mut self, id: &Id) {
-        if self.roster.get(id).is_some_and(|person| person.setup) {
-            self.connect(id);
-        }
-    }
-
     fn talks(&mut self, number: ParticipantId, talking: bool) {
         let Some(person) = self.roster.numbered(number) else {
             return;
@@ -141,12 +30,12 @@ impl RoomState {
         self.tell(Audience::Listening, event);
     }
 
-    /// Nothing is mixed any more, by a fault of ours.
+    /// Ends the room, because the mixer has lost it by a fault of ours.
     fn lose_sound(&mut self) {
-        if self.destroyed {
+        if self.profile.has_ended() {
             return;
         }
-        tracing::error!(room = %self.id, "a room has ended: its sound is lost");
+        tracing::error!(room = %self.id(), "a room has ended: its sound is lost");
         let reason = "the server has lost the sound of this room";
         self.destroy(Some(reason));
         self.notify(None, || {
@@ -154,8 +43,8 @@ impl RoomState {
         });
     }
 
-    /// Takes what the mixer tells; gives what is to be recorded now.
-    fn heard(&mut self, event: AudioEvent) -> Option<BegunRecording> {
+    /// Handles an event of the mixer. Returns a recording to start, if any.
+    fn handle(&mut self, event: AudioEvent) -> Option<PendingRecording> {
         match event {
             AudioEvent::Talking {
                 participant,
@@ -169,34 +58,36 @@ impl RoomState {
                 recording,
                 file,
                 error,
-            } => return self.mix_recorded(recording, &file, error),
+            } => return self.mix_recording_ended(recording, &file, error),
         }
         None
     }
 }
 
-/// Takes what the mixer tells of a room, until there is no more. A room whose sound has ended by a fault of ours ends with it.
-pub(crate) async fn hear(
+/// Handles the events of the mixer until there are no more. If they end by a fault of ours, the
+/// room ends.
+pub(crate) async fn handle_sound_events(
     shared: Weak<Shared>,
-    (id, room): (Id, Weak<Room>),
+    id: Id,
+    room: Weak<Room>,
     mut events: mpsc::Receiver<AudioEvent>,
 ) {
     while let Some(event) = events.recv().await {
         if let Some(room) = room.upgrade() {
-            let begun = room.lock().heard(event);
-            if let Some(begun) = begun {
-                // The log has what goes wrong.
-                tokio::spawn(record_mix(room, begun));
+            let pending = room.lock().handle(event);
+            if let Some(pending) = pending {
+                // A failure is logged.
+                tokio::spawn(record_mix(room, pending));
             }
         } else if let AudioEvent::RecordingEnded { file, .. } = event
             && let Some(shared) = shared.upgrade()
         {
-            // Its file is complete only now.
+            // The file is complete only after the room's end.
             shared.events.notify(|| recorded_notice(&id, &file));
         }
     }
     if let Some((shared, room)) = shared.upgrade().zip(room.upgrade()) {
-        // It may be destroyed just now.
+        // Another request may destroy it at the same time.
         let _ = shared.rooms.remove(&room);
         room.lock().lose_sound();
     }
@@ -219,10 +110,11 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::PACKAGE;
     use crate::config::AudioBridgeConfig;
-    use crate::plugin::{AudioBridge, PACKAGE};
+    use crate::plugin::AudioBridge;
 
-    /// A server with room 1, in which somebody by plain RTP is number 1.
+    /// A server with room 1, in which participant 1 uses plain RTP.
     async fn joined(members: Value) -> ((TestServer, Arc<AudioBridge>), TestClient, Arc<Room>) {
         let config = AudioBridgeConfig {
             outgoing: everywhere(),
@@ -256,10 +148,10 @@ mod tests {
     #[tokio::test]
     async fn a_room_that_loses_its_sound_ends_and_all_are_told_why() {
         let ((_server, plugin), mut client, room) = joined(json!({})).await;
-        // As the mixer ends what it tells if that has led to a fault.
+        // The mixer ends its events like this after a fault.
         let shared = Arc::downgrade(&plugin.shared);
         let (_, events) = mpsc::channel(1);
-        hear(shared, (room.id.clone(), Arc::downgrade(&room)), events).await;
+        handle_sound_events(shared, room.id.clone(), Arc::downgrade(&room), events).await;
         let told = client.event().await;
         assert_eq!(told["audiobridge"], "destroyed");
         assert!(told["reason"].is_string(), "{told}");
@@ -267,7 +159,7 @@ mod tests {
         assert_eq!(exists.await["exists"], false);
     }
 
-    /// A plugin that records below `folder`, and what it tells.
+    /// A plugin that records below `folder`, and its events.
     async fn recording(folder: &Path) -> (AudioBridge, EventBus) {
         let recorder = Recorder::new(RecorderConfig {
             dir: Some(folder.to_owned()),
@@ -295,7 +187,7 @@ mod tests {
         }
     }
 
-    /// As it is destroyed while it is recorded: the file is complete only after that.
+    /// The room is destroyed during the recording, and the file is complete only later.
     #[tokio::test]
     async fn a_recording_that_ends_with_its_room_is_told_when_it_is_complete() {
         let folder = tempfile::tempdir().unwrap();
@@ -308,8 +200,8 @@ mod tests {
         let (tell, events) = mpsc::channel(1);
         tell.send(ended("mix.wav", None)).await.unwrap();
         drop(tell);
-        let gone = (Id::Number(7), Weak::new());
-        hear(Arc::downgrade(&plugin.shared), gone, events).await;
+        let shared = Arc::downgrade(&plugin.shared);
+        handle_sound_events(shared, Id::Number(7), Weak::new(), events).await;
         let told = watched.recv().await.unwrap();
         let expected = json!({ "event": "recordingdone", "room": 7, "record_file": "mix.wav" });
         assert_eq!(watched.to_json(&told)["event"]["data"], expected);
@@ -337,16 +229,16 @@ mod tests {
             }
         };
         files(&|names| names == ["mix.wav"]).await;
-        // As the mixer has ended it.
-        room.lock().sound().stop_recording();
+        // The mixer ends it like this.
+        room.lock().mix.room().stop_recording();
         let (tell, events) = mpsc::channel(1);
-        let of_room = (room.id.clone(), Arc::downgrade(&room));
-        tokio::spawn(hear(Arc::downgrade(&plugin.shared), of_room, events));
+        let (shared, of) = (Arc::downgrade(&plugin.shared), Arc::downgrade(&room));
+        tokio::spawn(handle_sound_events(shared, room.id.clone(), of, events));
         let full = ended("mix.wav", Some(AudioError::Longest));
         tell.send(full).await.unwrap();
         let goes_on = |name: &String| name.starts_with("mix-") && name.ends_with(".wav");
         files(&|names| names.len() == 2 && names.iter().any(goes_on)).await;
-        assert!(room.lock().options.record);
+        assert!(room.lock().profile.options().record);
     }
 
     #[tokio::test]

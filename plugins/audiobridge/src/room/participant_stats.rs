@@ -5,31 +5,29 @@ use std::time::Duration;
 use portunus_audio::ParticipantStats;
 use portunus_core::{HandleId, Object};
 use portunus_dsp::FRAME;
-use portunus_resources::Id;
+use portunus_resources::{Id, RoomContent};
 
 use super::{Link, RoomState, RtpLink};
 
 impl RoomState {
-    /// What is known of a participant here; none if `handle` has not joined as it.
+    /// Returns the state of a participant, or `None` if `handle` has not joined as `id`.
     pub(crate) fn participant_state(&self, id: &Id, handle: HandleId) -> Option<Object> {
         let person = self.roster.joined(id, handle)?;
-        let settings = &person.settings;
-        let group = settings
-            .group
-            .and_then(|place| self.options.groups.get(place));
+        let (settings, options) = (&person.settings, self.profile.options());
+        let group = settings.group.and_then(|place| options.groups.get(place));
         let recording = person.recorded.running.as_ref();
         let recording = recording.and_then(|it| it.file_names().into_iter().next());
         let is_opus = settings.codec == portunus_dsp::AudioCodec::Opus;
-        let levels = person.has_levels(&self.options);
+        let levels = person.has_levels(options);
         let rtp = match &person.link {
             Link::Rtp(rtp) => Some(rtp.state()),
             Link::None | Link::Peer(_) | Link::Phone(_) => None,
         };
-        let mixed = person.mixed(&self.options);
+        let mixed = person.mixed(options);
         Some(
             Object::new()
                 .with("state", "inroom")
-                .with("room", self.id.to_json())
+                .with("room", self.id().to_json())
                 .with("id", id.to_json())
                 .with_some("group", group.map(String::as_str))
                 .with_some("display", settings.display.as_deref())
@@ -38,7 +36,7 @@ impl RoomState {
                 .with("active", person.setup)
                 .with_some(
                     "spatial_position",
-                    self.options.spatial.then_some(settings.position),
+                    options.spatial.then_some(settings.position),
                 )
                 .with("denoise", settings.denoise)
                 .with_some("audio-recording", recording)
@@ -54,19 +52,20 @@ impl RoomState {
         )
     }
 
-    /// The figures of a participant, which the mixer has; none if `handle` has not joined as it.
-    pub(crate) fn figures(
+    /// Requests the mixer's statistics of a participant. Returns `None` if `handle` has not joined
+    /// as `id`.
+    pub(crate) fn stats(
         &self,
         id: &Id,
         handle: HandleId,
     ) -> Option<impl Future<Output = Option<ParticipantStats>> + Send + use<>> {
         let person = self.roster.joined(id, handle)?;
-        Some(self.sound.participant(person.number))
+        Some(self.mix.stats(person.number))
     }
 }
 
-/// The figures of a participant, as administrators know them.
-pub(crate) fn shown(stats: &ParticipantStats) -> Object {
+/// Describes statistics to administrators.
+pub(crate) fn stats_json(stats: &ParticipantStats) -> Object {
     let frames = |time: Duration| time.as_millis() / FRAME.as_millis().max(1);
     Object::new()
         .with(
@@ -74,7 +73,7 @@ pub(crate) fn shown(stats: &ParticipantStats) -> Object {
             u64::try_from(frames(stats.target)).unwrap_or(0),
         )
         .with("queue-in", u64::try_from(frames(stats.delay)).unwrap_or(0))
-        // What is mixed leaves at once.
+        // Mixes leave at once.
         .with("queue-out", 0)
         .with_some("audio-level-dBov", stats.level)
         .with("received", stats.received)

@@ -1,4 +1,5 @@
-//! The file of a manifest: written anew when something has changed, once a second at most, and less often if it is long.
+//! The file of a manifest. After changes it is written at most once a second, and less often if it
+//! is long.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -10,24 +11,23 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::fs::OFlags;
 use thiserror::Error;
 
+use super::{News, SessionState};
 use crate::RecordError;
 use crate::disk::{Disk, Job, Round, Turn};
-use crate::file::hold;
-use crate::session::{News, SessionState};
+use crate::new_file::hold;
+use crate::place::{NAMES, numbered};
 use crate::shared::Name;
 
-/// How often it is written if something has changed.
+/// The interval between writes of changes.
 const CHANGES: Duration = Duration::from_secs(1);
-/// How often it is written if files have become longer.
+/// The interval between writes if files have only become longer.
 const LENGTHS: Duration = Duration::from_secs(10);
-/// One that is long is written less often: so many bytes a second.
+/// The most bytes a second that are written of a long manifest.
 const PACE: u64 = 64 << 10;
-/// Names that are tried if others are taken.
-pub(crate) const NAMES: u32 = 1_000;
 
-/// Why there is no file.
+/// The reason why there is no file.
 #[derive(Debug, Error)]
-pub(crate) enum NoManifest {
+pub(super) enum NoManifest {
     #[error(transparent)]
     Name(#[from] RecordError),
     #[error("its folder cannot be made: {0}")]
@@ -36,23 +36,23 @@ pub(crate) enum NoManifest {
     Taken,
 }
 
-/// A manifest, as its disk's thread sees it.
+/// A manifest on its disk's thread.
 #[derive(Debug)]
-pub(crate) struct ManifestFile {
+pub(super) struct ManifestFile {
     state: Arc<SessionState>,
     name: Name,
     disk: Disk,
     written: Option<Instant>,
-    /// The file as it was written last, which is locked as long as it goes on.
+    /// The file of the last write. It stays locked until the end.
     held: Option<File>,
-    /// What it is not written again before, so that it does not keep the disk busy.
+    /// The shortest time until the next write, so that the disk is not kept busy.
     pause: Duration,
-    /// It could not be written, and that was told.
+    /// Whether a failure was logged.
     has_failed: bool,
 }
 
-/// Finds a name that no other file has, and makes its folder. It blocks.
-pub(crate) fn make(state: &SessionState) -> Result<(Name, Disk), NoManifest> {
+/// Finds a free name, and makes its folder. It blocks.
+pub(super) fn make(state: &SessionState) -> Result<(Name, Disk), NoManifest> {
     let (dir, name) = (state.spec.dir.as_deref(), &state.spec.name);
     let overwrite = state.shared.config.overwrite;
     for number in 1..=NAMES {
@@ -71,16 +71,8 @@ pub(crate) fn make(state: &SessionState) -> Result<(Name, Disk), NoManifest> {
     Err(NoManifest::Taken)
 }
 
-/// A name with a number at its end, but for the first.
-pub(crate) fn numbered(name: &str, number: u32) -> String {
-    match number {
-        0 | 1 => name.to_owned(),
-        number => format!("{name}-{number}"),
-    }
-}
-
 impl ManifestFile {
-    pub(crate) fn new(state: Arc<SessionState>, name: Name, disk: Disk) -> Self {
+    pub(super) fn new(state: Arc<SessionState>, name: Name, disk: Disk) -> Self {
         Self {
             state,
             name,
@@ -141,11 +133,11 @@ impl Job for ManifestFile {
     }
 }
 
-/// Puts a file with these bytes in the place of what is there, all at once.
+/// Replaces a file atomically.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<File> {
     let temporary = PathBuf::from(format!("{}.tmp", path.display()));
     let mut options = OpenOptions::new();
-    // What a link leads to is not ours to empty.
+    // The target of a link must not be emptied.
     let flags = OFlags::NOFOLLOW.bits().cast_signed();
     options.write(true).create_new(true).custom_flags(flags);
     let opened = match options.open(&temporary) {

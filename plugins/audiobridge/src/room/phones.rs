@@ -1,4 +1,4 @@
-//! Telephones that a room has called.
+//! The telephones that a room calls.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use serde_json::Value;
 
 use super::{Room, RoomState};
 
-/// Calls that a room makes at the same time at most, answered ones too.
+/// The limit of calls that a room makes at the same time, including answered ones.
 pub(crate) const MAX_DIALLED: usize = 64;
 
-/// The telephones that a room has called, from the request to the end of the call.
+/// The calls of a room, from the request to the end of the call.
 #[derive(Debug)]
-pub(crate) struct DialledPhones {
+pub(crate) struct Phones {
     doors: Doors,
     calls: BTreeMap<DialId, String>,
 }
 
-impl DialledPhones {
+impl Phones {
     pub(super) fn new(doors: Doors) -> Self {
         Self {
             doors,
@@ -38,14 +38,14 @@ impl DialledPhones {
         self.calls.remove(&call);
     }
 
-    /// Ends a call; false if the room makes no such call.
+    /// Ends a call. Returns false if the room makes no such call.
     pub(crate) fn end(&mut self, call: DialId) -> bool {
         let known = self.calls.contains_key(&call);
         let telephone = self.doors.telephone().filter(|_| known);
         telephone.is_some_and(|telephone| telephone.end(call))
     }
 
-    /// Ends all of them.
+    /// Ends all calls.
     pub(super) fn end_all(&mut self) {
         for call in std::mem::take(&mut self.calls).into_keys() {
             if let Some(telephone) = self.doors.telephone() {
@@ -56,7 +56,7 @@ impl DialledPhones {
 }
 
 impl RoomState {
-    /// How a call goes, as whoever has asked for it and whoever watches the server are told.
+    /// Adds the progress of a call to an event.
     fn progress(&self, about: Object, call: DialId, news: &DialNews) -> Object {
         let about = about.with("call", call.0);
         match news {
@@ -68,7 +68,7 @@ impl RoomState {
         }
     }
 
-    /// The participant whose id reads so, as clients see it.
+    /// Returns the id of the participant with this text, as JSON.
     fn caller_id(&self, id: &str) -> Option<Value> {
         let mut ids = self.roster.iter().map(|person| &person.id);
         ids.find(|own| own.to_string() == id).map(Id::to_json)
@@ -80,8 +80,8 @@ fn with_end(about: Object, code: u16, reason: &str) -> Object {
     about.with("reason", reason)
 }
 
-/// What whoever has asked for a call is told of its end, if that is what has happened, where the room is gone.
-pub(crate) fn ended_with_room(room: &Id, call: DialId, news: &DialNews) -> Option<Object> {
+/// Returns the last event about a call whose room is gone, or `None` if the call has not ended.
+pub(crate) fn end_event(room: &Id, call: DialId, news: &DialNews) -> Option<Object> {
     let DialNews::Ended { code, reason } = news else {
         return None;
     };
@@ -92,8 +92,8 @@ pub(crate) fn ended_with_room(room: &Id, call: DialId, news: &DialNews) -> Optio
     Some(with_end(event, *code, reason))
 }
 
-/// Something has happened to a call of a room: tells `client`, if it is a client that has asked for the call.
-pub(crate) fn tell_of_call(room: &Room, call: DialId, news: &DialNews, client: Option<&Handle>) {
+/// Reports the progress of a call to subscribers, and to the client that asked for it, if any.
+pub(crate) fn notify_call(room: &Room, call: DialId, news: &DialNews, client: Option<&Handle>) {
     let mut state = room.lock();
     if let DialNews::Ended { .. } = news {
         state.phones.remove(call);

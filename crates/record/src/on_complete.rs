@@ -1,149 +1,47 @@
-//! Files that are complete, who is told of them, and the command that is run for each.
+//! The command that runs for each complete file.
 
-use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use portunus_files::manifest::FileEnd;
 use rustix::process::{Pid, Signal, kill_process_group};
 use thiserror::Error;
 use tokio::process::Command;
-use tokio::runtime::Handle;
-use tokio::sync::broadcast;
 
-use crate::shared::{Shared, Unfinished};
-
-/// Complete files that may wait for somebody who is told of them.
-const WAITING_EVENTS: usize = 1_024;
-/// Commands that run at a time.
-const RUNNING: usize = 4;
-/// Files that may wait for their commands; the oldest is lost.
-const WAITING: usize = 1_000;
-
-/// Whose files are of which nothing else says it: they belong to no recorded room or call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Whose {
-    /// The package of the plugin.
-    pub plugin: &'static str,
-    /// The id of the room or mountpoint.
-    pub room: Option<String>,
-}
-
-/// A file that nothing more is written into.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Completed {
-    /// Where it is.
-    pub file: PathBuf,
-    /// Where the manifest is that names it.
-    pub manifest: Option<PathBuf>,
-    /// The package of the plugin; none if nobody said whose recording it is.
-    pub plugin: Option<&'static str>,
-    /// The id of the room or mountpoint.
-    pub room: Option<String>,
-    /// The id in the room.
-    pub participant: Option<String>,
-    /// How long it is.
-    pub duration: Duration,
-    /// How long it is, in bytes.
-    pub bytes: u64,
-    /// Why it ended.
-    pub end: FileEnd,
-}
-
-/// Tells of complete files.
-#[derive(Debug)]
-pub(crate) struct Completions {
-    told: broadcast::Sender<Completed>,
-    commands: Mutex<Commands>,
-}
-
-#[derive(Debug, Default)]
-struct Commands {
-    /// Where they run; none before the first recording.
-    runtime: Option<Handle>,
-    running: usize,
-    waiting: VecDeque<(Completed, Unfinished)>,
-}
-
-impl Default for Completions {
-    fn default() -> Self {
-        Self {
-            told: broadcast::Sender::new(WAITING_EVENTS),
-            commands: Mutex::default(),
-        }
-    }
-}
-
-impl Completions {
-    pub(crate) fn subscribe(&self) -> broadcast::Receiver<Completed> {
-        self.told.subscribe()
-    }
-
-    /// Commands are run by the runtime that this is called in, if it is in one.
-    pub(crate) fn in_this_runtime(&self) {
-        let mut commands = self.lock();
-        if commands.runtime.is_none() {
-            commands.runtime = Handle::try_current().ok();
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Commands> {
-        self.commands.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+use crate::Completed;
+use crate::shared::Shared;
+use crate::unfinished::Unfinished;
 
 impl Shared {
-    /// Tells everybody of a file.
+    /// Notifies subscribers of a file, and queues its command.
     pub(crate) fn completed(self: &Arc<Self>, completed: Completed) {
         self.counters.completed.fetch_add(1, Relaxed);
         if !self.config.on_complete.is_empty() {
-            self.queue(completed.clone());
+            self.queue_command(completed.clone());
         }
-        // That nobody listens is fine.
-        let _ = self.completions.told.send(completed);
+        self.completions.publish(completed);
     }
 
-    /// Has the command run once it is its turn.
-    fn queue(self: &Arc<Self>, completed: Completed) {
-        let mut commands = self.completions.lock();
-        let unfinished = Unfinished::new(self);
-        commands.waiting.push_back((completed, unfinished));
-        if commands.waiting.len() > WAITING {
-            let lost = commands.waiting.pop_front();
+    fn queue_command(self: &Arc<Self>, completed: Completed) {
+        let unfinished = Unfinished::new(&self.pending);
+        if let Some(lost) = self.completions.push(completed, unfinished) {
             self.counters.commands_lost.fetch_add(1, Relaxed);
-            if let Some((lost, _)) = lost {
-                let file = lost.file.display();
-                tracing::error!(%file, "too many commands wait: none is run for this file");
-            }
+            let file = lost.file.display();
+            tracing::error!(%file, "too many commands wait: none is run for this file");
         }
-        if commands.running < RUNNING
-            && let Some(runtime) = &commands.runtime
-        {
+        if let Some(runtime) = self.completions.start_task() {
             let shared = Arc::clone(self);
             runtime.spawn(async move { shared.run_commands().await });
-            commands.running += 1;
         }
     }
 
     /// Runs commands one after the other until none waits.
     async fn run_commands(self: Arc<Self>) {
-        loop {
-            let next = {
-                let mut commands = self.completions.lock();
-                let next = commands.waiting.pop_front();
-                if next.is_none() {
-                    commands.running -= 1;
-                }
-                next
-            };
-            let Some((completed, _unfinished)) = next else {
-                return;
-            };
+        while let Some((completed, _unfinished)) = self.completions.next() {
             self.counters.commands.fetch_add(1, Relaxed);
             let limit = Duration::from_secs(self.config.on_complete_timeout);
             if let Err(error) = run(&self.config.on_complete, &completed, limit).await {
@@ -155,7 +53,7 @@ impl Shared {
     }
 }
 
-/// Why a command has not done what it should.
+/// The failure of a command.
 #[derive(Debug, Error)]
 enum CommandError {
     #[error("the command cannot be run: {0}")]
@@ -182,7 +80,7 @@ async fn run(words: &[String], completed: &Completed, limit: Duration) -> Result
         .env("PORTUNUS_PARTICIPANT", text(&completed.participant))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        // What it starts ends with it.
+        // Its children end with it.
         .process_group(0)
         .spawn()
         .map_err(CommandError::Start)?;
@@ -201,7 +99,7 @@ async fn run(words: &[String], completed: &Completed, limit: Duration) -> Result
     }
 }
 
-/// A word of the command with the names of the files in it.
+/// Returns a word of the command with the paths in place of `{file}` and `{manifest}`.
 fn filled(word: &str, file: &Path, manifest: &Path) -> OsString {
     let mut filled = Vec::new();
     let mut rest = word;

@@ -3,18 +3,19 @@
 //! A [`ContainerWriter`] turns frames into [`Edits`] of a file: bytes to append, and bytes to write over what is there. It has no
 //! clock and no file. What was appended plays at any time, whatever comes after it.
 
+mod repair;
+mod writer;
+
 use std::fmt::Debug;
-use std::io::{Read, Seek, Write};
 use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::FileError;
 use crate::bitstream::{Picture, Setup};
-use crate::demux::Input;
-use crate::matroska::{self, MatroskaWriter};
-use crate::mp4::{self, Mp4Writer};
 use crate::track::Codec;
+
+pub use repair::repair;
+pub use writer::writer;
 
 /// Bytes that a file begins with, and that are written again when something about the whole file becomes known. A header that is
 /// longer from the start has more.
@@ -213,14 +214,6 @@ pub trait ContainerWriter: Send + Debug {
     }
 }
 
-/// A writer of a new file.
-pub fn writer(container: Container, info: FileInfo) -> Box<dyn ContainerWriter> {
-    match container {
-        Container::WebM | Container::Matroska => Box::new(MatroskaWriter::new(container, info)),
-        Container::Mp4 => Box::new(Mp4Writer::new(info)),
-    }
-}
-
 /// What became of a file that was repaired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repaired {
@@ -232,25 +225,4 @@ pub struct Repaired {
     pub duration: Duration,
     /// Frames in the new file.
     pub frames: u64,
-}
-
-/// Reads a file whose writer did not come to its end, or whose end is lost, and writes what is whole of it as a complete file, with index,
-/// duration and sizes. What comes behind the first damage is left out. It takes any WebM, Matroska and fragmented
-/// MP4.
-pub fn repair(
-    input: impl Read + Seek + Send + 'static,
-    out: &mut dyn Write,
-) -> Result<Repaired, FileError> {
-    let mut input = Input::new(Box::new(input))?;
-    let mut start = [0; 8];
-    let found = input.read_up_to(&mut start)?;
-    input.seek(0)?;
-    match start {
-        _ if found == 0 => Err(FileError::Empty),
-        [0x1a, 0x45, 0xdf, 0xa3, ..] => matroska::repair(input, out),
-        [_, _, _, _, b'f', b't', b'y', b'p'] => mp4::repair(input, out),
-        _ => Err(FileError::Unsupported(
-            "only WebM, Matroska and MP4 are repaired",
-        )),
-    }
 }
