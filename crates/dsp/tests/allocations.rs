@@ -1,4 +1,4 @@
-//! Hearing and passing over a participant allocates nothing in steady state.
+//! Playing and skipping a participant allocates nothing in steady state.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -13,7 +13,7 @@ static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
 struct Counting;
 
-// SAFETY: every call is handed on to the system's allocator as it is.
+// SAFETY: all calls are passed to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
@@ -61,7 +61,7 @@ fn payloads(codec: AudioCodec) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// With losses, stalls that make sound be shortened, and drift that makes it be lengthened.
+/// With losses, with stalls that shorten the audio, and with drift that lengthens it.
 #[test]
 fn nothing_is_allocated_for_a_frame() {
     for codec in [AudioCodec::Opus, AudioCodec::Pcma, AudioCodec::G722] {

@@ -1,4 +1,4 @@
-//! A client's handle: its requests, and what happens to its PeerConnection.
+//! A client's handle: its requests, and the events of its PeerConnection.
 
 use std::sync::Arc;
 use std::time::Duration;

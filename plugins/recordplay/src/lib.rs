@@ -1,4 +1,5 @@
-//! The Record&Play plugin, `janus.plugin.recordplay`: what a client sends is recorded, and played again.
+//! The Record&Play plugin, `janus.plugin.recordplay`: it records the media of a client, and plays
+//! it again.
 #![forbid(unsafe_code)]
 
 mod attached;

@@ -1,4 +1,4 @@
-//! What is to be played is found, and opened.
+//! Finding and opening the files to play.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::shared::Shared;
 /// What is played, and a warning of what of it is not.
 pub(crate) type Opened = (What, Playback, Option<String>);
 
-/// What a container's name ends in.
+/// The extensions of containers.
 const CONTAINERS: [&str; 3] = ["webm", "mkv", "mp4"];
 
 /// Finds and opens the files.
@@ -44,7 +44,8 @@ pub(crate) async fn open(shared: &Shared, play: Play) -> Result<Opened, Refusal>
     }
 }
 
-/// The files of a recording of another plugin, by the name of one of them or by what the names of all begin with.
+/// Opens a recording of another plugin, by the name of a file or by the common start of its files'
+/// names.
 fn open_named(all: &Path, name: &str) -> Result<(Playback, Option<String>), FileError> {
     let found = |file: String| recorded::find(all, &file).is_ok().then_some(file);
     let files = match found(name.to_owned()) {
@@ -56,7 +57,7 @@ fn open_named(all: &Path, name: &str) -> Result<(Playback, Option<String>), File
             let part = |medium: &str| found(format!("{name}-{medium}.mjr"));
             let mut named = CONTAINERS.iter().map(|ending| format!("{name}.{ending}"));
             let (audio, video) = (part("audio"), part("video"));
-            // What plays not together with a container is told by a warning.
+            // Files that cannot be played together with a container cause a warning.
             let (audio, video) = match named.find_map(found) {
                 Some(container) => (Some(container), video.or(audio)),
                 None => (audio, video),

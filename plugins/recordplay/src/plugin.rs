@@ -1,4 +1,4 @@
-//! The plugin: what all of its handles share, and what it answers without one.
+//! The plugin.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -22,14 +22,14 @@ use crate::requests::Request;
 use crate::shared::{PACKAGE, Shared};
 use crate::shelf::Shelf;
 
-/// The plugin, with its folder.
+/// The plugin with its folder.
 #[derive(Debug)]
 pub struct RecordPlay {
     shared: Arc<Shared>,
 }
 
 impl RecordPlay {
-    /// The plugin on a media plane, with what its folder has, which is below that of `recorder`.
+    /// Starts the plugin with the recordings of its folder, which is below that of `recorder`.
     pub async fn open(config: RecordPlayConfig, media: MediaPlane, recorder: &Recorder) -> Self {
         let all = recorder.folder().to_owned();
         let recorder = recorder.in_folder(&config.path);
@@ -109,7 +109,7 @@ impl Plugin for RecordPlay {
     }
 }
 
-/// Whoever knows the key of a recording, which nobody can guess, gets its files.
+/// The key in an address cannot be guessed, so the files need no other protection.
 impl PublicFiles for RecordPlay {
     fn find(&self, path: &str) -> Option<PublicFile> {
         let (key, name) = path.strip_prefix(BASE)?.split_once('/')?;

@@ -1,4 +1,4 @@
-//! A recording that is complete: what it is, and what its files say of it.
+//! A complete recording: its description, and the facts in its files.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -15,28 +15,28 @@ use serde_json::Value;
 
 use crate::nfo::{MediaFiles, Nfo};
 
-/// What addresses of files begin with.
+/// The start of the addresses of files.
 pub(crate) const BASE: &str = "/recordplay/";
 
 /// A recording that can be played.
 #[derive(Debug)]
 pub(crate) struct Recorded {
     pub(crate) nfo: Nfo,
-    /// What stands in the addresses of its files.
+    /// The part of its files' addresses that cannot be guessed.
     pub(crate) key: String,
     pub(crate) facts: Facts,
     stamps: Mutex<Stamps>,
-    /// A pause holds all who play it.
+    /// Pauses all who play it.
     pub(crate) hold: Hold,
     viewers: AtomicUsize,
 }
 
-/// When its files were written last, and how long they are: as long as that is so, they say what they said.
+/// The stamps of its files. While they stay the same, the facts about the files do.
 #[derive(Debug, PartialEq, Eq, Default)]
 struct Stamps {
-    /// That of its description.
+    /// The stamp of its description.
     description: Option<(PathBuf, Stamp)>,
-    /// Those of all its media files, by name; `None` if one is not there.
+    /// The stamps of all its media files, by name, or `None` if a file is missing.
     files: Vec<(String, Option<(PathBuf, Stamp)>)>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
-    /// That of a file, unless it is not there.
+    /// Returns the stamp of a file, or `None` if it is missing.
     pub(crate) fn of(path: &Path) -> Option<Self> {
         let file = path.metadata().ok()?;
         Some(Self {
@@ -61,7 +61,7 @@ impl Stamp {
     }
 }
 
-/// What the files of a recording say.
+/// The facts in the files of a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Facts {
     /// Which of its files exist.
@@ -74,10 +74,11 @@ pub(crate) struct Facts {
 }
 
 impl Recorded {
-    /// Looks at the files of a recording in `folder`, which is described in this file, if it is in one. It blocks.
+    /// Reads the files of a recording in `folder`. `description` is the file that describes it, if
+    /// any. It blocks.
     pub(crate) fn look(folder: &Path, nfo: Nfo, description: Option<(PathBuf, Stamp)>) -> Self {
         let key = nfo.key.clone();
-        // Before they are read: what is written meanwhile is seen the next time.
+        // The stamps are taken before reading, so that later changes are noticed.
         let stamp = |name: &str| {
             let path = find(folder, name).ok()?;
             let stamp = Stamp::of(&path)?;
@@ -98,13 +99,14 @@ impl Recorded {
         }
     }
 
-    /// The file that describes it, if it is in one.
+    /// Returns the path of its description, if there is one.
     pub(crate) fn description(&self) -> Option<PathBuf> {
         let stamps = self.stamps();
         stamps.description.as_ref().map(|(path, _)| path.clone())
     }
 
-    /// Whether its description, now of this stamp, and its files in `folder` are as they were when they were read. It blocks.
+    /// Whether its description, with this stamp now, and its files in `folder` are unchanged since
+    /// they were read. It blocks.
     pub(crate) fn is_current(&self, folder: &Path, description: Stamp) -> bool {
         let stamps = self.stamps();
         let is_same = |(name, stamp): &(String, Option<(PathBuf, Stamp)>)| match stamp {
@@ -115,7 +117,7 @@ impl Recorded {
         described == Some(description) && stamps.files.iter().all(is_same)
     }
 
-    /// Its files were written again, and say what they said.
+    /// Takes newer stamps. The facts are unchanged.
     pub(crate) fn is_still(&self, now: Self) {
         *self.stamps() = now.stamps.into_inner().unwrap_or_default();
     }
@@ -124,12 +126,12 @@ impl Recorded {
         self.stamps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether nothing has changed of it.
+    /// Whether another one is equal, apart from the stamps.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         self.nfo == other.nfo && self.facts == other.facts
     }
 
-    /// Its entry in a list; with the addresses of its files if they are served.
+    /// Returns its entry in a list, with the addresses of its files if they are served.
     pub(crate) fn to_json(&self, serve: bool) -> Value {
         let Self { nfo, facts, .. } = self;
         let [audio, video, data] = facts.has;
@@ -197,7 +199,8 @@ impl Facts {
     }
 }
 
-/// The files of a recording in `folder`, opened to be played, with a warning of those that cannot be. It blocks.
+/// Opens the files of a recording in `folder` for playing, with a warning about those that cannot
+/// be played. It blocks.
 pub(crate) fn open(
     folder: &Path,
     files: &MediaFiles,
@@ -216,7 +219,7 @@ pub(crate) fn open(
     let (playback, unreadable) = Playback::open(&only)?;
     for wrong in unreadable {
         let medium = paths.get(wrong.file).map_or("file", |(medium, _)| medium);
-        // Nothing was said on a data channel: nothing is missing.
+        // An unused data channel is no reason for a warning.
         if medium == "data" && matches!(wrong.error, FileError::Empty) {
             continue;
         }
@@ -226,7 +229,8 @@ pub(crate) fn open(
     Ok((playback, warning))
 }
 
-/// The file of this name in the folder, links followed, but not out of it. Janus lets names lack their `.mjr`.
+/// Returns the path of this file in the folder. Links are followed, but not out of the folder. As
+/// in Janus, names may lack `.mjr`.
 pub(crate) fn find(folder: &Path, name: &str) -> Result<PathBuf, FileError> {
     let folders = Folders::new(vec![folder.to_owned()]);
     let find = |name: &str| {
@@ -239,7 +243,7 @@ pub(crate) fn find(folder: &Path, name: &str) -> Result<PathBuf, FileError> {
     }
 }
 
-/// Somebody who plays a recording. The pause ends with the last of them.
+/// A client that plays a recording. A pause ends with the last of them.
 #[derive(Debug)]
 pub(crate) struct Viewing(pub(crate) Arc<Recorded>);
 
@@ -258,24 +262,24 @@ impl Drop for Viewing {
     }
 }
 
-/// 128 random bits.
+/// Returns 128 random bits.
 pub(crate) fn random_key() -> String {
     format!("{:032x}", rand::random::<u128>())
 }
 
-/// A time in whole milliseconds, as clients read it.
+/// Returns a time in ms, as clients read it.
 pub(crate) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// What of a name does not stand in an address as it is (RFC 3986 section 2.3).
+/// The characters that are escaped in an address (RFC 3986 section 2.3).
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
 
-/// A name as it can stand in an address.
+/// Returns a name for use in an address.
 fn encoded(name: &str) -> PercentEncode<'_> {
     utf8_percent_encode(name, ENCODED)
 }

@@ -22,7 +22,7 @@ pub(crate) const PACKAGE: &str = "janus.plugin.recordplay";
 pub(crate) struct Shared {
     pub(crate) config: RecordPlayConfig,
     pub(crate) media: MediaPlane,
-    /// Its files are in the plugin's folder.
+    /// Records into the plugin's folder.
     pub(crate) recorder: Recorder,
     /// The folder of the recordings of all plugins.
     pub(crate) all: PathBuf,
@@ -32,7 +32,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Looks at the folder again.
+    /// Reads the folder again.
     pub(crate) fn update(&self) -> Reply {
         let shelf = Arc::clone(&self.shelf);
         Reply::Later(Later::new(async move {
@@ -41,7 +41,7 @@ impl Shared {
         }))
     }
 
-    /// The recordings that there are; private ones for those who show the key.
+    /// Lists the recordings, with private ones if wanted.
     pub(crate) fn list(&self, with_private: bool) -> Reply {
         let (shelf, serve) = (Arc::clone(&self.shelf), self.config.serve);
         Reply::Later(Later::new(async move {
@@ -52,7 +52,8 @@ impl Shared {
         }))
     }
 
-    /// Whether a request shows the key; an error if it shows another one. Without a key in the configuration none does.
+    /// Whether a request shows the key. Fails if it shows a wrong one. Without a configured key it
+    /// shows none.
     pub(crate) fn shows_key(&self, body: &Map<String, Value>) -> Result<bool, Refusal> {
         let fields = Fields(body);
         let shown = fields.text("admin_key")?;
@@ -65,7 +66,7 @@ impl Shared {
         }
     }
 
-    /// Whether a request may change what all see.
+    /// Checks that a request may change the list for all.
     pub(crate) fn may_update(&self, body: &Map<String, Value>) -> Result<(), Refusal> {
         let missing = || FieldError::Missing("admin_key".to_owned());
         match (self.shows_key(body)?, self.config.admin_key()) {

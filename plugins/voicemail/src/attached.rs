@@ -1,4 +1,4 @@
-//! A client's handle: its requests, and what happens to its PeerConnection.
+//! A client's handle: its requests, and the events of its PeerConnection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ impl Attached {
         }
     }
 
-    /// How long a message is at most for which a client wants so many seconds.
+    /// Returns the time limit of a message, for which a client wants so many seconds.
     fn limit(&self, seconds: Option<u64>) -> Duration {
         let limit = self.shared.config.max_duration;
         let wanted = seconds.map(|seconds| Duration::from_secs(seconds.max(1)));

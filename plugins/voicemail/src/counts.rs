@@ -1,10 +1,10 @@
-//! What the plugin counts.
+//! The plugin's counters.
 
 use portunus_core::{Count, PluginCounter};
 
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
-    /// Messages that were begun.
+    /// Messages that were started.
     pub(crate) begun: Count,
     /// Messages that are complete.
     pub(crate) done: Count,

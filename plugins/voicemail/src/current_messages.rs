@@ -43,7 +43,7 @@ impl CurrentMessages {
     }
 }
 
-/// µs since 1970.
+/// Returns the time in µs since 1970.
 fn now() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| {

@@ -1,4 +1,5 @@
-//! The Voice Mail plugin, `janus.plugin.voicemail`: what a client says for some seconds, in an Ogg file of Opus.
+//! The Voice Mail plugin, `janus.plugin.voicemail`: it records a message of some seconds as an Ogg
+//! file of Opus.
 #![forbid(unsafe_code)]
 
 mod answer;
@@ -33,14 +34,14 @@ use crate::shared::Shared;
 
 const PACKAGE: &str = "janus.plugin.voicemail";
 
-/// The plugin, with the messages that are being recorded.
+/// The plugin with the messages that are being recorded.
 #[derive(Debug)]
 pub struct VoiceMail {
     shared: Arc<Shared>,
 }
 
 impl VoiceMail {
-    /// The plugin on a media plane. Its files are below the folder of `recorder`.
+    /// Starts the plugin. Its files are below the folder of `recorder`.
     pub fn new(config: VoiceMailConfig, media: MediaPlane, recorder: &Recorder) -> Self {
         let mut recorder = recorder.in_folder(&config.path);
         if config.events {
@@ -118,7 +119,7 @@ impl Plugin for VoiceMail {
     }
 }
 
-/// Whoever knows the name of a message, which nobody can guess, can listen to it.
+/// The name of a message cannot be guessed, so it needs no other protection.
 impl PublicFiles for VoiceMail {
     fn find(&self, path: &str) -> Option<PublicFile> {
         let rest = path.strip_prefix(self.shared.config.base.as_str())?;

@@ -1,4 +1,4 @@
-//! The message of a handle: what is recorded of it, and how that ends.
+//! The message of a handle: its recording, and its end.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -24,10 +24,10 @@ pub(crate) struct Mailbox {
 
 #[derive(Debug)]
 struct Inner {
-    /// Of the message that is recorded, or will be.
+    /// The id of the present or next message.
     id: MessageId,
     state: State,
-    /// Media can flow.
+    /// Whether media can flow.
     is_up: bool,
 }
 
@@ -37,22 +37,22 @@ enum State {
     /// The file is being made.
     Opening,
     Recording(Recording, Caller),
-    /// The handle is being ended.
+    /// The handle is ending.
     Ended,
 }
 
-/// What is known of who leaves a message.
+/// The client that leaves a message.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Caller {
     /// The m-line that is recorded.
     pub(crate) mid: Mid,
-    /// That of the last answer.
+    /// The version of the last answer.
     pub(crate) version: u64,
-    /// Whether it may know why something fails.
+    /// Whether it may know the reasons of failures.
     pub(crate) told_why: bool,
-    /// How long the message is at most.
+    /// The time limit of the message.
     pub(crate) limit: Duration,
-    /// Whether it has said how long it wants it to be: it is told how long it may be then.
+    /// Whether it asked for a limit. It learns the real one then.
     pub(crate) asked_limit: bool,
 }
 
@@ -70,7 +70,7 @@ impl Mailbox {
         }
     }
 
-    /// The number of the message that is next, if one may begin.
+    /// Returns the id of the next message, if one may start.
     pub(crate) fn next(&self) -> Result<MessageId, Refusal> {
         let inner = self.inner();
         match inner.state {
@@ -80,7 +80,7 @@ impl Mailbox {
         }
     }
 
-    /// The message that is recorded, the m-line that it is recorded from, and the version of the next answer.
+    /// Returns the message that is being recorded, and the next version of the answer.
     pub(crate) fn updated(&self) -> Result<(MessageId, Mid, u64), Refusal> {
         let mut inner = self.inner();
         let id = inner.id;
@@ -93,7 +93,7 @@ impl Mailbox {
         }
     }
 
-    /// Makes the file; the answer follows once it is there.
+    /// Makes the file. The answer follows then.
     pub(crate) fn record(
         &self,
         transaction: String,
@@ -125,7 +125,7 @@ impl Mailbox {
         });
     }
 
-    /// Answers the offer, and records what comes.
+    /// Answers the offer, and starts recording.
     async fn begin(
         &self,
         id: MessageId,
@@ -190,14 +190,14 @@ impl Mailbox {
         Ok((local, is_up, outcome))
     }
 
-    /// Waits for the end that the message comes to by itself.
+    /// Waits for the end of the message, unless it is stopped.
     fn watch(&self, id: MessageId, outcome: Outcome, caller: Caller) {
         let this = self.clone();
         tokio::spawn(async move {
             let ended = outcome.ended().await;
             this.shared.current.remove(id);
             let failed = match ended {
-                // Whoever stopped it goes on, and the end of a PeerConnection is told otherwise.
+                // Whoever stopped it continues, and the end of a PeerConnection is another event.
                 Ok(End::Stopped | End::Source) => return,
                 Ok(End::Time) => None,
                 Err(error) => Some(error),
@@ -208,7 +208,7 @@ impl Mailbox {
         });
     }
 
-    /// The PeerConnection is up: time begins.
+    /// Starts the time of the message, because the PeerConnection is up.
     pub(crate) fn up(&self) {
         let mut inner = self.inner();
         inner.is_up = true;
@@ -219,8 +219,8 @@ impl Mailbox {
         }
     }
 
-    /// The PeerConnection is gone, and with it what was recorded: what came before is in the file. A new message has
-    /// another number.
+    /// Ends the message, because the PeerConnection is gone. The file is kept. The next message has
+    /// another id.
     pub(crate) fn hung_up(&self) {
         let mut inner = self.inner();
         inner.is_up = false;
@@ -230,7 +230,7 @@ impl Mailbox {
         inner.id = MessageId::random();
     }
 
-    /// Ends the message, whatever there is of it, and the handle.
+    /// Completes the message and closes the handle.
     pub(crate) fn stop(&self, transaction: String) {
         let mut inner = self.inner();
         let (id, state) = (inner.id, std::mem::replace(&mut inner.state, State::Ended));
@@ -253,12 +253,12 @@ impl Mailbox {
         }
     }
 
-    /// The client is gone.
+    /// Ends everything, because the client is gone.
     pub(crate) fn close(&self) {
         self.inner().state = State::Ended;
     }
 
-    /// Tells how the message ended, and ends the handle.
+    /// Reports the end of the message, and closes the handle.
     fn conclude(
         &self,
         id: MessageId,
@@ -266,7 +266,7 @@ impl Mailbox {
         failed: Option<&RecordError>,
         told_why: bool,
     ) {
-        // A file that has become as long as files may be is complete.
+        // A file that has reached its greatest length is complete.
         let failed = failed.filter(|error| !matches!(error, RecordError::Full { .. }));
         match failed {
             Some(error) => {
@@ -288,7 +288,7 @@ impl Mailbox {
         json!({ "voicemail": "event", "status": "done", "recording": address })
     }
 
-    /// The handle's state, for administrators.
+    /// Returns the handle's state for administrators.
     pub(crate) fn query(&self) -> Value {
         let inner = self.inner();
         let recorded = match inner.state {
@@ -334,14 +334,14 @@ impl Mailbox {
 }
 
 impl Inner {
-    /// Nothing came of this message: another can begin.
+    /// Allows another message, because this one was not started.
     fn reset(&mut self, id: MessageId) {
         if self.id == id && matches!(self.state, State::Opening) {
             self.state = State::Idle;
         }
     }
 
-    /// Ends this message, if it is still recorded.
+    /// Ends this message, if it is being recorded.
     fn end(&mut self, id: MessageId) -> bool {
         let is_recorded = self.id == id && matches!(self.state, State::Recording(..));
         if is_recorded {
@@ -352,7 +352,7 @@ impl Inner {
 }
 
 impl Caller {
-    /// What the client is told of the beginning of its message.
+    /// Returns the event about the start of the message.
     fn told(&self, status: &str) -> Value {
         let limit = self.asked_limit.then_some(self.limit.as_secs());
         Object::new()

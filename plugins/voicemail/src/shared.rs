@@ -13,14 +13,14 @@ use crate::current_messages::CurrentMessages;
 pub(crate) struct Shared {
     pub(crate) config: VoiceMailConfig,
     pub(crate) media: MediaPlane,
-    /// Its files are in the plugin's folder.
+    /// Records into the plugin's folder.
     pub(crate) recorder: Recorder,
     pub(crate) counts: Counts,
     pub(crate) current: CurrentMessages,
 }
 
 impl Shared {
-    /// What an administrator sees of the plugin.
+    /// Describes the plugin to an administrator.
     pub(crate) fn list(&self) -> Value {
         json!({
             "voicemail": "success",

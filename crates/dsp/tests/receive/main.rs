@@ -1,4 +1,4 @@
-//! What a room hears of one participant, over networks good and bad, in virtual time.
+//! The audio of one participant over good and bad networks, in virtual time.
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod call;
