@@ -1,4 +1,4 @@
-//! Messages beside a container come at the times that they came at, from any place on.
+//! Messages with a container come at their times, from any position on.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::fs::File;
@@ -13,13 +13,13 @@ use portunus_files::mjr::{FrameWriter, Info, Medium, UnixMicros};
 use portunus_files::{FileError, Play, Playback};
 use tempfile::TempDir;
 
-/// When containers begin, unless it is said otherwise.
+/// The default start of containers.
 const BEGUN: u64 = 1_700_000_000_250_000;
 
 const VP8_KEYFRAME: [u8; 10] = [0x10, 0, 0, 0x9d, 0x01, 0x2a, 0x80, 0x02, 0xe0, 0x01];
 const VP8_DELTA: [u8; 4] = [0x11, 0, 0, 0];
 
-/// A folder with files of one recording.
+/// A folder with the files of a recording.
 struct Folder(TempDir);
 
 impl Folder {
@@ -31,12 +31,13 @@ impl Folder {
         self.0.path().join(name)
     }
 
-    /// A container that begins so many ms after the first one: sound of 20 ms, or pictures of 40 ms with a keyframe each second.
+    /// A container that starts so many ms after the first one: audio of 20 ms, or pictures of 40 ms
+    /// with a keyframe every second.
     fn container(&self, name: &str, seconds: u64, begins_ms: u64, codec: Setup) -> PathBuf {
         self.written(name, (seconds, true), begins_ms, codec)
     }
 
-    /// The same, whose writer comes to its end or not.
+    /// A container with or without a regular end.
     fn written(
         &self,
         name: &str,
@@ -99,7 +100,8 @@ impl Folder {
         path
     }
 
-    /// Messages that came so many ms after the first container begins; each says when.
+    /// Messages that came so many ms after the start of the first container. Each contains its
+    /// time.
     fn messages(&self, times: &[i64]) -> PathBuf {
         let at = |ms: &i64| UnixMicros(BEGUN.saturating_add_signed(ms * 1_000));
         let mut bytes = Vec::new();
@@ -127,7 +129,8 @@ fn ms(time: Duration) -> u64 {
     time.as_millis() as u64
 }
 
-/// What comes next: messages with the ms at which they are due, and when the first and the last packet of the container are.
+/// Returns the next messages with their times in ms, and the times of the container's first and
+/// last packet.
 fn play(playback: &mut Playback) -> (Vec<(u64, String)>, (u64, u64)) {
     let of_messages = playback.tracks().iter();
     let track = of_messages.clone().position(|it| it.medium == Medium::Data);
@@ -207,7 +210,7 @@ fn what_was_said_before_anything_was_sent_comes_before_it() {
     let (messages, packets) = play(&mut playback);
     assert_eq!(messages, said(&[(0, -1_500), (2_000, 500)]));
     assert_eq!(packets, (1_500, 3_480));
-    // Between them, and behind the first packet; each time behind all that was.
+    // Between them, and after the first packet; each time after everything before.
     let end = 3_500;
     playback.seek(Duration::from_millis(1_000)).unwrap();
     assert_eq!(
@@ -305,7 +308,7 @@ fn what_is_wrong_with_one_of_both_is_told() {
     let folder = Folder::new();
     let container = folder.container("a.webm", 2, 0, OPUS);
     let messages = folder.messages(&[500, 1_000]);
-    // Of another kind than messages.
+    // Another kind than messages.
     let mut sound = Vec::new();
     let info = Info::new(Medium::Audio, "opus", UnixMicros(BEGUN));
     let packet = [0x80, 111, 0, 1, 0, 0, 0, 0, 0, 0, 0, 7, 0xf8];
@@ -332,7 +335,7 @@ fn what_is_wrong_with_one_of_both_is_told() {
     assert_eq!(unreadable[0].file, 2);
     assert_eq!(play(&mut playback).0.len(), 2);
 
-    // Corrupt ones end there, and the rest plays.
+    // Corrupt messages end there, and the rest plays.
     let mut bytes = std::fs::read(&messages).unwrap();
     let len = bytes.len();
     bytes[len - 30..].fill(0);

@@ -7,7 +7,8 @@ const KEY_FRAME: bool = false;
 const SYNC_CODE: u32 = 0x49_83_42;
 const RGB: u8 = 7;
 
-/// What a keyframe tells; of a superframe the first frame, but the size of the largest layer.
+/// Reads the setup of a keyframe: that of the first frame in a superframe, with the size of the
+/// largest layer.
 pub(super) fn read_setup(keyframe: &[u8]) -> Option<(Setup, Picture)> {
     let mut frames = frames(keyframe);
     let (setup, mut picture) = read_key_frame(frames.next()?)?;
@@ -21,7 +22,7 @@ pub(super) fn read_setup(keyframe: &[u8]) -> Option<(Setup, Picture)> {
     Some((setup, picture))
 }
 
-/// The frames of a superframe (annex B); one that has no index is one frame.
+/// Returns the frames of a superframe (annex B). Without an index it is one frame.
 fn frames(data: &[u8]) -> impl Iterator<Item = &[u8]> {
     let index = read_index(data);
     let mut rest = data;
@@ -37,7 +38,7 @@ fn frames(data: &[u8]) -> impl Iterator<Item = &[u8]> {
         .chain(sizes.map_while(move |size| rest.split_off(..size)))
 }
 
-/// The sizes in a superframe's index, and how many bytes each has.
+/// Returns the sizes in a superframe's index, and the bytes of each size.
 fn read_index(data: &[u8]) -> Option<(&[u8], usize)> {
     let marker = *data.last()?;
     let bytes = usize::from(marker >> 3 & 3) + 1;
@@ -47,7 +48,7 @@ fn read_index(data: &[u8]) -> Option<(&[u8], usize)> {
     is_index.then_some((index.get(1..=len)?, bytes))
 }
 
-/// Reads up to the frame's type: the profile, whether it is a keyframe, shown, resilient to errors.
+/// Reads the frame's start: the profile, and whether it is a keyframe, shown, and error-resilient.
 fn read_start(bits: &mut Bits<'_>) -> Option<(u8, bool, bool, bool)> {
     if bits.number(2)? != 2 {
         return None;
@@ -105,7 +106,7 @@ fn read_key_frame(frame: &[u8]) -> Option<(Setup, Picture)> {
     Some((setup, read_size(&mut bits)?))
 }
 
-/// The size of a layer above the lowest, if it tells one of its own.
+/// Returns the size of an upper layer, if the layer has its own.
 fn upper_picture(frame: &[u8]) -> Option<Picture> {
     const REFERENCES: usize = 3;
     let mut bits = Bits::new(frame);
@@ -116,7 +117,7 @@ fn upper_picture(frame: &[u8]) -> Option<Picture> {
     if !resilient {
         bits.skip(2)?;
     }
-    // Slots that are refreshed, and the references with their signs.
+    // The refreshed slots, and the references with their signs.
     bits.skip(8 + REFERENCES as u32 * 4)?;
     for _ in 0..REFERENCES {
         if bits.flag()? {

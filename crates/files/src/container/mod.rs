@@ -1,7 +1,7 @@
-//! Files of frames, written as they come.
+//! Containers that are written frame by frame.
 //!
-//! A [`ContainerWriter`] turns frames into [`Edits`] of a file: bytes to append, and bytes to write over what is there. It has no
-//! clock and no file. What was appended plays at any time, whatever comes after it.
+//! A [`ContainerWriter`] turns frames into [`Edits`] of a file: bytes to append, and bytes to
+//! overwrite. It has no clock and no file. The appended bytes are playable at any time.
 
 mod repair;
 mod writer;
@@ -17,14 +17,14 @@ use crate::track::Codec;
 pub use repair::repair;
 pub use writer::writer;
 
-/// Bytes that a file begins with, and that are written again when something about the whole file becomes known. A header that is
-/// longer from the start has more.
+/// The room at the start of a file for its header, which is rewritten when it changes. A longer
+/// first header gets more.
 pub const HEADER_ROOM: usize = 8_192;
 
-/// A file format that frames are written to.
+/// A container format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Container {
-    /// WebM: Matroska with a few codecs, as browsers play it.
+    /// WebM: Matroska with few codecs, as browsers play it.
     WebM,
     /// Matroska (RFC 9559).
     Matroska,
@@ -33,7 +33,7 @@ pub enum Container {
 }
 
 impl Container {
-    /// What names of its files end in, without the dot.
+    /// Returns the extension of its files, without the dot.
     pub const fn extension(self) -> &'static str {
         match self {
             Container::WebM => "webm",
@@ -42,12 +42,12 @@ impl Container {
         }
     }
 
-    /// Whether all pictures of a track have the size that its header says, as players of it believe.
+    /// Whether players rely on all pictures having the size in the header.
     pub const fn has_one_size(self) -> bool {
         matches!(self, Container::Mp4)
     }
 
-    /// Whether tracks of this codec can be in it.
+    /// Whether it can hold tracks of this codec.
     pub const fn takes(self, codec: Codec) -> bool {
         match self {
             Container::WebM => matches!(codec, Codec::Vp8 | Codec::Vp9 | Codec::Av1 | Codec::Opus),
@@ -60,22 +60,22 @@ impl Container {
     }
 }
 
-/// How a picture has to be turned to stand upright: clockwise, in degrees.
+/// The clockwise rotation by which a picture is upright, in degrees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Rotation {
-    /// Not at all.
+    /// None.
     #[default]
     R0,
-    /// A quarter.
+    /// A quarter turn.
     R90,
-    /// Upside down.
+    /// Half a turn.
     R180,
-    /// Three quarters.
+    /// Three quarter turns.
     R270,
 }
 
 impl Rotation {
-    /// In degrees, clockwise.
+    /// Returns the rotation in degrees, clockwise.
     pub const fn degrees(self) -> u16 {
         match self {
             Rotation::R0 => 0,
@@ -86,69 +86,70 @@ impl Rotation {
     }
 }
 
-/// What is said of a whole file.
+/// The properties of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FileInfo {
     /// A title for people.
     pub title: Option<String>,
-    /// When time 0 of the file was, in microseconds since 1970.
+    /// The time of day of its time 0, in µs since 1970.
     pub started_us: u64,
-    /// How many tracks it has at most.
+    /// The greatest number of tracks.
     pub tracks: usize,
 }
 
-/// What is said of a track.
+/// The properties of a track.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrackSetup {
-    /// Its codec, with what a decoder has to know.
+    /// Its codec with the decoder setup.
     pub setup: Setup,
-    /// The size of its pictures at the beginning; video only.
+    /// The size of its first pictures; video only.
     pub picture: Option<Picture>,
-    /// How its pictures are to be turned.
+    /// The rotation of its pictures.
     pub rotation: Rotation,
     /// A name for people.
     pub name: Option<String>,
 }
 
-/// A frame that is to be written.
+/// A frame to write.
 #[derive(Debug, Clone, Copy)]
 pub struct FrameOut<'a> {
-    /// Its track, from 0.
+    /// The number of its track, from 0.
     pub track: usize,
-    /// When it is shown or heard, since the file's beginning.
+    /// Its presentation time since the start of the file.
     pub at: Duration,
-    /// How long it lasts; zero if that is not known.
+    /// Its duration, or zero if that is unknown.
     pub duration: Duration,
-    /// Whether decoding can begin here.
+    /// Whether decoding can start here.
     pub keyframe: bool,
-    /// The frame as decoders take it: of H.264 and H.265 NAL units with lengths of 4 bytes, of AV1 OBUs with their sizes.
+    /// The frame as decoders need it: NAL units with lengths of 4 bytes of H.264 and H.265, OBUs
+    /// with sizes of AV1.
     pub data: &'a [u8],
 }
 
-/// What is to be done to a file: first append, then write over what is there, one patch after the other. All of it has to be done
-/// before the next edits.
+/// The edits of a file: first append, then overwrite, one patch after the other. They must be
+/// complete before the next edits.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Edits {
-    /// Bytes for the end.
+    /// The bytes to append.
     pub append: Vec<u8>,
-    /// Where in the file, and what is to stand there. Nothing reaches beyond the end.
+    /// The positions and bytes to overwrite. No patch exceeds the end.
     pub patches: Vec<(u64, Vec<u8>)>,
 }
 
 impl Edits {
-    /// Whether there is nothing to be done.
+    /// Whether there are no edits.
     pub fn is_empty(&self) -> bool {
         self.append.is_empty() && self.patches.is_empty()
     }
 
-    /// Forgets what was done.
+    /// Clears the edits.
     pub fn clear(&mut self) {
         self.append.clear();
         self.patches.clear();
     }
 }
 
-/// Why a writer does not take something. What it wrote before is not touched.
+/// The error of a writer. The content so far stays intact.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ContainerError {
@@ -158,7 +159,7 @@ pub enum ContainerError {
     /// A frame came before the setup of its track.
     #[error("track {0} has no setup")]
     NoSetup(usize),
-    /// The container has no place for the codec.
+    /// The container does not support the codec.
     #[error("files of {container:?} have no tracks of {}", .codec.name())]
     Codec {
         /// The container.
@@ -166,29 +167,29 @@ pub enum ContainerError {
         /// The codec.
         codec: Codec,
     },
-    /// The track has another codec already.
+    /// The track already has another codec.
     #[error("track {0} changes its codec")]
     CodecChanged(usize),
-    /// Video without the size of its pictures.
+    /// The size of a video's pictures is missing.
     #[error("the size of the pictures of track {0} is not known")]
     NoPicture(usize),
-    /// The setup says nothing that a decoder could use.
+    /// The setup is not enough for a decoder.
     #[error("the setup of track {0} is incomplete")]
     Incomplete(usize),
-    /// The header is written already, and has no room for this.
+    /// The header's room is too small.
     #[error("a header of {0} bytes has no room in the file")]
     NoRoom(usize),
-    /// A frame that no reader would take.
+    /// The frame is longer than readers accept.
     #[error("a frame of {0} bytes")]
     FrameTooLong(usize),
-    /// It is later than the container can say.
+    /// The time exceeds that of the container.
     #[error("the file is longer than it can be")]
     TooLate,
 }
 
-/// Writes one file.
+/// Writes a file.
 pub trait ContainerWriter: Send + Debug {
-    /// Says what a track is. The first one that is known begins the file; later ones are written into its header.
+    /// Sets up a track. The first one starts the file; later ones are added to its header.
     fn set_track(
         &mut self,
         track: usize,
@@ -196,16 +197,17 @@ pub trait ContainerWriter: Send + Debug {
         out: &mut Edits,
     ) -> Result<(), ContainerError>;
 
-    /// Writes a frame. Times of a track never go back, those of the file by a second at most.
+    /// Writes a frame. The times of a track must never go back, and those of the file by at most a
+    /// second.
     fn frame(&mut self, frame: &FrameOut<'_>, out: &mut Edits) -> Result<(), ContainerError>;
 
-    /// Writes what can be written by now.
+    /// Writes everything that is ready.
     fn flush(&mut self, out: &mut Edits);
 
-    /// Ends the file: index, durations, sizes.
+    /// Ends the file with index, durations and sizes.
     fn finish(self: Box<Self>, out: &mut Edits);
 
-    /// The length of the file in bytes, once all edits so far are done.
+    /// Returns the length of the file in bytes after all edits so far.
     fn len(&self) -> u64;
 
     /// Whether nothing was written yet.
@@ -214,15 +216,16 @@ pub trait ContainerWriter: Send + Debug {
     }
 }
 
-/// What became of a file that was repaired.
+/// The result of a repair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repaired {
-    /// Bytes at the end of the old file that are not in the new one: an index, or what is torn or damaged.
+    /// The bytes at the end of the old file that were dropped: an index, or torn or damaged
+    /// content.
     pub cut: u64,
-    /// The old file was complete: its writer had come to its end, and nothing is damaged.
+    /// Whether the old file had a regular end and no damage.
     pub was_whole: bool,
-    /// How long the new file lasts.
+    /// The duration of the new file.
     pub duration: Duration,
-    /// Frames in the new file.
+    /// The frames in the new file.
     pub frames: u64,
 }

@@ -6,9 +6,9 @@ use super::Repaired;
 use crate::demux::Input;
 use crate::{FileError, matroska, mp4};
 
-/// Reads a file whose writer did not come to its end, or whose end is lost, and writes what is whole of it as a complete file, with index,
-/// duration and sizes. What comes behind the first damage is left out. It takes any WebM, Matroska and fragmented
-/// MP4.
+/// Reads a file without a regular end, or with a torn one, and writes its intact content as a
+/// complete file, with index, duration and sizes. Content after the first damage is dropped. It
+/// accepts any WebM, Matroska and fragmented MP4.
 pub fn repair(
     input: impl Read + Seek + Send + 'static,
     out: &mut dyn Write,

@@ -1,11 +1,11 @@
-//! What is added to a manifest, which stays short enough to be read and to be written often.
+//! Adding to a manifest, within a size that can be read, and rewritten often.
 
 use super::{File, MAX_ENTRIES, Manifest, Participant, Track};
 
-/// What a manifest comes to at most, in bytes as they are estimated: half of what is read.
+/// The greatest estimated size of a manifest in bytes: half of what is read.
 const MAX_SIZE: usize = super::MAX_MANIFEST / 2;
 
-/// What entries come to at most, in bytes, without the texts in them.
+/// The greatest sizes of entries in bytes, without their texts.
 const PARTICIPANT: usize = 256;
 const FILE: usize = 768;
 const TRACK: usize = 1_024;
@@ -15,7 +15,7 @@ const CHANGE: usize = 224;
 const TALK: usize = 128;
 const LEFT_OUT: usize = 64;
 
-/// What a manifest comes to so far, in bytes. It is no part of the manifest.
+/// The estimated size of a manifest in bytes. It is not part of the manifest.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Size(usize);
 
@@ -26,7 +26,7 @@ impl PartialEq for Size {
 }
 
 impl Size {
-    /// Takes so much, if there is room for it.
+    /// Adds to the size, if there is room.
     fn take(&mut self, bytes: usize) -> bool {
         let size = self.0.saturating_add(bytes);
         let fits = size <= MAX_SIZE;
@@ -38,7 +38,7 @@ impl Size {
 }
 
 impl Manifest {
-    /// The participant of this id, who is added if there is room.
+    /// Returns the participant with this id, which is added if there is room.
     pub fn participant(&mut self, id: &str, display: Option<&str>) -> Option<&mut Participant> {
         let known = self.participants.iter().position(|it| it.id == id);
         let index = match known {
@@ -67,7 +67,8 @@ impl Manifest {
         Some(participant)
     }
 
-    /// Adds a file of somebody if there is room; gives its place among those.
+    /// Adds a file of a participant, if there is room. Returns its index among the participant's
+    /// files.
     pub fn add_file(&mut self, id: &str, display: Option<&str>, file: File) -> Option<usize> {
         self.participant(id, display)?;
         let participant = self.participants.iter_mut().find(|it| it.id == id)?;
@@ -80,8 +81,8 @@ impl Manifest {
         Some(index)
     }
 
-    /// Changes what is said of a file of somebody; of what is added to its lists, as much as there is room for. False if there is
-    /// no such file.
+    /// Changes a file of a participant. Its lists grow only as far as there is room. Returns false
+    /// if there is no such file.
     pub fn change_file(&mut self, id: &str, index: usize, change: impl FnOnce(&mut File)) -> bool {
         let participant = self.participants.iter_mut().find(|it| it.id == id);
         let Some(participant) = participant else {
@@ -101,7 +102,7 @@ impl Manifest {
         true
     }
 
-    /// Notes that an m-line of somebody is in no file.
+    /// Notes that an m-line of a participant is in no file.
     pub fn leave_out(&mut self, id: &str, display: Option<&str>, mid: &str) {
         if self.participant(id, display).is_none() {
             return;
@@ -119,7 +120,7 @@ impl Manifest {
     }
 }
 
-/// What a text comes to in JSON: six bytes for a control character.
+/// Returns the greatest length of a text in JSON: six bytes for a control character.
 fn text(text: &str) -> usize {
     let of = |byte: u8| match byte {
         0..0x20 => 6,
@@ -144,7 +145,7 @@ fn size_of_track(track: &Track) -> usize {
         + track.talks.len() * TALK
 }
 
-/// How long the lists of each track are.
+/// Returns the lengths of the lists of each track.
 fn lens(file: &File) -> Vec<[usize; 4]> {
     let lens = |track: &Track| {
         [
@@ -157,7 +158,7 @@ fn lens(file: &File) -> Vec<[usize; 4]> {
     file.tracks.iter().map(lens).collect()
 }
 
-/// Cuts the lists of a file to what they were before. What is said of the file itself stays.
+/// Truncates the lists of a file to their earlier lengths. Other members stay.
 fn cut(file: &mut File, lists: &[[usize; 4]]) {
     for (place, track) in file.tracks.iter_mut().enumerate() {
         let [gaps, layers, changes, talks] = lists.get(place).copied().unwrap_or_default();
@@ -207,7 +208,7 @@ mod tests {
             assert!(manifest.change_file(&id, index, |file| {
                 file.tracks = vec![Track::default(), Track::default()];
             }));
-            // One at a time, as it comes to be known.
+            // One at a time, as in a recording.
             let full = full_track();
             for place in 0..MAX_ENTRIES {
                 manifest.change_file(&id, index, |file| {
@@ -225,13 +226,13 @@ mod tests {
             panic!("{} are known", manifest.participants.len());
         };
         let file = third.files.first().unwrap();
-        // What is said of the files themselves goes on.
+        // The members of the file itself still change.
         assert_eq!(file.bytes, MAX_ENTRIES as u64);
         let track = file.tracks.first().unwrap();
         let lists = track.gaps.len() + track.talks.len();
         assert_eq!(lists as u64 + track.more, 2 * MAX_ENTRIES as u64);
         assert!(track.more > 0);
-        // There is no room for the others at all.
+        // There is no room for the others.
         assert_eq!(manifest.more, 2);
         let json = manifest.to_json();
         assert!(

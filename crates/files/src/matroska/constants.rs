@@ -1,8 +1,8 @@
-//! Numbers of the format.
+//! Constants of the format.
 
-/// G.711 in a WAVEFORMATEX structure.
+/// The tags of G.711 in a WAVEFORMATEX structure.
 pub(crate) const MU_LAW: u16 = 7;
 pub(crate) const A_LAW: u16 = 6;
 
-/// Microseconds from 1970 to 2001, which dates are counted from.
+/// The µs from 1970 to 2001, the origin of dates.
 pub(crate) const EPOCH: i64 = 978_307_200_000_000;

@@ -1,4 +1,4 @@
-//! A container and the messages that were recorded beside it, on one time line.
+//! A container with messages that were recorded with it, on one timeline.
 
 use std::time::Duration;
 
@@ -7,27 +7,28 @@ use super::{nanos, time};
 use crate::demux::Nanos;
 use crate::{FileError, MediaFile, Play, Sent, TimedPacket};
 
-/// A container, and messages beside it.
+/// A container and its messages.
 #[derive(Debug)]
 pub(super) struct Beside {
     file: MediaFile,
     messages: Messages,
-    /// The messages' number among the tracks.
+    /// The number of the messages among the tracks.
     track: usize,
-    /// How much earlier than the container the messages begin.
+    /// By how much the messages start before the container.
     lead: Nanos,
-    /// Where the line ends.
+    /// The end of the timeline.
     duration: Option<Duration>,
-    /// Where it was gone to, and where that is on the endless time line, until the container's first packet is known.
+    /// The target of a seek, and its place on the endless timeline, until the container's next
+    /// packet is known.
     gone_to: Option<(Nanos, Nanos)>,
-    /// Where the last message was.
+    /// The time of the last message.
     until: Nanos,
-    /// What is wrong with the container, until all messages are played.
+    /// The error of the container, until all messages are played.
     error: Option<FileError>,
 }
 
 impl Beside {
-    /// Both from their beginning on.
+    /// Returns both from their starts on.
     pub(super) fn new(mut file: MediaFile, messages: Messages) -> Self {
         let (first, last) = messages.span();
         let lead = first.saturating_neg().max(0);
@@ -46,7 +47,7 @@ impl Beside {
         }
     }
 
-    /// When the container's next packet is due. What is wrong with it is kept.
+    /// Returns when the container's next packet is due. An error is kept.
     fn peek_file(&mut self) -> Option<Nanos> {
         if self.error.is_some() {
             return None;
@@ -60,18 +61,19 @@ impl Beside {
         }
     }
 
-    /// Messages go where the container has gone.
+    /// Has the messages follow a seek of the container.
     fn follow(&mut self) {
         if let Some((to, base)) = self.gone_to.take() {
             let own = to.saturating_sub(self.lead);
             let shift = base.saturating_sub(own);
-            // It begins at a keyframe before that, unless there is nothing of it any more.
+            // The container starts at a keyframe before the target, unless it has ended.
             self.messages
                 .go_to(base, self.file.shift().unwrap_or(shift));
         }
     }
 
-    /// Has the container go to `to` of the line of both, which is at `base` of the endless one.
+    /// Seeks the container to `to` on the common timeline, which starts at `base` on the endless
+    /// one.
     fn go_to(
         &mut self,
         (to, base): (Nanos, Nanos),

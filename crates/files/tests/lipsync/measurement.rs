@@ -1,13 +1,13 @@
-//! The measurement of the file that was made.
+//! Measurements of a file.
 
 use portunus_files::assemble::{Note, PartReason, TrackStats};
 
-/// Something that was captured at `true_at`, and where it is in the file on the server's clock.
+/// Content captured at `true_at`, and its time in the file on the server's clock.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen {
     pub true_at: f64,
     pub at: f64,
-    /// By counting samples from the first; of pictures the same as `at`.
+    /// The time by counting samples from the first. For pictures it equals `at`.
     pub counted: f64,
 }
 
@@ -17,12 +17,12 @@ impl Seen {
     }
 }
 
-/// What came of it.
+/// The measured file.
 #[derive(Debug, Default)]
 pub struct Made {
-    /// Each packet of sound that the sender sent, each picture.
+    /// All audio packets of the sender, and all pictures.
     pub seen: [Vec<Seen>; 2],
-    /// Beginnings and ends of all packets of sound, filled ones as well.
+    /// The starts and ends of all audio packets, including filled ones.
     pub sound: Vec<(f64, f64)>,
     pub counted: f64,
     pub notes: Vec<(usize, Note)>,
@@ -32,7 +32,8 @@ pub struct Made {
 }
 
 impl Made {
-    /// When each picture was captured, and how much later the sound of that moment is, by times and by counted samples.
+    /// Returns for each picture its capture time, and how much later the audio of that moment is,
+    /// by times and by samples.
     pub fn lipsync(&self) -> Vec<(f64, f64, f64)> {
         let [sound, pictures] = &self.seen;
         let compare = |picture: &Seen| {
@@ -48,7 +49,8 @@ impl Made {
         pictures.iter().filter_map(compare).collect()
     }
 
-    /// The largest error of lip-sync from `from` on, by times and by samples, in ms, and of how many pictures.
+    /// Returns the greatest lip-sync errors from `from` on, by times and by samples, in ms, and the
+    /// number of pictures.
     pub fn worst(&self, from: f64) -> (f64, f64, usize) {
         let all = self.lipsync();
         let late = all.iter().filter(|(at, ..)| *at >= from);
@@ -61,7 +63,8 @@ impl Made {
         })
     }
 
-    /// The largest step from one frame of a track to the next, against what it should be, in ms. Across gaps nobody sees it.
+    /// Returns the greatest deviation of a step between two frames of a track, in ms, except across
+    /// gaps.
     pub fn largest_step(&self, track: usize) -> f64 {
         let seen = &self.seen[track];
         let close = |pair: &&[Seen]| pair[1].true_at - pair[0].true_at < 0.1;
@@ -72,7 +75,7 @@ impl Made {
         steps.fold(0.0, f64::max) * 1e3
     }
 
-    /// The longest time without sound between two packets, in ms.
+    /// Returns the longest time between two audio packets, in ms.
     pub fn largest_hole(&self) -> f64 {
         let holes = self
             .sound

@@ -1,5 +1,5 @@
-//! A sender with a camera and a microphone, on a network that delays and loses packets; and
-//! the file that is made of it.
+//! A sender with a camera and a microphone, on a network with delays and losses, and the file that
+//! is made of its packets.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -20,7 +20,7 @@ const SAMPLES: f64 = 48_000.0;
 const TICKS: f64 = 90_000.0;
 const FRAMES_A_SECOND: u64 = 30;
 
-/// What is on its way, by when it arrives.
+/// The packets and reports on their way, by arrival.
 #[derive(Debug, Clone)]
 enum Sent {
     Packet {
@@ -118,7 +118,7 @@ impl Sim {
         self.air.push(Reverse(((arrives * 1e6) as u64, number)));
     }
 
-    /// NTP time by the sender's clock.
+    /// Returns the NTP time of the sender's clock.
     fn ntp(&self, at: f64) -> u64 {
         let seconds = at * (1.0 + self.world.host_drift * 1e-6) + self.clock_set + 3_900_000_000.0;
         (seconds.trunc() as u64) << 32 | (seconds.fract() * 4_294_967_296.0) as u64
@@ -130,7 +130,7 @@ impl Sim {
     }
 
     fn travel(&mut self, track: usize, at: f64) -> f64 {
-        // Mostly fast, sometimes slow; what was sent later comes later, as far as queues go.
+        // Mostly fast, sometimes slow. Later packets come later, as in queues.
         let jitter = self.random.random::<f64>().powi(3) * self.world.jitter;
         let arrives = at + self.world.delay[track] + self.slower + jitter;
         let arrives = arrives.max(self.last_arrival[track] + 1e-5);
@@ -292,13 +292,13 @@ impl Sim {
     }
 }
 
-/// Where the true time stands in a frame.
+/// Returns the true time in a frame's payload.
 fn true_time(data: &[u8], from: usize) -> Option<f64> {
     let bytes = data.get(from..from + 8)?;
     Some(f64::from_be_bytes(bytes.try_into().ok()?))
 }
 
-/// Runs the world, and makes the file.
+/// Runs the simulation, and makes the file.
 pub fn run(world: &World) -> Made {
     let planned = |codec| PlannedTrack {
         codec,
@@ -318,7 +318,7 @@ pub fn run(world: &World) -> Made {
         while let Some((at, what)) = happens.next_if(|(at, _)| *at <= now) {
             sim.happen(at, what, &mut assembler);
         }
-        // A packet of sound is as long as its clock says.
+        // The length of an audio packet depends on its clock.
         loop {
             let at = packets as f64 * 0.020 / (1.0 + world.drift[SOUND] * 1e-6);
             if at >= now + 0.001 {

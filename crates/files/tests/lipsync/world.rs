@@ -11,27 +11,27 @@ pub const PICTURE: usize = 1;
 pub struct World {
     pub seed: u64,
     pub seconds: u64,
-    /// By how much the clocks of microphone and camera are fast, in ppm.
+    /// The drift of the microphone's and the camera's clock, in ppm.
     pub drift: [f64; 2],
-    /// The same of the clock that reports are by.
+    /// The drift of the clock in reports, in ppm.
     pub host_drift: f64,
-    /// The fastest way of a packet, and what it may take longer.
+    /// The shortest delay of packets, and the greatest additional one.
     pub delay: [f64; 2],
     pub jitter: f64,
-    /// Shares of packets that come again when they are asked for, and that never come.
+    /// The shares of retransmitted and of lost packets.
     pub nacked: f64,
     pub lost: f64,
     pub first_report: [f64; 2],
     pub report_every: (f64, f64),
-    /// By how much reports err at random, and always.
+    /// The random and the constant errors of reports.
     pub report_noise: f64,
     pub report_error: [f64; 2],
     pub reports: [bool; 2],
     /// Whether packets have capture times.
     pub captures: bool,
-    /// When the tracks begin.
+    /// The starts of the tracks.
     pub begins: [f64; 2],
-    /// What happens, in order.
+    /// The events with their times, in order.
     pub happens: Vec<(f64, Happens)>,
 }
 
@@ -39,22 +39,22 @@ pub struct World {
 pub enum Happens {
     Mute(usize),
     Unmute(usize),
-    /// The sender sends nothing of a track, or goes on.
+    /// The sender pauses or resumes a track.
     Pause(usize),
     GoOn(usize),
-    /// Nobody speaks: a packet each 400 ms. Or somebody does.
+    /// Nobody speaks, so there is a packet every 400 ms; or somebody does.
     Silence(bool),
-    /// Another SSRC, with other timestamps; whether its clock is known before.
+    /// Another SSRC with other timestamps, and whether its clock is known before.
     NewStream(usize, bool),
     /// Another simulcast encoding.
     Layer(u8),
     /// The sender's clock is set.
     SetClock(f64),
-    /// Reports of a track err by that much from now on.
+    /// Reports of a track are wrong by this much from now on.
     Mistake(usize, f64),
-    /// So many reports of a track err by that much.
+    /// So many reports of a track are wrong by this much.
     Slip(usize, f64, u32),
-    /// The network takes so much longer.
+    /// The network takes this much longer.
     Slower(f64),
     /// Another size of the pictures.
     Size(u16),
