@@ -136,7 +136,7 @@ const fn phase(number: u64) -> usize {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::panic)]
+    #![allow(clippy::panic, reason = "a test fails by a panic")]
     use super::*;
 
     #[test]

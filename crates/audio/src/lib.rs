@@ -16,18 +16,18 @@ mod leg;
 mod load;
 mod media_access;
 mod mix;
-mod out;
 mod outbox;
+mod output;
 mod outputs;
 mod recording;
 mod room;
 mod room_port;
-mod running;
-mod split;
+mod splitter;
 mod stats;
 mod taps;
 mod thread;
 mod thread_port;
+mod thread_room;
 mod threads;
 mod transcoder;
 
@@ -37,7 +37,7 @@ pub use error::{AudioError, RtpLegError};
 pub use event::{AnnouncementEnd, AudioEvent};
 pub use leg::{RtpLeg, RtpLegOptions};
 pub use mix::MixSource;
-pub use out::Out;
+pub use output::Out;
 pub use portunus_dsp::{
     AnnouncementId, AudioCodec, Channels, Encoding, FRAME, Format, Mixture, ParticipantId,
     ParticipantOptions, RoomOptions, SampleRate, TalkOptions,

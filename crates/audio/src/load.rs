@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use portunus_dsp::RoomStats;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::split::Helped;
+use crate::splitter::Helped;
 
 /// The classes of lateness: four for each doubling of a microsecond, up to some seconds.
 const CLASSES: usize = 96;
@@ -95,9 +95,9 @@ pub(crate) struct Load {
     window_began: Option<Instant>,
     second_began: Option<Instant>,
     cpu: Duration,
-    told: Option<Instant>,
+    logged: Option<Instant>,
     /// Skipped frames that were not logged yet.
-    untold: u64,
+    unlogged: u64,
 }
 
 impl Load {
@@ -108,13 +108,13 @@ impl Load {
             window_began: None,
             second_began: None,
             cpu: Duration::ZERO,
-            told: None,
-            untold: 0,
+            logged: None,
+            unlogged: 0,
         }
     }
 
     /// Counts the work for a room's frame, and the help of other threads.
-    pub(crate) fn ticked(&self, (done, helped): (RoomStats, Helped)) {
+    pub(crate) fn ticked(&self, done: RoomStats, helped: Helped) {
         add(&self.shared.ticks, done.ticks);
         add(&self.shared.decoded, done.decoded);
         add(&self.shared.relayed, done.relayed);
@@ -131,18 +131,18 @@ impl Load {
     /// Counts skipped frames of rooms.
     pub(crate) fn skipped(&mut self, frames: u64) {
         add(&self.shared.skipped, frames);
-        self.untold += frames;
+        self.unlogged += frames;
     }
 
     /// Logs skipped frames, at most once a minute.
     pub(crate) fn tell_late(&mut self, thread: usize) {
         let now = Instant::now();
         let is_recent = |at| now.saturating_duration_since(at) < TELL;
-        if self.untold == 0 || self.told.is_some_and(is_recent) {
+        if self.unlogged == 0 || self.logged.is_some_and(is_recent) {
             return;
         }
-        self.told = Some(now);
-        let frames = std::mem::take(&mut self.untold);
+        self.logged = Some(now);
+        let frames = std::mem::take(&mut self.unlogged);
         tracing::warn!(
             thread,
             frames,
@@ -247,10 +247,10 @@ mod tests {
     fn a_thread_is_not_told_late_while_nobody_misses_anything() {
         let mut load = Load::new(Arc::default());
         load.tell_late(0);
-        assert!(load.told.is_none());
+        assert!(load.logged.is_none());
         load.skipped(1);
         load.tell_late(0);
-        assert!(load.told.is_some());
+        assert!(load.logged.is_some());
     }
 
     #[test]

@@ -30,7 +30,7 @@ impl Outbox {
     }
 
     /// Queues an event.
-    pub(crate) fn tell(&mut self, event: AudioEvent) {
+    pub(crate) fn push(&mut self, event: AudioEvent) {
         if !self.waiting.is_empty() {
             self.merge(|waiting| is_replaced(waiting, &event));
         }
@@ -106,7 +106,7 @@ fn speaker(event: &AudioEvent) -> Option<ParticipantId> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
     use super::*;
     use crate::{AnnouncementEnd, AnnouncementId};
 
@@ -128,13 +128,13 @@ mod tests {
     fn who_reads_late_knows_the_last_state_of_all() {
         let (to, mut told) = mpsc::channel(1);
         let mut outbox = Outbox::new(to);
-        outbox.tell(talking(1, true));
+        outbox.push(talking(1, true));
         for n in 0..10_000 {
-            outbox.tell(talking(n % 3, n % 2 == 0));
+            outbox.push(talking(n % 3, n % 2 == 0));
         }
-        outbox.tell(AudioEvent::AnnouncementStarted(AnnouncementId(7)));
-        outbox.tell(ended(7));
-        outbox.tell(talking(2, true));
+        outbox.push(AudioEvent::AnnouncementStarted(AnnouncementId(7)));
+        outbox.push(ended(7));
+        outbox.push(talking(2, true));
         outbox.forget(ParticipantId(2));
         assert_eq!(outbox.waiting.len(), 3);
         assert_eq!(outbox.take_merged(), 10_000);
@@ -164,7 +164,7 @@ mod tests {
         let mut outbox = Outbox::new(to);
         for n in 0..=MOST as u64 {
             assert!(!outbox.is_full());
-            outbox.tell(ended(n));
+            outbox.push(ended(n));
         }
         assert!(outbox.is_full());
         let mut count = 0;

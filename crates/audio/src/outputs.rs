@@ -273,7 +273,7 @@ impl Outputs {
             self.stop_recording(room);
         }
         for ended in self.stopped.extract_if(.., |it| it.has_ended()) {
-            self.events.tell(ended.told());
+            self.events.push(ended.end_event());
         }
     }
 
@@ -432,7 +432,7 @@ impl Output for Taking<'_, '_> {
     }
 
     fn talking(&mut self, participant: ParticipantId, talking: bool) {
-        self.outputs.events.tell(AudioEvent::Talking {
+        self.outputs.events.push(AudioEvent::Talking {
             participant,
             talking,
         });
@@ -446,7 +446,7 @@ impl Output for Taking<'_, '_> {
 
     fn announcement(&mut self, announcement: AnnouncementId, state: AnnouncementState) {
         if let Some(event) = self.outputs.announcements.changed(announcement, state) {
-            self.outputs.events.tell(event);
+            self.outputs.events.push(event);
         }
     }
 }

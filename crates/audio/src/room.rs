@@ -116,7 +116,7 @@ impl AudioRoom {
         let (dir, name) = (what.dir.clone(), what.name.clone());
         let of = recorder.clone();
         let create = move || MixFile::create(&of, &what, format);
-        let file = recorder.blocking((dir.as_deref(), &name), create).await?;
+        let file = recorder.blocking(dir.as_deref(), &name, create).await?;
         let (reply, done) = oneshot::channel();
         self.port.send(Command::Record {
             recording,

@@ -18,10 +18,10 @@ use crate::feeds::Feeds;
 use crate::grid::{Grid, Turn};
 use crate::load::Load;
 use crate::media_access::MediaAccess;
-use crate::running::Running;
-use crate::split::{Pool, Splitter};
+use crate::splitter::{Pool, Splitter};
 use crate::taps::Taps;
 use crate::thread_port::ThreadPort;
+use crate::thread_room::ThreadRoom;
 
 /// The limit of packets that wait for their rooms: those of some thousand participants in 20 ms.
 const PACKETS: usize = 16_384;
@@ -95,7 +95,7 @@ struct DspThread {
     collector: Collector,
     feeds: Feeds,
     taps: Taps,
-    rooms: Slab<Running>,
+    rooms: Slab<ThreadRoom>,
     by_id: HashMap<RoomId, usize>,
     grid: Grid,
     load: Load,
@@ -193,7 +193,7 @@ impl DspThread {
                 clocks,
                 events,
             } => {
-                let place = self.rooms.insert(Running::new(options, clocks, events));
+                let place = self.rooms.insert(ThreadRoom::new(options, clocks, events));
                 self.by_id.insert(id, place);
                 self.wake(place);
                 return;
@@ -203,7 +203,7 @@ impl DspThread {
                 return;
             }
             #[cfg(test)]
-            #[allow(clippy::panic)]
+            #[allow(clippy::panic, reason = "a test asks for this fault")]
             Command::Fault { of_thread: true } => panic!("a fault of the thread, for a test"),
             _ => {}
         }
@@ -307,12 +307,13 @@ impl DspThread {
                 taps: &mut self.taps,
             };
             // The time is that of the grid: lateness of this thread is no jitter.
-            let Some(done) = guarded(|| room.tick(due, &mut self.splitter, &mut access)) else {
+            let Some((done, helped)) = guarded(|| room.tick(due, &mut self.splitter, &mut access))
+            else {
                 failed.push(*place);
                 continue;
             };
             asleep |= room.may_sleep();
-            self.load.ticked(done);
+            self.load.ticked(done, helped);
             self.load.merged(room.take_merged());
             let end = Instant::now();
             if end.saturating_duration_since(delivered) >= DELIVERY {

@@ -13,7 +13,7 @@ use crate::announcement::FileThread;
 use crate::clocks::Clocks;
 use crate::command::{Command, RoomId};
 use crate::room_port::RoomPort;
-use crate::split::Pool;
+use crate::splitter::Pool;
 use crate::thread::Start;
 use crate::thread_port::ThreadPort;
 use crate::{
@@ -75,7 +75,7 @@ impl AudioThreads {
         &self,
         options: RoomOptions,
     ) -> Result<(AudioRoom, mpsc::Receiver<AudioEvent>), AudioError> {
-        let (events, told) = mpsc::channel(EVENTS);
+        let (events, receiver) = mpsc::channel(EVENTS);
         let thread = self.thread()?;
         let room = RoomId(self.shared.next_id.fetch_add(1, Relaxed));
         thread.rooms.fetch_add(1, Relaxed);
@@ -102,7 +102,7 @@ impl AudioThreads {
             files: Arc::clone(&self.shared.files),
             recorder: self.shared.recorder.clone(),
         };
-        Ok((AudioRoom::new(port), told))
+        Ok((AudioRoom::new(port), receiver))
     }
 
     /// Returns the counters of all threads since the start.
@@ -208,7 +208,7 @@ impl Drop for Shared {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use std::time::Duration;
 
     use portunus_dsp::{AudioCodec, Channels, Encoding, Format, Mixture, SampleRate};

@@ -1,6 +1,11 @@
 //! A room that is too large for one thread: another thread helps to encode, and each listener still
 //! has one stream.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test fails by a panic"
+)]
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;

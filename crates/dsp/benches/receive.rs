@@ -1,5 +1,5 @@
 //! The cost of a participant's input per frame: played, lost, and skipped.
-#![allow(missing_docs)] // criterion's macro makes a public function
+#![allow(missing_docs, reason = "criterion's macro makes a public function")]
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

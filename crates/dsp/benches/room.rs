@@ -1,5 +1,5 @@
 //! The cost of a room's tick: 20 ms of audio.
-#![allow(clippy::expect_used, missing_docs)]
+#![allow(clippy::expect_used, missing_docs, reason = "a test fails by a panic")]
 
 #[path = "../tests/rig/mod.rs"]
 mod rig;

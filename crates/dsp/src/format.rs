@@ -7,7 +7,7 @@ pub const FRAME: Duration = Duration::from_millis(20);
 
 /// The sampling rates of rooms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it all")]
 pub enum SampleRate {
     Hz8000,
     Hz12000,
@@ -48,7 +48,7 @@ impl SampleRate {
 
 /// The number of channels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it all")]
 pub enum Channels {
     Mono,
     Stereo,

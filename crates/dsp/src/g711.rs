@@ -58,7 +58,10 @@ pub fn encode(law: Law, samples: &[f32], into: &mut Vec<u8>) {
 static A_SAMPLES: [f32; 256] = samples(Law::A);
 static MU_SAMPLES: [f32; 256] = samples(Law::Mu);
 
-#[allow(clippy::indexing_slicing)] // At compile time, within 256.
+#[allow(
+    clippy::indexing_slicing,
+    reason = "evaluated at compile time, with an index below 256"
+)]
 const fn samples(law: Law) -> [f32; 256] {
     let mut table = [0.0; 256];
     let mut byte = 0;

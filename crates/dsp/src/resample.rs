@@ -116,7 +116,7 @@ impl Resampler {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::expect_used)]
+    #![allow(clippy::expect_used, reason = "a test fails by a panic")]
     use super::*;
 
     const TONE: f32 = 1_000.0;

@@ -1,5 +1,10 @@
 //! Announcements.
-#![allow(clippy::expect_used, clippy::indexing_slicing, missing_docs)]
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "a test fails by a panic"
+)]
 
 mod rig;
 

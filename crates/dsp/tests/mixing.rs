@@ -1,5 +1,10 @@
 //! The content of mixes: participants, loudness and position.
-#![allow(clippy::expect_used, clippy::indexing_slicing, missing_docs)]
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "a test fails by a panic"
+)]
 
 mod rig;
 

@@ -49,7 +49,7 @@ impl Folders {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use std::fs::{create_dir, write};
     use std::os::unix::fs::symlink;
 

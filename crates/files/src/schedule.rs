@@ -133,7 +133,7 @@ impl Schedule {
         }
         track.last = Some(at);
         let duration = match frame.duration {
-            told @ 1.. => told.min(LONGEST_GAP),
+            known @ 1.. => known.min(LONGEST_GAP),
             _ if track.step > 0 => track.step,
             _ => FALLBACK,
         };
@@ -156,7 +156,11 @@ pub(crate) fn rtp_ticks(time: Nanos, clock_rate: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
 
     use super::*;
 

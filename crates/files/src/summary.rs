@@ -122,7 +122,7 @@ fn of_matroska(file: File, depth: Depth) -> Result<Summary, FileError> {
     Ok(Summary {
         format: if scan.is_webm() { "webm" } else { "mkv" },
         duration: match depth {
-            Depth::Ends => scan.told_duration(),
+            Depth::Ends => scan.header_duration(),
             Depth::All => Some(scan.nanos(scan.duration())),
         },
         complete: scan.is_whole,
@@ -396,7 +396,11 @@ impl Counts {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
     use super::*;
 
     #[test]

@@ -1,7 +1,12 @@
 //! Conversion of recordings in Janus's format: those of Janus itself (see
 //! tests/data/janus/README.md), and damaged ones.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test fails by a panic"
+)]
 
 use std::fs::File;
 use std::io::{self, Cursor};

@@ -1,5 +1,10 @@
 //! Recordings are played in order, by the senders' clocks, from any position on.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test fails by a panic"
+)]
 
 use std::io::Cursor;
 use std::path::PathBuf;

@@ -33,7 +33,7 @@ fn in_turn<T: Send + 'static>(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
     use std::sync::mpsc;
     use std::sync::{Arc, Mutex};

@@ -196,7 +196,11 @@ fn stopping() -> FileError {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
 
     use portunus_files::{MediaFile, OpenOptions};
     use portunus_media::ingest::{PacketReceiver, packet_feed};

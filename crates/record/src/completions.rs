@@ -7,7 +7,7 @@ use tokio::runtime::Handle;
 use tokio::sync::broadcast;
 
 use crate::Completed;
-use crate::unfinished::Unfinished;
+use crate::pending::Unfinished;
 
 /// Complete files that may wait for a slow subscriber.
 const WAITING_EVENTS: usize = 1_024;

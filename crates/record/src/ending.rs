@@ -8,9 +8,9 @@ use std::time::Duration;
 use portunus_files::manifest::FileEnd;
 
 use crate::control::Control;
+use crate::pending::Unfinished;
 use crate::session::{Entry, FileDone, Owner, complete};
 use crate::target::Target;
-use crate::unfinished::Unfinished;
 use crate::{Participant, RecordError};
 
 /// A file that has ended.

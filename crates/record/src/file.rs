@@ -11,10 +11,10 @@ use portunus_files::manifest::FileEnd;
 
 use crate::RecordError;
 use crate::new_file::{NewFile, Paths, check_room, create_file};
+use crate::pending::Unfinished;
 use crate::place::Places;
 use crate::session::{FileDone, Owner, complete};
 use crate::shared::Claim;
-use crate::unfinished::Unfinished;
 
 /// A file of a recording that the caller writes. While it is open, its name may have a suffix
 /// ([`RecordedFile::finish`]). No other recording may use its name meanwhile.

@@ -8,7 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod clock;
-mod completed;
+mod complete_file;
 mod completions;
 mod config;
 mod content;
@@ -18,13 +18,13 @@ mod ending;
 mod error;
 mod file;
 mod format;
-mod held;
 mod joint;
 mod new_file;
 mod on_complete;
 mod opening;
 mod outcome;
 mod output;
+mod pending;
 mod place;
 mod recorder;
 mod recording;
@@ -33,9 +33,9 @@ mod shared;
 mod single;
 mod spec;
 mod target;
-mod unfinished;
+mod write_delay;
 
-pub use completed::{Completed, Whose};
+pub use complete_file::{Completed, Whose};
 pub use config::RecorderConfig;
 #[cfg(feature = "testing")]
 pub use disk::StallingDisk;

@@ -13,8 +13,8 @@ use thiserror::Error;
 use tokio::process::Command;
 
 use crate::Completed;
+use crate::pending::Unfinished;
 use crate::shared::Shared;
-use crate::unfinished::Unfinished;
 
 impl Shared {
     /// Notifies subscribers of a file, and queues its command.

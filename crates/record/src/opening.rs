@@ -69,14 +69,14 @@ impl Recorder {
             ..RouteOptions::default()
         };
         let (route, tap) = media.tap(from, options.clone(), self.tap_options(&spec.media));
-        let (told, state) = watch::channel(State::Opening);
+        let (sender, state) = watch::channel(State::Opening);
         let control = Arc::new(Control::default());
         let opening = Opening {
             recorder: self.clone(),
             tap,
             spec,
             control: Arc::clone(&control),
-            state: told,
+            state: sender,
         };
         self.shared.completions.in_this_runtime();
         tokio::spawn(opening.run(file));
@@ -164,7 +164,7 @@ impl Opening {
             File::ToMake(claim) => make(&recorder, claim, &spec).await?,
         };
         let (disk, name) = (output.target.disk().clone(), spec.name.clone());
-        let job = Single::new(tap, (spec, output), Arc::clone(&control), state);
+        let job = Single::new(tap, spec, output, Arc::clone(&control), state);
         let given = recorder.shared.disks.give(&disk, |waker| {
             control.set_waker(waker);
             Box::new(job) as Box<dyn Job>
@@ -183,5 +183,5 @@ async fn make(
     let (places, spec) = (Arc::clone(&recorder.places), spec.clone());
     let create = move || Output::create(claim, &places, &spec);
     let discard = |output: Output| output.target.discard();
-    recorder.on_disk_of((&path, &name), create, discard).await
+    recorder.on_disk_of(&path, &name, create, discard).await
 }

@@ -6,10 +6,10 @@ use portunus_media::Tapped;
 
 use crate::clock::Clock;
 use crate::content::{Content, Put};
-use crate::held::Held;
 use crate::place::Places;
 use crate::shared::Claim;
 use crate::target::Target;
+use crate::write_delay::WriteDelay;
 use crate::{RecordError, RecordingSpec};
 
 /// A file that is being written, with its content.
@@ -20,7 +20,7 @@ pub(crate) struct Output {
     content: Option<Content>,
     buffer: Vec<u8>,
     /// The waiting time of the buffer.
-    held: Held,
+    held: WriteDelay,
     clock: Clock,
     written: Written,
 }
@@ -58,7 +58,7 @@ impl Output {
     ) -> Result<Self, RecordError> {
         let mut buffer = Vec::new();
         let content = Content::begin(spec, &mut buffer)?;
-        let held = Held::new(match content {
+        let held = WriteDelay::new(match content {
             Content::Mjr(_) => HOLD,
             // A page has a second already.
             Content::OggOpus(_) => Duration::ZERO,
@@ -84,7 +84,8 @@ impl Output {
     pub(crate) fn write(
         &mut self,
         batch: &[Tapped],
-        (until, now): (Option<Instant>, Instant),
+        until: Option<Instant>,
+        now: Instant,
     ) -> Result<bool, RecordError> {
         for tapped in batch {
             if until.is_some_and(|until| tapped.arrival() >= until) {

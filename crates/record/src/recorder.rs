@@ -111,7 +111,8 @@ impl Recorder {
     /// [`Recorder::blocking`], so that the command for complete files can run.
     pub fn create_file(
         &self,
-        (dir, name): (Option<&str>, &str),
+        dir: Option<&str>,
+        name: &str,
         extension: &str,
     ) -> Result<RecordedFile, RecordError> {
         if !self.shared.config.enabled {
@@ -129,18 +130,20 @@ impl Recorder {
     /// nothing else. Fails after five seconds, and drops a later result. Needs tokio's runtime.
     pub async fn blocking<T: Send + 'static, E: From<RecordError> + Send + 'static>(
         &self,
-        (dir, name): (Option<&str>, &str),
+        dir: Option<&str>,
+        name: &str,
         work: impl FnOnce() -> Result<T, E> + Send + 'static,
     ) -> Result<T, E> {
         let extension = Format::default().extension();
         let path = self.places.file(dir, name, extension)?;
-        self.on_disk_of((&path, name), work, drop).await
+        self.on_disk_of(&path, name, work, drop).await
     }
 
     /// Runs blocking work for the file at this path. A result that comes too late is undone.
     pub(crate) async fn on_disk_of<T: Send + 'static, E: From<RecordError> + Send + 'static>(
         &self,
-        (path, name): (&Path, &str),
+        path: &Path,
+        name: &str,
         work: impl FnOnce() -> Result<T, E> + Send + 'static,
         undo: impl FnOnce(T) + Send + 'static,
     ) -> Result<T, E> {
@@ -225,7 +228,7 @@ impl Recorder {
             takes_files(folder).map_err(failed)?;
             check_room(rustix::fs::statvfs(folder), keep, name)
         };
-        self.blocking((dir, name), make).await
+        self.blocking(dir, name, make).await
     }
 
     /// Returns the counters since the start.

@@ -9,7 +9,7 @@ use portunus_media::TapRoom;
 
 use crate::completions::Completions;
 use crate::disk::Disks;
-use crate::unfinished::{Pending, Unfinished};
+use crate::pending::{Pending, Unfinished};
 use crate::{RecordError, RecorderConfig, Whose};
 
 #[derive(Debug)]

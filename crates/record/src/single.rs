@@ -47,7 +47,8 @@ impl Single {
     /// Returns a recording into this file.
     pub(crate) fn new(
         tap: Tap,
-        (spec, output): (RecordingSpec, Output),
+        spec: RecordingSpec,
+        output: Output,
         control: Arc<Control>,
         state: watch::Sender<State>,
     ) -> Self {
@@ -76,7 +77,7 @@ impl Single {
             round.batch.clear();
             let goes_on = self.tap.drain(&mut round.batch, BATCH);
             let is_all = round.batch.len() < BATCH;
-            let is_time_up = output.write(&round.batch, (self.control.until(), round.now));
+            let is_time_up = output.write(&round.batch, self.control.until(), round.now);
             round.batch.clear();
             if is_time_up? {
                 return Ok(Some(End::Time));
@@ -104,8 +105,8 @@ impl Single {
         if self.progress.written.frames == 0 && output.written().frames > 0 {
             let mut track = self.spec.media.track();
             track.track = 1;
-            let part = (self.spec.format, 1);
-            self.entry = Entry::begin(of, output.target.claimed(), part, |file| {
+            let (path, format) = (output.target.claimed(), self.spec.format);
+            self.entry = Entry::begin(of, path, format, 1, |file| {
                 file.encrypted = self.spec.media.is_encrypted();
                 file.tracks.push(track);
             });

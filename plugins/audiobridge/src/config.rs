@@ -81,7 +81,7 @@ impl Configuration for AudioBridgeConfig {
 impl AudioBridgeConfig {
     /// Returns the address for plain RTP participants, or `None` if none is set or the interface is
     /// not there.
-    pub(crate) fn told_address(&self) -> Option<IpAddr> {
+    pub(crate) fn announced_address(&self) -> Option<IpAddr> {
         let name = self.local_ip.as_deref()?;
         // It may belong to a router, and to no interface of this machine.
         if let Ok(address) = name.parse() {

@@ -59,7 +59,7 @@ impl AudioBridge {
             doors,
         } = context;
         let keys = config.resource_keys();
-        let told_address = config.told_address();
+        let announced_address = config.announced_address();
         let AudioBridgeConfig {
             lock_rtp_forward,
             lock_play_file,
@@ -75,7 +75,7 @@ impl AudioBridge {
             lock_play_file: lock_play_file && rooms.has_admin_key(),
             folders: Arc::new(Folders::new(folders)),
             outgoing: Arc::new(outgoing),
-            local_ip: told_address.unwrap_or_else(|| media.address()),
+            local_ip: announced_address.unwrap_or_else(|| media.address()),
             ports: rtp_port_range,
             media,
             recorder,
@@ -168,7 +168,7 @@ impl AudioBridge {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use portunus_audio::AudioConfig;
 
     use super::*;

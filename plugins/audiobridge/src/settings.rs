@@ -76,12 +76,19 @@ pub(crate) struct Settings {
     pub(crate) volume: u64,
     /// 0 (left) to 100 (right).
     pub(crate) position: u8,
-    /// Its own thresholds, if they differ from the room's: packets of a window, and the level in
-    /// -dBov.
-    pub(crate) talk: (Option<u64>, Option<u64>),
+    pub(crate) talk: TalkThresholds,
     pub(crate) denoise: bool,
     /// The index of its group.
     pub(crate) group: Option<usize>,
+}
+
+/// A participant's own thresholds of talking. `None`: those of the room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct TalkThresholds {
+    /// The packets of a window.
+    packets: Option<u64>,
+    /// In -dBov.
+    level: Option<u64>,
 }
 
 impl Settings {
@@ -92,16 +99,18 @@ impl Settings {
         let loss = expected_loss(wish.expected_loss)?.unwrap_or(room.expected_loss);
         let codec = named_codec(wish.codec)?;
         let above_0 = |number: Option<u64>| number.filter(|number| *number > 0);
-        let talk = (
-            above_0(wish.audio_active_packets),
-            above_0(wish.audio_level_average),
-        );
-        Ok(Self::coming(
-            wish,
-            room,
-            (group, codec, quality, loss),
+        let talk = TalkThresholds {
+            packets: above_0(wish.audio_active_packets),
+            level: above_0(wish.audio_level_average),
+        };
+        Ok(Settings {
+            group,
+            codec,
+            quality,
+            expected_loss: loss,
             talk,
-        ))
+            ..Self::wished(wish, room)
+        })
     }
 
     /// Returns the settings of a caller.
@@ -121,7 +130,7 @@ impl Settings {
             expected_loss: room.expected_loss,
             volume: 100,
             position: 50,
-            talk: (None, None),
+            talk: TalkThresholds::default(),
             denoise: room.denoise,
             group: None,
         }
@@ -132,31 +141,33 @@ impl Settings {
         let group = room.wanted_group(wish.group)?;
         let quality = quality(wish.quality)?.unwrap_or(self.quality);
         let loss = expected_loss(wish.expected_loss)?.unwrap_or(self.expected_loss);
-        let heard = (group, self.codec, quality, loss);
-        Ok(Self::coming(wish, room, heard, self.talk))
+        Ok(Settings {
+            group,
+            codec: self.codec,
+            quality,
+            expected_loss: loss,
+            talk: self.talk,
+            ..Self::wished(wish, room)
+        })
     }
 
-    fn coming(
-        wish: &Joining<'_>,
-        room: &RoomOptions,
-        (group, codec, quality, expected_loss): (Option<usize>, AudioCodec, u8, u8),
-        talk: (Option<u64>, Option<u64>),
-    ) -> Self {
+    /// Returns the settings that need no checks. The others have their defaults.
+    fn wished(wish: &Joining<'_>, room: &RoomOptions) -> Self {
         let suspended = wish.suspended.unwrap_or(false);
         Settings {
             display: wish.display.map(str::to_owned),
             muted: wish.muted.unwrap_or(false),
             suspended,
             pause_events: suspended && wish.pause_events.unwrap_or(false),
-            codec,
+            codec: AudioCodec::Opus,
             bitrate: bitrate(wish.bitrate).or(room.bitrate),
-            quality,
-            expected_loss,
+            quality: QUALITY,
+            expected_loss: room.expected_loss,
             volume: wish.volume.unwrap_or(100),
             position: wish.spatial_position.map_or(50, position),
-            talk,
+            talk: TalkThresholds::default(),
             denoise: wish.denoise.unwrap_or(room.denoise),
-            group,
+            group: None,
         }
     }
 
@@ -204,7 +215,7 @@ impl Settings {
         levels: bool,
         fec: bool,
     ) -> ParticipantOptions {
-        let (packets, level) = self.talk;
+        let TalkThresholds { packets, level } = self.talk;
         ParticipantOptions {
             codec: self.codec,
             muted: self.muted,

@@ -49,8 +49,8 @@ impl Attached {
             }
             Request::Configure => return self.configure(fields),
             Request::Record => {
-                let told_why = message.rights.may(Right::Record);
-                session.record(transaction, &Record::read(message)?, told_why)?;
+                let may_know_reason = message.rights.may(Right::Record);
+                session.record(transaction, &Record::read(message)?, may_know_reason)?;
             }
             Request::Play => match Play::read(message)? {
                 Some(play) => session.play(transaction, play)?,
@@ -78,7 +78,7 @@ impl Attached {
             "recordplay": "configure",
             "status": "ok",
             "settings": {
-                "video-keyframe-interval": crate::recorded::millis(settings.keyframes),
+                "video-keyframe-interval": crate::complete_recording::millis(settings.keyframes),
                 "video-bitrate-max": settings.bitrate,
             },
         })))

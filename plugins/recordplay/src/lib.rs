@@ -3,15 +3,15 @@
 #![forbid(unsafe_code)]
 
 mod attached;
+mod complete_recording;
 mod config;
 mod counts;
 mod director;
+mod lookup;
 mod nfo;
 mod opening;
-mod play;
 mod player;
 mod plugin;
-mod recorded;
 mod recorder;
 mod refusal;
 mod requests;

@@ -20,7 +20,7 @@ pub struct Nfo {
     pub id: u64,
     /// Its title.
     pub name: String,
-    /// When it was made, as people read it.
+    /// Its date, in a form for people.
     pub date: String,
     /// Whether only administrators see it in lists.
     pub is_private: bool,
@@ -237,7 +237,7 @@ fn cut(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
     use proptest::prelude::*;
 

@@ -83,7 +83,7 @@ impl Opening {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
     use std::sync::mpsc;
 

@@ -13,7 +13,7 @@ use portunus_files::{Play as _, Playback, PlayedTrack};
 use portunus_player::{Ended, Feed, Hold, Player as FilePlayer};
 use serde_json::Value;
 
-use crate::recorded::{Viewing, millis};
+use crate::complete_recording::{Viewing, millis};
 
 /// The payload types that Janus offers.
 const AUDIO_PT: Pt = Pt(111);

@@ -13,10 +13,10 @@ use portunus_core::{
 use serde_json::Value;
 
 use crate::attached::Attached;
+use crate::complete_recording::BASE;
 use crate::config::RecordPlayConfig;
 use crate::counts::Counts;
 use crate::opening::Opening;
-use crate::recorded::BASE;
 use crate::refusal::Refusal;
 use crate::requests::Request;
 use crate::shared::{PACKAGE, Shared};

@@ -9,9 +9,9 @@ use portunus_core::record::{
 use portunus_core::sdp::{AnswerOptions, CodecName, Description, Direction, Kind, Media};
 use portunus_core::{ExtensionKind, Handle, Mid, SentMedia};
 
+use crate::complete_recording::random_key;
 use crate::director::Director;
 use crate::nfo::{MediaFiles, Nfo};
-use crate::recorded::random_key;
 use crate::refusal::Refusal;
 use crate::requests::Record;
 use crate::shared::{PACKAGE, Shared};
@@ -151,10 +151,10 @@ impl Plan {
         };
         let mut recording = shared.recorder.joint(&shared.media, spec)?;
         let complete: Arc<Mutex<Vec<String>>> = Arc::default();
-        let told = Arc::clone(&complete);
+        let names = Arc::clone(&complete);
         recording.on_complete(move |completed| {
             let name = completed.file.file_name().unwrap_or_default();
-            lock(&told).push(name.to_string_lossy().into_owned());
+            lock(&names).push(name.to_string_lossy().into_owned());
         });
         Ok(Recorder {
             complete,

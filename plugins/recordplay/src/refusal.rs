@@ -67,8 +67,8 @@ impl Refusal {
     }
 
     /// The file cannot be made or written. The reason is confidential.
-    pub(crate) fn record(error: &RecordError, told_why: bool) -> Self {
-        Refusal::Record(match told_why {
+    pub(crate) fn record(error: &RecordError, may_know_reason: bool) -> Self {
+        Refusal::Record(match may_know_reason {
             true => error.to_string(),
             false => "the server has no room for it now".to_owned(),
         })

@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
+use crate::complete_recording::millis;
 use crate::director::Director;
+use crate::lookup::{self, Opened};
 use crate::opening::Place;
-use crate::play::{self, Opened};
 use crate::player::{Line, Phase, Player};
-use crate::recorded::millis;
 use crate::recorder::{Plan, Recorder};
 use crate::refusal::Refusal;
 use crate::requests::{Play, Record, Settings};
@@ -86,7 +86,7 @@ impl Session {
         &self,
         transaction: &str,
         request: &Record<'_>,
-        told_why: bool,
+        may_know_reason: bool,
     ) -> Result<(), Refusal> {
         let mut inner = self.inner();
         let (is_up, turn) = (inner.is_up, inner.turn);
@@ -104,14 +104,14 @@ impl Session {
         let plan = Plan::new(&self.shared, request)?;
         let local = self.handle.answer(plan.answer.clone())?;
         let local = local.with_e2ee(request.offer.e2ee);
-        let begun = plan.start(&self.shared, &self.handle);
-        let mut recorder = match begun {
+        let started = plan.start(&self.shared, &self.handle);
+        let mut recorder = match started {
             Ok(recorder) => recorder,
             Err(error) => {
                 drop(inner);
                 self.shared.counts.failed.add();
                 self.handle.close_pc();
-                return Err(Refusal::record(&error, told_why));
+                return Err(Refusal::record(&error, may_know_reason));
             }
         };
         self.shared.counts.recorded.add();
@@ -124,7 +124,7 @@ impl Session {
         drop(inner);
         let (this, transaction) = (self.clone(), transaction.to_owned());
         tokio::spawn(async move {
-            this.watch(turn, outcome, (transaction, local), told_why)
+            this.watch(turn, outcome, transaction, local, may_know_reason)
                 .await;
         });
         Ok(())
@@ -166,8 +166,9 @@ impl Session {
         &self,
         turn: u64,
         outcome: Outcome,
-        (transaction, local): (String, LocalJsep),
-        told_why: bool,
+        transaction: String,
+        local: LocalJsep,
+        may_know_reason: bool,
     ) {
         let opened = outcome.clone().opened().await;
         let described = {
@@ -177,20 +178,20 @@ impl Session {
                 _ => return,
             }
         };
-        let begun = match opened {
+        let started = match opened {
             Ok(()) => match self.shared.shelf.begin(&described).await {
                 Ok(()) => Ok(()),
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
                     Err(Refusal::Exists(described.id))
                 }
-                Err(error) if told_why => Err(Refusal::Record(error.to_string())),
+                Err(error) if may_know_reason => Err(Refusal::Record(error.to_string())),
                 Err(_) => Err(Refusal::Record(
                     "the server has no room for it now".to_owned(),
                 )),
             },
-            Err(error) => Err(Refusal::record(&error, told_why)),
+            Err(error) => Err(Refusal::record(&error, may_know_reason)),
         };
-        if let Err(refusal) = begun {
+        if let Err(refusal) = started {
             // Nothing was recorded, so its id is free again.
             if self.take(turn).is_some() {
                 self.shared.counts.failed.add();
@@ -223,19 +224,19 @@ impl Session {
         // More tracks may have been added meanwhile.
         self.describe_again(turn).await;
         if let Some(error) = outcome.failed().await {
-            self.fail(turn, &error, told_why);
+            self.fail(turn, &error, may_know_reason);
         }
     }
 
     /// Ends a recording that failed. The content so far can be played.
-    fn fail(&self, turn: u64, error: &RecordError, told_why: bool) {
+    fn fail(&self, turn: u64, error: &RecordError, may_know_reason: bool) {
         let Some(state) = self.take(turn) else {
             return;
         };
         self.shared.counts.failed.add();
         // A recording that has reached its greatest length is complete.
         if !matches!(error, RecordError::Full { .. }) {
-            let refusal = Refusal::record(error, told_why);
+            let refusal = Refusal::record(error, may_know_reason);
             self.handle.push(None, refusal.to_json(), None);
         }
         self.end(state);
@@ -257,7 +258,7 @@ impl Session {
         let (this, transaction) = (self.clone(), transaction.to_owned());
         tokio::spawn(async move {
             let opened = tokio::select! {
-                opened = play::open(&this.shared, play) => opened,
+                opened = lookup::open(&this.shared, play) => opened,
                 _ = later.wait_for(|now| *now != asked) => Err(Refusal::Superseded),
             };
             let prepared = opened.and_then(|opened| this.prepare(asked, &transaction, opened));
@@ -272,12 +273,7 @@ impl Session {
     }
 
     /// Offers an opened recording, unless another request came meanwhile.
-    fn prepare(
-        &self,
-        asked: u64,
-        transaction: &str,
-        (what, playback, warning): Opened,
-    ) -> Result<(), Refusal> {
+    fn prepare(&self, asked: u64, transaction: &str, opened: Opened) -> Result<(), Refusal> {
         let mut inner = self.inner();
         if *inner.asked.borrow() != asked {
             return Err(Refusal::Superseded);
@@ -286,7 +282,7 @@ impl Session {
             State::Playing(player) => player.into_lines(),
             State::Idle | State::Recording(_) => std::mem::take(&mut inner.lines),
         };
-        let player = Player::new(what, playback, known);
+        let player = Player::new(opened.what, opened.playback, known);
         let offered = self.handle.offer(player.offer(), false);
         let local = match offered {
             Ok(local) => local.with_e2ee(player.e2ee),
@@ -295,7 +291,7 @@ impl Session {
                 return Err(error.into());
             }
         };
-        let preparing = player.preparing(warning.as_deref());
+        let preparing = player.preparing(opened.warning.as_deref());
         inner.set(State::Playing(Box::new(player)));
         self.push_result(Some(transaction), preparing, Some(local));
         Ok(())
@@ -419,7 +415,7 @@ impl Session {
     /// Ends the activity and the PeerConnection.
     pub(crate) fn stop(&self, transaction: &str) {
         let state = self.inner().clear();
-        self.push_result(Some(transaction), state.told("stopped"), None);
+        self.push_result(Some(transaction), state.end_event("stopped"), None);
         if !matches!(state, State::Idle) {
             self.end(state);
         }
@@ -449,7 +445,7 @@ impl Session {
 
     /// Tells the client the end, and closes the PeerConnection.
     fn end(&self, state: State) {
-        let done = state.told("done");
+        let done = state.end_event("done");
         let id = state.id();
         if let State::Recording(recorder) = state {
             recorder.finish(&self.shared);
@@ -558,7 +554,7 @@ impl State {
     }
 
     /// Returns the event about the end.
-    fn told(&self, status: &str) -> Object {
+    fn end_event(&self, status: &str) -> Object {
         let is_private = match self {
             State::Idle => None,
             State::Recording(recorder) => Some(recorder.nfo.is_private),

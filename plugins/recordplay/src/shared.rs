@@ -14,7 +14,7 @@ use crate::opening::Opening;
 use crate::refusal::Refusal;
 use crate::shelf::Shelf;
 
-/// What clients attach to.
+/// The name that clients attach to.
 pub(crate) const PACKAGE: &str = "janus.plugin.recordplay";
 
 /// The state that all handles of the plugin share.

@@ -35,7 +35,7 @@ impl Attached {
     }
 
     fn request(&self, message: &Message) -> Result<(), Refusal> {
-        let told_why = message.rights.may(Right::Record);
+        let may_know_reason = message.rights.may(Right::Record);
         let rights = Rights::if_so(self.shared.config.public, Right::Record);
         match Request::read(message, message.rights.and(rights))? {
             Request::Record => {
@@ -44,7 +44,7 @@ impl Attached {
                 let caller = Caller {
                     mid,
                     version: answer.origin.version,
-                    told_why,
+                    may_know_reason,
                     limit: self.limit(seconds),
                     asked_limit: seconds.is_some(),
                 };
@@ -54,12 +54,12 @@ impl Attached {
             }
             Request::Update => {
                 let jsep = offer(message)?;
-                let (id, recorded, version) = self.mailbox.updated()?;
-                let (mut answer, mid) = answer(jsep, id)?;
-                if mid != recorded {
+                let next = self.mailbox.updated()?;
+                let (mut answer, mid) = answer(jsep, next.id)?;
+                if mid != next.mid {
                     return Err(Refusal::OtherLine);
                 }
-                answer.origin.version = version;
+                answer.origin.version = next.version;
                 let local = self.handle.answer(answer)?;
                 let data = json!({ "voicemail": "event", "status": "updating" });
                 self.mailbox

@@ -49,11 +49,26 @@ pub(crate) struct Caller {
     /// The version of the last answer.
     pub(crate) version: u64,
     /// Whether it may know the reasons of failures.
-    pub(crate) told_why: bool,
+    pub(crate) may_know_reason: bool,
     /// The time limit of the message.
     pub(crate) limit: Duration,
     /// Whether it asked for a limit. It learns the real one then.
     pub(crate) asked_limit: bool,
+}
+
+/// A later answer of a message.
+pub(crate) struct NextAnswer {
+    pub(crate) id: MessageId,
+    /// The m-line that is recorded.
+    pub(crate) mid: Mid,
+    pub(crate) version: u64,
+}
+
+/// A recording that has started.
+struct Started {
+    local: LocalJsep,
+    is_up: bool,
+    outcome: Outcome,
 }
 
 impl Mailbox {
@@ -81,13 +96,17 @@ impl Mailbox {
     }
 
     /// Returns the message that is being recorded, and the next version of the answer.
-    pub(crate) fn updated(&self) -> Result<(MessageId, Mid, u64), Refusal> {
+    pub(crate) fn updated(&self) -> Result<NextAnswer, Refusal> {
         let mut inner = self.inner();
         let id = inner.id;
         match &mut inner.state {
             State::Recording(_, caller) => {
                 caller.version = caller.version.saturating_add(1);
-                Ok((id, caller.mid, caller.version))
+                Ok(NextAnswer {
+                    id,
+                    mid: caller.mid,
+                    version: caller.version,
+                })
             }
             State::Idle | State::Opening | State::Ended => Err(Refusal::NotRecording),
         }
@@ -116,8 +135,8 @@ impl Mailbox {
                 of: None,
             };
             let prepared = this.shared.recorder.prepare(spec).await;
-            let begun = this.begin(id, prepared, (&transaction, answer, caller));
-            if let Err(refusal) = begun.await {
+            let started = this.begin(id, prepared, &transaction, answer, caller);
+            if let Err(refusal) = started.await {
                 this.shared.counts.refused.add();
                 drop(offer);
                 this.push(Some(&transaction), refusal.to_json(), None);
@@ -130,32 +149,38 @@ impl Mailbox {
         &self,
         id: MessageId,
         prepared: Result<Prepared, RecordError>,
-        (transaction, answer, caller): (&str, Description, Caller),
+        transaction: &str,
+        answer: Description,
+        caller: Caller,
     ) -> Result<(), Refusal> {
         let prepared = match prepared {
             Ok(prepared) => prepared,
             Err(error) => {
                 self.inner().reset(id);
-                return Err(Refusal::open(&error, caller.told_why));
+                return Err(Refusal::open(&error, caller.may_know_reason));
             }
         };
-        let begun = self.start(id, prepared, answer, caller);
-        let (local, is_up, outcome) = match begun {
-            Ok(begun) => begun,
+        let started = self.start(id, prepared, answer, caller);
+        let Started {
+            local,
+            is_up,
+            outcome,
+        } = match started {
+            Ok(started) => started,
             Err((prepared, refusal)) => {
                 prepared.discard().await;
                 return Err(refusal);
             }
         };
-        self.shared.counts.begun.add();
+        self.shared.counts.started.add();
         self.watch(id, outcome, caller);
         let status = if is_up { "started" } else { "starting" };
-        self.push(Some(transaction), caller.told(status), Some(local));
+        self.push(Some(transaction), caller.start_event(status), Some(local));
         self.notify(json!({ "event": "starting" }));
         Ok(())
     }
 
-    /// Records into the file that was made, unless the message has ended meanwhile.
+    /// Starts recording into the file, unless the message has ended meanwhile.
     #[expect(
         clippy::result_large_err,
         reason = "the file is given back to be deleted"
@@ -166,7 +191,7 @@ impl Mailbox {
         prepared: Prepared,
         answer: Description,
         caller: Caller,
-    ) -> Result<(LocalJsep, bool, Outcome), (Prepared, Refusal)> {
+    ) -> Result<Started, (Prepared, Refusal)> {
         let mut inner = self.inner();
         if inner.id != id || !matches!(inner.state, State::Opening) {
             return Err((prepared, Refusal::NotRecording));
@@ -187,7 +212,11 @@ impl Mailbox {
         }
         self.shared.current.add(id);
         inner.state = State::Recording(recording, caller);
-        Ok((local, is_up, outcome))
+        Ok(Started {
+            local,
+            is_up,
+            outcome,
+        })
     }
 
     /// Waits for the end of the message, unless it is stopped.
@@ -197,13 +226,14 @@ impl Mailbox {
             let ended = outcome.ended().await;
             this.shared.current.remove(id);
             let failed = match ended {
-                // Whoever stopped it continues, and the end of a PeerConnection is another event.
+                // The request that stopped it reports that, and the end of a PeerConnection is
+                // another event.
                 Ok(End::Stopped | End::Source) => return,
                 Ok(End::Time) => None,
                 Err(error) => Some(error),
             };
             if this.inner().end(id) {
-                this.conclude(id, None, failed.as_deref(), caller.told_why);
+                this.conclude(id, None, failed.as_deref(), caller.may_know_reason);
             }
         });
     }
@@ -215,7 +245,7 @@ impl Mailbox {
         if let State::Recording(recording, caller) = &inner.state {
             recording.end_at(Instant::now() + caller.limit);
             self.shared.current.started(inner.id);
-            self.push(None, caller.told("started"), None);
+            self.push(None, caller.start_event("started"), None);
         }
     }
 
@@ -243,7 +273,7 @@ impl Mailbox {
                 tokio::spawn(async move {
                     let failed = outcome.ended().await.err();
                     let failed = failed.as_deref();
-                    this.conclude(id, Some(&transaction), failed, caller.told_why);
+                    this.conclude(id, Some(&transaction), failed, caller.may_know_reason);
                 });
             }
             State::Idle | State::Opening | State::Ended => {
@@ -264,14 +294,14 @@ impl Mailbox {
         id: MessageId,
         transaction: Option<&str>,
         failed: Option<&RecordError>,
-        told_why: bool,
+        may_know_reason: bool,
     ) {
         // A file that has reached its greatest length is complete.
         let failed = failed.filter(|error| !matches!(error, RecordError::Full { .. }));
         match failed {
             Some(error) => {
                 self.shared.counts.failed.add();
-                let refusal = Refusal::write(error, told_why);
+                let refusal = Refusal::write(error, may_know_reason);
                 self.push(transaction, refusal.to_json(), None);
             }
             None => {
@@ -353,7 +383,7 @@ impl Inner {
 
 impl Caller {
     /// Returns the event about the start of the message.
-    fn told(&self, status: &str) -> Value {
+    fn start_event(&self, status: &str) -> Value {
         let limit = self.asked_limit.then_some(self.limit.as_secs());
         Object::new()
             .with("voicemail", "event")

@@ -73,13 +73,13 @@ pub(crate) enum Refusal {
 
 impl Refusal {
     /// The file cannot be made. The reason is confidential.
-    pub(crate) fn open(error: &RecordError, told_why: bool) -> Self {
-        Refusal::Open(reason(error, told_why))
+    pub(crate) fn open(error: &RecordError, may_know_reason: bool) -> Self {
+        Refusal::Open(reason(error, may_know_reason))
     }
 
     /// The file cannot be written any more.
-    pub(crate) fn write(error: &RecordError, told_why: bool) -> Self {
-        Refusal::Write(reason(error, told_why))
+    pub(crate) fn write(error: &RecordError, may_know_reason: bool) -> Self {
+        Refusal::Write(reason(error, may_know_reason))
     }
 
     /// Returns the `error_code` on the wire.
@@ -111,8 +111,8 @@ impl Refusal {
     }
 }
 
-fn reason(error: &RecordError, told_why: bool) -> String {
-    match told_why {
+fn reason(error: &RecordError, may_know_reason: bool) -> String {
+    match may_know_reason {
         true => error.to_string(),
         false => "the server has no room for it now".to_owned(),
     }

@@ -105,11 +105,11 @@ impl MixFile {
         format: Format,
         longest: u64,
     ) -> Result<Self, AudioError> {
-        let place = (what.dir.as_deref(), what.name.as_str());
+        let (dir, name) = (what.dir.as_deref(), what.name.as_str());
         let extension = what.format.extension();
         let whose = what.whose.clone();
         let recorder = whose.map_or_else(|| recorder.clone(), |it| recorder.on_behalf_of(it));
-        let file = recorder.create_file(place, extension)?;
+        let file = recorder.create_file(dir, name, extension)?;
         let name = file.file_name();
         let writer = Writer::new(&file, what.format, format).map_err(|error| file.failed(error))?;
         let shared = Arc::new(Shared {
@@ -123,7 +123,7 @@ impl MixFile {
         let of_thread = Arc::clone(&shared);
         let builder = thread::Builder::new().name("audio-record".to_owned());
         builder
-            .spawn(move || write_all(file, (writer, longest), &of_thread))
+            .spawn(move || write_all(file, writer, longest, &of_thread))
             .map_err(AudioError::Thread)?;
         Ok(Self {
             format: what.format,
@@ -235,7 +235,7 @@ impl Recording {
         let mut heir = self.file.shared.heir();
         if self.has_ended() {
             // A consumer with a full queue is too slow for this event, too.
-            let _ = to.try_send(self.told());
+            let _ = to.try_send(self.end_event());
         } else {
             *heir = Some(Heir {
                 recording: self.id,
@@ -264,7 +264,7 @@ impl Recording {
     }
 
     /// Returns the event about the end.
-    pub(crate) fn told(&self) -> AudioEvent {
+    pub(crate) fn end_event(&self) -> AudioEvent {
         AudioEvent::RecordingEnded {
             recording: self.id,
             file: self.file.name(),
@@ -274,8 +274,8 @@ impl Recording {
 }
 
 /// Writes frames until the recording is stopped or fails.
-fn write_all(file: RecordedFile, (writer, longest): (Writer, u64), shared: &Shared) {
-    let written = write_until_stopped(&file, (writer, longest), shared);
+fn write_all(file: RecordedFile, writer: Writer, longest: u64, shared: &Shared) {
+    let written = write_until_stopped(&file, writer, longest, shared);
     let finished = file.finish(written.as_ref().err());
     let error = match written.and_then(|end| finished.map(|()| end)) {
         Ok(End::Stopped) => None,
@@ -310,7 +310,8 @@ enum End {
 
 fn write_until_stopped(
     file: &RecordedFile,
-    (mut writer, longest): (Writer, u64),
+    mut writer: Writer,
+    longest: u64,
     shared: &Shared,
 ) -> Result<End, RecordError> {
     let allowed = file.limit().unwrap_or(u64::MAX);
@@ -368,7 +369,7 @@ fn write_until_stopped(
 
 /// Writes a file in one of the formats.
 enum Writer {
-    /// With the samples of a frame, of all channels.
+    /// The samples of a frame, of all channels.
     Wav(WavWriter<BufWriter<File>>, u32),
     OggOpus(OggOpusWriter<File>),
 }
@@ -401,16 +402,16 @@ impl Writer {
         })
     }
 
-    /// Bytes that so many missing frames take.
+    /// Returns the bytes of so many missing frames.
     fn gap_len(&self, missing: u32) -> u64 {
         match self {
             Writer::Wav(_, frame) => 2 * u64::from(*frame) * u64::from(missing),
-            // Next to nothing: a decoder is told that nothing came.
+            // Nearly none: the decoder conceals the gap.
             Writer::OggOpus(_) => 0,
         }
     }
 
-    /// Writes a frame, and before it the silence of those that are missing.
+    /// Writes a frame, after silence for the missing ones.
     fn write(&mut self, missing: u32, frame: &[u8]) -> io::Result<()> {
         match self {
             Writer::Wav(writer, silent) => {
@@ -428,7 +429,7 @@ impl Writer {
                 match writer.packet(writer.end().plus(gap), frame) {
                     Ok(_) => Ok(()),
                     Err(OggOpusError::Io(error)) => Err(error),
-                    // It is of our own encoder, and would be left out.
+                    // The encoder is our own, so its packets are valid.
                     Err(error) => Err(io::Error::other(error)),
                 }
             }

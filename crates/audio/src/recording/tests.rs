@@ -1,6 +1,11 @@
 //! Recorded files: their length and their end.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test fails by a panic"
+)]
 use std::path::Path;
 
 use portunus_dsp::{Channels, RoomOptions, SampleRate};
@@ -125,7 +130,7 @@ fn a_file_that_is_as_long_as_it_can_be_ends_in_order() {
         frame(&mut recording);
     }
     until(|| recording.has_ended());
-    let AudioEvent::RecordingEnded { file, error, .. } = recording.told() else {
+    let AudioEvent::RecordingEnded { file, error, .. } = recording.end_event() else {
         panic!("it has ended");
     };
     assert!(matches!(error.as_deref(), Some(AudioError::Longest)));

@@ -165,7 +165,7 @@ impl Denoiser {
 }
 
 #[cfg(test)]
-#[allow(clippy::expect_used)]
+#[allow(clippy::expect_used, reason = "a test fails by a panic")]
 mod tests {
     use super::*;
     use crate::{Channels, SampleRate};

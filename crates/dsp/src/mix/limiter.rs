@@ -167,7 +167,7 @@ fn minima(values: &mut [f32], window: usize) {
 }
 
 #[cfg(test)]
-#[allow(clippy::indexing_slicing)]
+#[allow(clippy::indexing_slicing, reason = "a test fails by a panic")]
 mod tests {
     use proptest::prelude::*;
 

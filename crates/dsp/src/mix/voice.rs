@@ -3,7 +3,6 @@
 //! The noise floor is the lowest level of the last two seconds (minimum statistics). Speech falls
 //! to it again and again, between words and syllables, and while the lips are closed. Steady noise
 //! becomes its own floor soon.
-//! words, syllables, and while the lips are closed. Noise that is steady is its own floor before long.
 
 use crate::level::SILENCE;
 

@@ -236,7 +236,7 @@ mod tests {
         assert!(waits.iter().all(|wait| *wait == 20));
     }
 
-    /// A path that becomes longer by 100 ms once is no reason to wait longer for good.
+    /// A path that becomes longer by 100 ms once does not increase the wait for good.
     #[test]
     fn a_longer_path_is_learnt() {
         let waits = waits(&mut Delay::default(), 0..1_500, |packet| {
@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(waits.last(), Some(&20));
         let mut delay = Delay::default();
         for packet in (0..100).chain(30_000..30_100) {
-            // The clocks drifted apart by 120 ms meanwhile.
+            // Meanwhile the clocks have drifted apart by 120 ms.
             delay.observe(
                 packet * FRAME + packet * FRAME / 5_000,
                 packet * FRAME,

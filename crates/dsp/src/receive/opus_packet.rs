@@ -117,7 +117,7 @@ fn has_lbrr(toc: u8, frame: u32, first: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use proptest::prelude::*;
 
     use super::*;

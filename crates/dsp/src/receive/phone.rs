@@ -149,7 +149,11 @@ fn pitch_period(samples: &[f32], scale: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
     use super::*;
 
     fn tone(start: usize, len: usize) -> Vec<u8> {

@@ -291,7 +291,7 @@ impl Likeness {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::indexing_slicing)]
+    #![allow(clippy::indexing_slicing, reason = "a test fails by a panic")]
     use super::*;
     use crate::{Channels, SampleRate};
 

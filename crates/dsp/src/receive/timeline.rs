@@ -140,7 +140,7 @@ impl Timeline {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use std::time::Duration;
 
     use super::*;

@@ -22,7 +22,6 @@ const MOST_UNASKED: u32 = 96_000;
 
 /// The lowest bitrate, in bit/s, of a mix that may be replaced by relayed packets: 1 bit/s per
 /// hertz of the room, within these bounds. Below it, the change would be audible.
-/// hertz of the room, but within these bounds.
 const LEAST_ASKED: [u32; 2] = [12_000, 20_000];
 
 /// The greatest bitrate at which libopus encodes speech with SILK, in bit/s.
@@ -70,7 +69,7 @@ pub(super) struct Mix {
     /// The number of subscriptions, and of those that want silence while the room is empty.
     subscriptions: u32,
     always_on: u32,
-    told: bool,
+    is_reported: bool,
     /// The tick of its last use.
     used: u64,
     /// The last frame that its encoder has seen.
@@ -252,7 +251,7 @@ impl Mixes {
             listeners: 0,
             subscriptions: 0,
             always_on: 0,
-            told: false,
+            is_reported: false,
             used: tick,
             encoded: None,
             quiet: 0,
@@ -361,7 +360,7 @@ impl Mixes {
     /// Ends a mix at once, because its participant has left.
     pub(super) fn end(&mut self, key: usize) {
         if let Some(mix) = self.all.try_remove(key)
-            && mix.told
+            && mix.is_reported
         {
             self.ended.push(mix.id);
         }
@@ -379,8 +378,8 @@ impl Mixes {
             out.closed(mix);
         }
         self.all.retain(|key, mix| {
-            if !mix.told {
-                mix.told = true;
+            if !mix.is_reported {
+                mix.is_reported = true;
                 out.opened(mix.id, mix.encoding);
             }
             let unused = mix.listeners == 0 && mix.subscriptions == 0;

@@ -244,7 +244,8 @@ impl Input {
         &mut self,
         now: Instant,
         wanted: Gains,
-        (most, hurry): (usize, bool),
+        most: usize,
+        hurry: bool,
         packet: &mut Vec<u8>,
     ) -> Relayed {
         let goes_on = self.receiver.is_relaying() && self.gains == wanted;
@@ -309,11 +310,11 @@ impl Input {
     fn play(&mut self, now: Instant, denoise: bool) -> bool {
         self.sound.resize(self.format.frame_len(), 0.0);
         let played = self.receiver.play(now, &mut self.sound);
-        if let FrameState::Due(Some(told)) = self.frame
+        if let FrameState::Due(Some(level)) = self.frame
             && self.tells_levels
             && played == (Played::Sound { concealed: false })
         {
-            let lied = self.trust.compare(told, level::level(&self.sound));
+            let lied = self.trust.compare(level, level::level(&self.sound));
             self.standing.lower(lied);
         }
         let mut sound = played != Played::Silence;

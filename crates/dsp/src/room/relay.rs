@@ -130,7 +130,7 @@ impl Room {
             return None;
         }
         let input = participant.input.as_mut()?;
-        let relayed = input.relay(now, wanted, (most, hurry), &mut self.relay.packet);
+        let relayed = input.relay(now, wanted, most, hurry, &mut self.relay.packet);
         (relayed != Relayed::Refused).then_some(relayed)
     }
 

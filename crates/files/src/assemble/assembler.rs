@@ -114,8 +114,8 @@ impl Assembler {
     pub fn add(&mut self, track: &PlannedTrack) -> usize {
         let number = self.tracks.len();
         self.lipsync.add_track(track.codec);
-        let told = track.fmtp.as_deref();
-        let setup = told.and_then(|fmtp| setup_of_fmtp(track.codec, fmtp));
+        let fmtp = track.fmtp.as_deref();
+        let setup = fmtp.and_then(|fmtp| setup_of_fmtp(track.codec, fmtp));
         self.tracks.push(Track::new(
             number,
             track.codec,
@@ -135,9 +135,9 @@ impl Assembler {
         };
         track.end(&mut self.lipsync);
         self.lipsync.renew_track(number, planned.codec);
-        let told = planned.fmtp.as_deref();
-        let setup = told.and_then(|fmtp| setup_of_fmtp(planned.codec, fmtp));
-        track.replace((planned.codec, setup), planned.open, begins_part);
+        let fmtp = planned.fmtp.as_deref();
+        let setup = fmtp.and_then(|fmtp| setup_of_fmtp(planned.codec, fmtp));
+        track.replace(planned.codec, setup, planned.open, begins_part);
     }
 
     /// Takes a packet of a track. Packets of all tracks should come in the order of their arrival.

@@ -182,7 +182,7 @@ impl Line {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
     use proptest::prelude::*;
 

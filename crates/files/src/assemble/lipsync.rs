@@ -539,11 +539,11 @@ impl Lipsync {
 
     /// Returns what the track's times are based on.
     pub(super) fn kind(&self, track: usize) -> ClockKind {
-        let told = self.tracks.get(track).and_then(|track| {
+        let doubt = self.tracks.get(track).and_then(|track| {
             let stream = track.stream(track.current?)?;
             stream.line.at(0).map(|_| stream.kind)
         });
-        told.filter(|_| !self.is_disbelieved).unwrap_or_default()
+        doubt.filter(|_| !self.is_disbelieved).unwrap_or_default()
     }
 
     /// Returns the greatest doubt about the track's clock, or zero.

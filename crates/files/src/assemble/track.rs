@@ -329,7 +329,8 @@ impl Track {
     /// with it.
     pub(super) fn replace(
         &mut self,
-        (codec, setup): (Codec, Option<Setup>),
+        codec: Codec,
+        setup: Option<Setup>,
         is_open: bool,
         begins_part: bool,
     ) {

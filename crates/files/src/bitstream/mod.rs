@@ -223,7 +223,11 @@ fn vp8_picture(frame: &[u8]) -> Option<Picture> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
 
     use super::*;
     use proptest::prelude::*;

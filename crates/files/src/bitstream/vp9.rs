@@ -48,8 +48,16 @@ fn read_index(data: &[u8]) -> Option<(&[u8], usize)> {
     is_index.then_some((index.get(1..=len)?, bytes))
 }
 
-/// Reads the frame's start: the profile, and whether it is a keyframe, shown, and error-resilient.
-fn read_start(bits: &mut Bits<'_>) -> Option<(u8, bool, bool, bool)> {
+/// The start of a frame.
+struct Start {
+    profile: u8,
+    is_key: bool,
+    is_shown: bool,
+    is_resilient: bool,
+}
+
+/// Reads the start of a frame that does not only show an existing one.
+fn read_start(bits: &mut Bits<'_>) -> Option<Start> {
     if bits.number(2)? != 2 {
         return None;
     }
@@ -59,12 +67,19 @@ fn read_start(bits: &mut Bits<'_>) -> Option<(u8, bool, bool, bool)> {
     }
     let shows_existing = bits.flag()?;
     let is_key = bits.flag()? == KEY_FRAME;
-    (!shows_existing).then_some((profile, is_key, bits.flag()?, bits.flag()?))
+    (!shows_existing).then_some(Start {
+        profile,
+        is_key,
+        is_shown: bits.flag()?,
+        is_resilient: bits.flag()?,
+    })
 }
 
 fn read_key_frame(frame: &[u8]) -> Option<(Setup, Picture)> {
     let mut bits = Bits::new(frame);
-    let (profile, is_key, _, _) = read_start(&mut bits)?;
+    let Start {
+        profile, is_key, ..
+    } = read_start(&mut bits)?;
     if !is_key || bits.number(24)? != SYNC_CODE {
         return None;
     }
@@ -110,11 +125,11 @@ fn read_key_frame(frame: &[u8]) -> Option<(Setup, Picture)> {
 fn upper_picture(frame: &[u8]) -> Option<Picture> {
     const REFERENCES: usize = 3;
     let mut bits = Bits::new(frame);
-    let (_, is_key, is_shown, resilient) = read_start(&mut bits)?;
-    if is_key || (!is_shown && bits.flag()?) {
+    let start = read_start(&mut bits)?;
+    if start.is_key || (!start.is_shown && bits.flag()?) {
         return None;
     }
-    if !resilient {
+    if !start.is_resilient {
         bits.skip(2)?;
     }
     // The refreshed slots, and the references with their signs.

@@ -253,7 +253,7 @@ impl Fragmented {
 
     /// Reads the time of day before the first fragment.
     fn read_clock(&mut self) -> Result<Option<ClockPlace>, FileError> {
-        let mut told = None;
+        let mut reference = None;
         while let Some((kind, size)) = boxes::read_header(&mut self.input)? {
             if kind == boxes::MOOF {
                 break;
@@ -265,23 +265,23 @@ impl Fragmented {
             let mut body = Vec::new();
             self.input
                 .read_into(&mut body, size, MAX_MOMENT, "a reference time")?;
-            told = boxes::reference_time(&body).ok().or(told);
+            reference = boxes::reference_time(&body).ok().or(reference);
         }
         self.rewind()?;
-        Ok(told.and_then(|told| self.place_of(&told)))
+        Ok(reference.and_then(|reference| self.place_of(&reference)))
     }
 
     /// Returns the position of a time of day.
-    fn place_of(&self, told: &Prft) -> Option<ClockPlace> {
+    fn place_of(&self, reference: &Prft) -> Option<ClockPlace> {
         let track = self.tracks.iter();
         let track = track
             .into_iter()
-            .find(|it| it.id == told.reference_track_id)?;
-        let at = nanos_of_ticks(i64::try_from(told.media_time).ok()?, track.timescale)?;
+            .find(|it| it.id == reference.reference_track_id)?;
+        let at = nanos_of_ticks(i64::try_from(reference.media_time).ok()?, track.timescale)?;
         let shift = self.shift.saturating_sub(track.start);
         Some(ClockPlace {
             at: at.saturating_add(shift),
-            clock: of_ntp(told.ntp_timestamp),
+            clock: of_ntp(reference.ntp_timestamp),
         })
     }
 
@@ -341,17 +341,17 @@ impl Fragmented {
         let timescale = track.timescale;
         let nanos = |ticks: i64| nanos_of_ticks(ticks, timescale).ok_or_else(corrupt);
         let (next, queue) = (&mut track.next, &mut self.queue);
-        runs.track(traf, &track.defaults, |told| {
+        runs.track(traf, &track.defaults, |sample| {
             queue.push_back(Queued {
                 track: number,
-                offset: told.offset,
-                size: told.size,
+                offset: sample.offset,
+                size: sample.size,
                 at: nanos(*next)?.saturating_add(shift),
-                presented: nanos(next.saturating_add(told.later))?.saturating_add(shift),
-                duration: nanos(told.duration.into())?,
-                keyframe: told.is_sync,
+                presented: nanos(next.saturating_add(sample.later))?.saturating_add(shift),
+                duration: nanos(sample.duration.into())?,
+                keyframe: sample.is_sync,
             });
-            *next = next.saturating_add(told.duration.into());
+            *next = next.saturating_add(sample.duration.into());
             Ok(())
         })
     }

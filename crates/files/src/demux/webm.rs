@@ -437,7 +437,7 @@ impl Demux for Webm {
         let to = laced.from.saturating_add(size);
         let data = self.body.get(laced.from..to).unwrap_or_default();
         laced.from = to;
-        let told = self.numbers.get(laced.track).and_then(|(_, each)| *each);
+        let default_duration = self.numbers.get(laced.track).and_then(|(_, each)| *each);
         let codec = self
             .sources
             .get(laced.track)
@@ -449,7 +449,7 @@ impl Demux for Webm {
                 let samples = i64::try_from(data.len()).unwrap_or(0);
                 nanos_of_ticks(samples, PCM_RATE).unwrap_or(0)
             }
-            _ => told.unwrap_or(0),
+            _ => default_duration.unwrap_or(0),
         };
         let is_audio = codec.is_some_and(|codec| codec.kind() == Kind::Audio);
         frame.data.clear();

@@ -1,12 +1,12 @@
 //! Manifests: the recording of a room or call, its files, and their starts
 //! (docs/manifest.schema.json).
 
-mod filling;
+mod growth;
 
 use serde::{Deserialize, Serialize};
 
 use crate::mjr::UnixMicros;
-use filling::Size;
+use growth::Size;
 
 /// The version of the format. Others cannot be read.
 pub const VERSION: u32 = 1;
@@ -360,7 +360,7 @@ fn push<T>(list: &mut Vec<T>, more: &mut u64, entry: T) {
     }
 }
 
-/// A time in UTC as RFC 3339 has it, with microseconds.
+/// Formats a time in UTC by RFC 3339, with microseconds.
 pub fn rfc3339(at: UnixMicros) -> String {
     let at = i64::try_from(at.0).unwrap_or(i64::MAX);
     let at = chrono::DateTime::from_timestamp_micros(at).unwrap_or_default();
@@ -377,7 +377,7 @@ fn one() -> u32 {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[test]

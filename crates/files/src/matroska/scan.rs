@@ -377,7 +377,7 @@ impl Scan {
     }
 
     /// Returns the duration in the header.
-    pub fn told_duration(&self) -> Option<Duration> {
+    pub fn header_duration(&self) -> Option<Duration> {
         let ticks = **self.info.duration.as_ref()?;
         // Casting a float saturates, and turns NaN into 0.
         Some(self.nanos(ticks as u64)).filter(|duration| !duration.is_zero())

@@ -32,7 +32,7 @@ pub struct Info {
 
 /// The medium of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it all")]
 pub enum Medium {
     Audio,
     Video,
@@ -161,7 +161,7 @@ fn extensions(value: Option<&Value>) -> Result<Vec<(u8, String)>, MjrError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[test]

@@ -13,7 +13,7 @@ pub const MAX_MESSAGE: usize = MAX_PACKET - MESSAGE_TIME;
 pub struct FrameWriter {
     info: Info,
     /// Whether the first frame, and the header before it, were written.
-    begun: bool,
+    has_header: bool,
 }
 
 impl FrameWriter {
@@ -21,7 +21,10 @@ impl FrameWriter {
     /// when it is complete.
     pub fn new(info: Info, out: &mut Vec<u8>) -> Self {
         out.extend_from_slice(FILE_MAGIC);
-        Self { info, begun: false }
+        Self {
+            info,
+            has_header: false,
+        }
     }
 
     /// Returns the header.
@@ -31,7 +34,7 @@ impl FrameWriter {
 
     /// Changes the header. After the first frame this has no effect.
     pub fn set_info(&mut self, change: impl FnOnce(&mut Info)) {
-        if !self.begun {
+        if !self.has_header {
             change(&mut self.info);
         }
     }
@@ -64,8 +67,8 @@ impl FrameWriter {
     }
 
     fn begin_frame(&mut self, at: UnixMicros, len: u16, out: &mut Vec<u8>) {
-        if !self.begun {
-            self.begun = true;
+        if !self.has_header {
+            self.has_header = true;
             self.info.first_frame = at;
             let json = self.info.to_json();
             // It is always shorter than 2^16, see `MAX_INFO`.
@@ -87,7 +90,7 @@ fn length(len: usize, max: usize) -> Result<u16, MjrError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
     use crate::mjr::Medium;
 

@@ -275,16 +275,16 @@ impl ContainerWriter for Mp4Writer {
         }
         track.last = Some(at);
         let is_audio = track.setup.setup.codec().kind() == Kind::Audio;
-        let told = match (ticks(frame.duration, rate), track.step) {
+        let duration = match (ticks(frame.duration, rate), track.step) {
             (0, _) if is_audio => packet_duration(frame.data).map_or(rate / 50, |it| it.0 as u32),
             (0, 0) => rate / FRAME_RATE,
             // A gap is not repeated.
             (0, step) => step.min(rate),
-            (told, _) => u32::try_from(told).unwrap_or(u32::MAX),
+            (duration, _) => u32::try_from(duration).unwrap_or(u32::MAX),
         };
         track.queue.samples.push(Sample {
             at,
-            duration: told,
+            duration,
             size: size as u32,
             keyframe: frame.keyframe,
         });

@@ -9,11 +9,11 @@ use crate::mjr::UnixMicros;
 const NTP_EPOCH: u64 = 2_208_988_800;
 const MICROS: u64 = 1_000_000;
 
-/// Appends the time of day `begun` of time 0, for track `id`.
-pub(super) fn put(id: u32, begun: UnixMicros, out: &mut Vec<u8>) {
+/// Appends the time of day `start` of time 0, for track `id`.
+pub(super) fn put(id: u32, start: UnixMicros, out: &mut Vec<u8>) {
     let moment = Prft {
         reference_track_id: id,
-        ntp_timestamp: ntp(begun),
+        ntp_timestamp: ntp(start),
         media_time: 0,
         utc_time_semantics: ReferenceTime::RealTime,
     };

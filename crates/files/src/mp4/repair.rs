@@ -252,14 +252,14 @@ impl Scan {
                 keyframe: None,
                 frames: 0,
             };
-            let taken = runs.track(&traf, &track.defaults, |told| {
+            let taken = runs.track(&traf, &track.defaults, |frame| {
                 run.frames += 1;
-                if run.keyframe.is_none() && (told.is_sync || !track.is_video) {
+                if run.keyframe.is_none() && (frame.is_sync || !track.is_video) {
                     run.keyframe = Some((run.frames as u32, run.ends));
                 }
-                run.ends = run.ends.saturating_add(told.duration.into());
-                let end = told.offset.saturating_add(told.size.into());
-                match told.offset >= data.start && end <= data.end {
+                run.ends = run.ends.saturating_add(frame.duration.into());
+                let end = frame.offset.saturating_add(frame.size.into());
+                match frame.offset >= data.start && end <= data.end {
                     true => Ok(()),
                     false => Err(FileError::corrupt("a frame outside of its fragment")),
                 }

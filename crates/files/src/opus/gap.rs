@@ -80,7 +80,7 @@ fn frames(toc: Toc, length: OpusTime, fill: Fill) -> Option<(Vec<u8>, OpusTime)>
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
     use proptest::prelude::*;
 

@@ -84,7 +84,7 @@ pub(crate) fn channels_of_head(head: &[u8]) -> Option<u8> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::indexing_slicing)]
+    #![allow(clippy::indexing_slicing, reason = "a test fails by a panic")]
 
     use super::*;
 

@@ -39,8 +39,8 @@ impl Drift {
     /// Returns the delay of a packet of time `time` that came at `arrival`.
     pub(super) fn delay(&mut self, time: Nanos, arrival: Nanos) -> Nanos {
         let late = arrival.saturating_sub(time);
-        let (begun, least) = self.window.unwrap_or((time, late));
-        if time.saturating_sub(begun) >= WINDOW {
+        let (start, least) = self.window.unwrap_or((time, late));
+        if time.saturating_sub(start) >= WINDOW {
             let parted = self.before.map(|before| least.saturating_sub(before));
             if let Some(parted) = parted.filter(|parted| parted.saturating_abs() <= MOST) {
                 self.target = self.target.saturating_add(parted);
@@ -48,7 +48,7 @@ impl Drift {
             self.before = Some(least);
             self.window = Some((time, late));
         } else {
-            self.window = Some((begun, least.min(late)));
+            self.window = Some((start, least.min(late)));
         }
         let passed = time.saturating_sub(self.last.unwrap_or(time)).max(0);
         self.last = Some(time.max(self.last.unwrap_or(time)));

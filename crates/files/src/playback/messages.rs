@@ -30,7 +30,7 @@ pub(super) struct Messages {
 
 impl Messages {
     /// Returns the messages of a recording that belongs to a container.
-    pub(super) fn beside(file: &MediaFile, mut source: Source) -> Result<Self, FileError> {
+    pub(super) fn of_container(file: &MediaFile, mut source: Source) -> Result<Self, FileError> {
         let first = source.info().first_frame;
         let last = source.last_frame()?.unwrap_or_default();
         let duration = file.duration().unwrap_or_default();

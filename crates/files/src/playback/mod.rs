@@ -1,6 +1,6 @@
 //! Playback of a recording: all of its files together.
 
-mod beside;
+mod container_with_messages;
 mod drift;
 mod messages;
 mod red;
@@ -24,7 +24,7 @@ use crate::{FileError, MediaFile, OpenOptions, Play, Sent, TimedPacket};
 
 pub(crate) use unwrap::Unwrap;
 
-use beside::Beside;
+use container_with_messages::ContainerWithMessages;
 use messages::Messages;
 use source::Source;
 use track::{RecordedTrack, Redundancy, nanos};
@@ -86,7 +86,7 @@ pub struct Unreadable {
 #[derive(Debug)]
 enum Content {
     File(Box<MediaFile>),
-    Beside(Box<Beside>),
+    ContainerWithMessages(Box<ContainerWithMessages>),
     Recordings(Recordings),
 }
 
@@ -94,7 +94,7 @@ impl Content {
     fn play(&self) -> &dyn Play {
         match self {
             Content::File(file) => &**file,
-            Content::Beside(both) => &**both,
+            Content::ContainerWithMessages(both) => &**both,
             Content::Recordings(recordings) => recordings,
         }
     }
@@ -102,7 +102,7 @@ impl Content {
     fn play_mut(&mut self) -> &mut dyn Play {
         match self {
             Content::File(file) => &mut **file,
-            Content::Beside(both) => &mut **both,
+            Content::ContainerWithMessages(both) => &mut **both,
             Content::Recordings(recordings) => recordings,
         }
     }
@@ -127,6 +127,13 @@ enum Opened {
     Recording(Source),
 }
 
+/// A file of the list that was given, after opening it.
+struct OpenedFile<'a> {
+    index: usize,
+    path: &'a PathBuf,
+    opened: Result<Opened, FileError>,
+}
+
 impl Playback {
     /// Opens files that were recorded together, and reports those that cannot be played. Fails if
     /// none can. A file that is named twice is opened once. Several containers follow one another.
@@ -136,19 +143,23 @@ impl Playback {
         let paths = paths.iter().enumerate();
         let paths = paths.filter(|(_, path)| known.insert((*path).clone()));
         let files: Vec<_> = paths
-            .map(|(index, path)| (index, path, open(path)))
+            .map(|(index, path)| OpenedFile {
+                index,
+                path,
+                opened: open(path),
+            })
             .collect();
         let is_container = |opened: &Result<Opened, _>| matches!(opened, Ok(Opened::File(_)));
-        let containers = files.iter().filter(|(.., opened)| is_container(opened));
+        let containers = files.iter().filter(|file| is_container(&file.opened));
         let (containers, mut files) = (containers.count(), files);
         let messages = take_messages(&mut files);
         let (mut playback, mut unreadable) = match containers {
-            0 | 1 => Self::join(files.into_iter().map(|(index, _, opened)| (index, opened)))?,
+            0 | 1 => Self::join(files.into_iter().map(|file| (file.index, file.opened)))?,
             _ => Self::in_parts(files)?,
         };
         if let Some((file, messages)) = messages {
             match playback.read_messages(messages) {
-                Ok(messages) => playback = playback.with_messages(messages),
+                Ok((track, messages)) => playback = playback.with_messages(track, messages),
                 Err(error) => unreadable.push(Unreadable { file, error }),
             }
         }
@@ -156,12 +167,15 @@ impl Playback {
     }
 
     /// Opens containers that follow one another.
-    fn in_parts(
-        files: Vec<(usize, &PathBuf, Result<Opened, FileError>)>,
-    ) -> Result<(Self, Vec<Unreadable>), FileError> {
+    fn in_parts(files: Vec<OpenedFile<'_>>) -> Result<(Self, Vec<Unreadable>), FileError> {
         let mut parts: Option<InParts> = None;
         let mut unreadable = Vec::new();
-        for (file, path, opened) in files {
+        for file in files {
+            let OpenedFile {
+                index: file,
+                path,
+                opened,
+            } = file;
             let added = match opened {
                 Err(error) => Err(error),
                 Ok(Opened::Recording(_)) => Err(apart()),
@@ -228,15 +242,17 @@ impl Playback {
         };
         let info = messages.info();
         let track = PlayedTrack::of_recording(info, clock_rate(info)?);
-        Ok((track, Messages::beside(file, messages)?))
+        Ok((track, Messages::of_container(file, messages)?))
     }
 
     /// Adds messages to the container.
-    fn with_messages(mut self, (track, messages): (PlayedTrack, Messages)) -> Self {
+    fn with_messages(mut self, track: PlayedTrack, messages: Messages) -> Self {
         self.content = match self.content {
             Content::File(file) => {
                 self.tracks.push(track);
-                Content::Beside(Box::new(Beside::new(*file, messages)))
+                Content::ContainerWithMessages(Box::new(ContainerWithMessages::new(
+                    *file, messages,
+                )))
             }
             other => other,
         };
@@ -258,7 +274,7 @@ impl Playback {
     /// Removes redundant audio from a track, so that its packets are those of the codec itself.
     pub fn take_redundancy_out(&mut self, track: usize) {
         let recorded = match &mut self.content {
-            Content::File(_) | Content::Beside(_) => None,
+            Content::File(_) | Content::ContainerWithMessages(_) => None,
             Content::Recordings(recordings) => recordings.tracks.get_mut(track),
         };
         if let Some(recorded) = recorded
@@ -308,12 +324,12 @@ impl Play for Playback {
 
 impl Recordings {
     fn new(mut tracks: Vec<RecordedTrack>) -> Result<Self, FileError> {
-        let begun = |info: &Info| (info.first_frame.0 > 0).then_some(info.first_frame);
-        let first = tracks.iter().filter_map(|it| begun(it.source.info())).min();
+        let start = |info: &Info| (info.first_frame.0 > 0).then_some(info.first_frame);
+        let first = tracks.iter().filter_map(|it| start(it.source.info())).min();
         let mut duration = None;
         for track in &mut tracks {
-            let since = first.zip(begun(track.source.info()));
-            let since = since.map(|(first, begun)| begun.since(first));
+            let since = first.zip(start(track.source.info()));
+            let since = since.map(|(first, start)| start.since(first));
             track.begins = since.filter(|since| *since <= APART).unwrap_or_default();
             let last = track.source.last_frame()?;
             duration = duration.max(last.map(|last| track.begins.saturating_add(last)));
@@ -468,23 +484,21 @@ fn open(path: &Path) -> Result<Opened, FileError> {
 }
 
 /// Takes recorded messages out of the list of files, if the rest is a container.
-fn take_messages(
-    files: &mut Vec<(usize, &PathBuf, Result<Opened, FileError>)>,
-) -> Option<(usize, Source)> {
+fn take_messages(files: &mut Vec<OpenedFile<'_>>) -> Option<(usize, Source)> {
     let is_messages = |opened: &Opened| match opened {
         Opened::File(_) => false,
         Opened::Recording(source) => source.info().medium == Medium::Data,
     };
-    let mut media = files.iter().filter_map(|(.., opened)| opened.as_ref().ok());
+    let mut media = files.iter().filter_map(|file| file.opened.as_ref().ok());
     let first = media.find(|opened| !is_messages(opened))?;
     if !matches!(first, Opened::File(_)) {
         return None;
     }
-    let found =
-        |(.., opened): &(_, _, Result<Opened, FileError>)| opened.as_ref().is_ok_and(is_messages);
+    let found = |file: &OpenedFile<'_>| file.opened.as_ref().is_ok_and(is_messages);
     let place = files.iter().position(found)?;
-    match files.remove(place) {
-        (file, _, Ok(Opened::Recording(source))) => Some((file, source)),
+    let OpenedFile { index, opened, .. } = files.remove(place);
+    match opened {
+        Ok(Opened::Recording(source)) => Some((index, source)),
         _ => None,
     }
 }

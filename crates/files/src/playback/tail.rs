@@ -60,7 +60,7 @@ fn follow(mut frames: &[u8]) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::indexing_slicing)]
+    #![allow(clippy::indexing_slicing, reason = "a test fails by a panic")]
 
     use super::*;
 

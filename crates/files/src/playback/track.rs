@@ -170,7 +170,7 @@ impl RecordedTrack {
             self.waiting_bytes = self.waiting_bytes.saturating_sub(waiting.bytes.len());
             self.next = match self.rate {
                 None => self.message(waiting, shift),
-                Some(rate) => self.packet(rate, (key, waiting), shift),
+                Some(rate) => self.packet(rate, key, waiting, shift),
             };
         }
         self.next.as_ref()
@@ -270,7 +270,7 @@ impl RecordedTrack {
     }
 
     /// Returns when a packet is due, with its outgoing numbers, or `None` if it is not played.
-    fn packet(&mut self, rate: u32, (key, waiting): (Key, Waiting), shift: Nanos) -> Option<Due> {
+    fn packet(&mut self, rate: u32, key: Key, waiting: Waiting, shift: Nanos) -> Option<Due> {
         let Waiting {
             arrival,
             time,

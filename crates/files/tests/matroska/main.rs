@@ -1,6 +1,11 @@
 //! Matroska and WebM files are written and read again.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test fails by a panic"
+)]
 
 use std::io::{Cursor, Write};
 use std::path::Path;

@@ -55,8 +55,8 @@ impl Content {
             Format::OggOpus if !spec.media.is_plain(CodecName::Opus) => Err(unfit()),
             Format::OggOpus => {
                 let serial = UnixMicros::from(SystemTime::now()).0 as u32;
-                let begun = OpusContent::begin(&spec.media, serial).map_err(|_| unfit())?;
-                let mut content = Content::OggOpus(Box::new(begun));
+                let opus = OpusContent::begin(&spec.media, serial).map_err(|_| unfit())?;
+                let mut content = Content::OggOpus(Box::new(opus));
                 content.hand_over(buffer);
                 Ok(content)
             }

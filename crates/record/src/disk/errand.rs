@@ -122,15 +122,15 @@ impl Disks {
         work: impl FnOnce() -> T + Send + 'static,
         undo: impl FnOnce(T) + Send + 'static,
     ) -> Result<T, NotDone> {
-        let (told, answer) = oneshot::channel();
-        let told = Arc::new(Mutex::new(Some(told)));
-        let waits = Arc::clone(&told);
+        let (sender, answer) = oneshot::channel();
+        let sender = Arc::new(Mutex::new(Some(sender)));
+        let waits = Arc::clone(&sender);
         let give_up: Work = Box::new(move || drop(lock(&waits).take()));
         let work = move || {
             let done = work();
-            let told = lock(&told).take();
-            let late = match told {
-                Some(told) => told.send(done).err(),
+            let sender = lock(&sender).take();
+            let late = match sender {
+                Some(sender) => sender.send(done).err(),
                 None => Some(done),
             };
             if let Some(late) = late {

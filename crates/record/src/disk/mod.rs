@@ -4,7 +4,7 @@
 mod errand;
 mod mounts;
 #[cfg(feature = "testing")]
-mod stalling;
+mod stalling_disk;
 mod thread;
 
 use std::collections::HashMap;
@@ -25,7 +25,7 @@ use crate::outcome::End;
 pub(crate) use errand::NotDone;
 use errand::Waiters;
 #[cfg(feature = "testing")]
-pub use stalling::StallingDisk;
+pub use stalling_disk::StallingDisk;
 use thread::Thread;
 
 /// The interval between writes. Meanwhile packets wait in the taps, which costs nothing, because
@@ -240,7 +240,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
     use std::sync::mpsc;
 
     use super::*;

@@ -134,7 +134,8 @@ impl ContainerRecording {
     pub(super) fn start(
         recorder: &Recorder,
         media: &MediaPlane,
-        (spec, number): (&JointSpec, u32),
+        spec: &JointSpec,
+        number: u32,
         tracks: Vec<TrackSpec>,
     ) -> Result<Self, RecordError> {
         if !recorder.shared.config.enabled {
@@ -143,8 +144,8 @@ impl ContainerRecording {
         let codecs = tracks.iter().filter_map(|track| contained(&track.media));
         let codecs: Vec<CodecName> = codecs.collect();
         let format = spec.format.for_codecs(&codecs);
-        let new = NewPart::claimed(recorder, spec, (number, format))?;
-        let (told, state) = watch::channel(State::Opening);
+        let new = NewPart::claimed(recorder, spec, number, format)?;
+        let (sender, state) = watch::channel(State::Opening);
         let link = Arc::new(Link {
             control: Arc::default(),
             changes: Mutex::default(),
@@ -168,7 +169,7 @@ impl ContainerRecording {
             media: media.clone(),
             spec: spec.clone(),
             link,
-            state: told,
+            state: sender,
         };
         recorder.shared.completions.in_this_runtime();
         tokio::spawn(opening.run(new));
@@ -302,12 +303,12 @@ impl Drop for ContainerRecording {
 }
 
 /// A recording that is starting.
-struct Opening {
-    recorder: Recorder,
-    media: MediaPlane,
-    spec: JointSpec,
-    link: Arc<Link>,
-    state: watch::Sender<State>,
+pub(super) struct Opening {
+    pub(super) recorder: Recorder,
+    pub(super) media: MediaPlane,
+    pub(super) spec: JointSpec,
+    pub(super) link: Arc<Link>,
+    pub(super) state: watch::Sender<State>,
 }
 
 impl Opening {
@@ -328,24 +329,17 @@ impl Opening {
 
     /// Has the file made, and then written.
     async fn begin(self, new: NewPart) -> Result<(), RecordError> {
-        let Self {
-            recorder,
-            media,
-            spec,
-            link,
-            state,
-        } = self;
-        let (path, name) = (new.path().to_owned(), spec.name.clone());
-        let (maker, of) = (recorder.clone(), spec.clone());
-        let create = move || new.create(&maker, &of);
+        let (path, name) = (new.path().to_owned(), self.spec.name.clone());
+        let (recorder, spec) = (self.recorder.clone(), self.spec.clone());
+        let create = move || new.create(&recorder, &spec);
         let discard = |part: Part| part.target.discard();
-        let part = recorder.on_disk_of((&path, &name), create, discard);
+        let part = self.recorder.on_disk_of(&path, &name, create, discard);
         let part = part.await?;
-        link.set_file(part.target.path());
+        self.link.set_file(part.target.path());
         let disk = part.target.disk().clone();
-        let control = Arc::clone(&link.control);
-        let shared = Arc::clone(&recorder.shared);
-        let writer = Writer::new((recorder, media), (spec, link, state), part);
+        let control = Arc::clone(&self.link.control);
+        let shared = Arc::clone(&self.recorder.shared);
+        let writer = Writer::new(self, part);
         let given = shared.disks.give(&disk, |waker| {
             control.set_waker(waker);
             Box::new(writer) as Box<dyn Job>

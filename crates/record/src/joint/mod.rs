@@ -57,7 +57,7 @@ pub struct JointRecording {
     /// The shared files: one, unless that has ended or is full.
     together: Vec<ContainerRecording>,
     /// The number of shared files so far.
-    begun: u32,
+    count: u32,
     /// The files with one track each.
     alone: Vec<Alone>,
     /// The number of files so far, by name.
@@ -98,7 +98,7 @@ impl JointRecording {
             media: media.clone(),
             spec,
             together: Vec::new(),
-            begun: 0,
+            count: 0,
             alone: Vec::new(),
             names: HashMap::new(),
             late: Vec::new(),
@@ -216,13 +216,13 @@ impl JointRecording {
     }
 
     fn begin(&mut self, tracks: Vec<TrackSpec>) -> Result<(), RecordError> {
-        let of = (&self.spec, self.begun + 1);
-        let begun = ContainerRecording::start(&self.recorder, &self.media, of, tracks)?;
-        self.begun += 1;
+        let (recorder, number) = (&self.recorder, self.count + 1);
+        let started = ContainerRecording::start(recorder, &self.media, &self.spec, number, tracks)?;
+        self.count += 1;
         if let Some(listener) = &self.listener {
-            begun.listen(listener.clone());
+            started.listen(listener.clone());
         }
-        self.together.push(begun);
+        self.together.push(started);
         Ok(())
     }
 

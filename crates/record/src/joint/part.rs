@@ -14,11 +14,11 @@ use super::note::clock;
 use super::writer::Track;
 use crate::control::Control;
 use crate::ending::Ending;
-use crate::held::Held;
 use crate::place::{NAMES, numbered};
 use crate::session::Entry;
 use crate::shared::Claim;
 use crate::target::Target;
+use crate::write_delay::WriteDelay;
 use crate::{Format, Participant, RecordError, Recorder};
 
 /// The tracks that a file has room for.
@@ -47,7 +47,8 @@ impl NewPart {
     pub(super) fn claimed(
         recorder: &Recorder,
         spec: &JointSpec,
-        (first, format): (u32, Format),
+        first: u32,
+        format: Format,
     ) -> Result<Self, RecordError> {
         let mut number = first;
         loop {
@@ -82,7 +83,7 @@ impl NewPart {
             match Target::create(new.claim, &recorder.places, &name) {
                 Ok(target) => return Ok(Part::new(target, format, number)),
                 Err(RecordError::Exists(_)) if first > 1 && number < first + NAMES => {
-                    new = Self::claimed(recorder, spec, (number + 1, format))?;
+                    new = Self::claimed(recorder, spec, number + 1, format)?;
                 }
                 Err(error) => return Err(error),
             }
@@ -101,7 +102,7 @@ pub(super) struct Part {
     writer: Option<Box<dyn ContainerWriter>>,
     edits: Edits,
     /// The waiting time of the edits.
-    held: Held,
+    held: WriteDelay,
     pub(super) entry: Option<Entry>,
     /// The end so far.
     duration: Duration,
@@ -126,7 +127,7 @@ impl Part {
             },
             writer: None,
             edits: Edits::default(),
-            held: Held::new(match format {
+            held: WriteDelay::new(match format {
                 // Its fragments have waited already.
                 Format::Mp4 => Duration::ZERO,
                 Format::WebM | Format::Matroska | Format::Mjr | Format::OggOpus => HOLD,
@@ -153,7 +154,8 @@ impl Part {
     /// parts.
     pub(super) fn begin(
         &mut self,
-        (title, started_us): (Option<String>, u64),
+        title: Option<String>,
+        started_us: u64,
         of: Option<&Participant>,
         before: Vec<TrackStats>,
     ) {
@@ -165,14 +167,10 @@ impl Part {
         self.before = before;
         self.writer = Some(container::writer(self.container, info));
         self.entry = of.and_then(|of| {
-            Entry::begin(
-                of,
-                self.target.claimed(),
-                (self.format, self.number),
-                |file| {
-                    file.started_us = Some(started_us);
-                },
-            )
+            let path = self.target.claimed();
+            Entry::begin(of, path, self.format, self.number, |file| {
+                file.started_us = Some(started_us);
+            })
         });
         self.tell(true, |file| file.started_us = Some(started_us));
     }
@@ -278,21 +276,21 @@ impl Part {
             file.bytes = self.target.len();
             file.duration_ms = self.duration.as_secs_f64() * 1_000.0;
             for (number, track) in tracks.iter().enumerate() {
-                let Some(told) = track_of(file, number) else {
+                let Some(entry) = track_of(file, number) else {
                     continue;
                 };
                 let (now, before) = (assembler.stats(number), self.before.get(number));
                 let before = before.copied().unwrap_or_default();
-                told.packets = now.packets.saturating_sub(before.packets);
-                told.lost = now.lost.saturating_sub(before.lost);
-                told.late = now.late.saturating_sub(before.late);
-                told.dropped = track.dropped();
+                entry.packets = now.packets.saturating_sub(before.packets);
+                entry.lost = now.lost.saturating_sub(before.lost);
+                entry.late = now.late.saturating_sub(before.late);
+                entry.dropped = track.dropped();
                 let filled = now.filled.saturating_sub(before.filled);
-                told.filled_ms = filled.as_secs_f64() * 1_000.0;
-                told.clock = clock(now.clock);
+                entry.filled_ms = filled.as_secs_f64() * 1_000.0;
+                entry.clock = clock(now.clock);
                 let ms = |time: Duration| time.as_secs_f64() * 1_000.0;
-                told.clock_doubt_ms = now.clock_doubt.map(ms);
-                told.offset_ms = now.offset.map(ms);
+                entry.clock_doubt_ms = now.clock_doubt.map(ms);
+                entry.offset_ms = now.offset.map(ms);
             }
         });
     }
@@ -300,7 +298,8 @@ impl Part {
     /// Ends the file. A file without content is deleted.
     pub(super) fn end(
         mut self,
-        (of, control): (Option<&Participant>, &Control),
+        of: Option<&Participant>,
+        control: &Control,
         end: FileEnd,
         error: Option<&RecordError>,
     ) -> Result<(), RecordError> {

@@ -16,7 +16,7 @@ use portunus_sdp::CodecName;
 use portunus_sdp::negotiated::Codec;
 use tokio::sync::watch;
 
-use super::container::{Change, Link, NewTrack};
+use super::container::{Change, Link, NewTrack, Opening};
 use super::part::{NewPart, Part, track_of};
 use super::{JointSpec, note};
 use crate::clock::Clock;
@@ -62,7 +62,7 @@ pub(super) struct Writer {
     /// Since when it is ending.
     ends_since: Option<Instant>,
     /// When the manifest was last updated.
-    told: Instant,
+    reported: Instant,
     /// The packets that are counted already.
     counted: u64,
 }
@@ -98,11 +98,14 @@ impl Track {
 
 impl Writer {
     /// Returns the recording with its first file.
-    pub(super) fn new(
-        (recorder, media): (Recorder, MediaPlane),
-        (spec, link, state): (JointSpec, Arc<Link>, watch::Sender<State>),
-        part: Part,
-    ) -> Self {
+    pub(super) fn new(opening: Opening, part: Part) -> Self {
+        let Opening {
+            recorder,
+            media,
+            spec,
+            link,
+            state,
+        } = opening;
         let clock = Clock::now();
         let _ = state.send(State::Open);
         Self {
@@ -122,7 +125,7 @@ impl Writer {
             part: Some(part),
             parts: 1,
             ends_since: None,
-            told: clock.start(),
+            reported: clock.start(),
             counted: 0,
         }
     }
@@ -222,7 +225,7 @@ impl Writer {
                 continue;
             };
             let dropped = tap.dropped();
-            if !take_from(tap, number, (batch, mixed)) {
+            if !take_from(tap, number, batch, mixed) {
                 track.tap = None;
             }
             if dropped > std::mem::replace(&mut track.dropped, dropped) {
@@ -231,7 +234,7 @@ impl Writer {
         }
         for (place, new) in self.new.iter_mut().enumerate() {
             if let Some(tap) = &mut new.tap
-                && !take_from(tap, NEW + place, (batch, mixed))
+                && !take_from(tap, NEW + place, batch, mixed)
             {
                 new.tap = None;
             }
@@ -301,7 +304,7 @@ impl Writer {
                 self.assembler.push(number, &arrived);
             }
             Tapped::Report(report) => {
-                let report = told(report, self.since(report.arrival));
+                let report = assembler_report(report, self.since(report.arrival));
                 self.assembler.report(number, &report);
             }
             Tapped::Message(_) => {}
@@ -355,12 +358,12 @@ impl Writer {
         let of = self.spec.of.as_ref();
         if !part.has_begun() {
             let title = of.and_then(|of| of.display.clone());
-            part.begin((title, started_us), of, before);
+            part.begin(title, started_us, of, before);
         }
         let codec = named(setup.setup.codec()).unwrap_or(track.codec);
-        let mut told = track.media.track();
-        told.codec = codec.name().to_owned();
-        part.set_track(number, setup, told);
+        let mut described = track.media.track();
+        described.codec = codec.name().to_owned();
+        part.set_track(number, setup, described);
     }
 
     /// Returns the counts of the tracks so far. They are those before the next file.
@@ -373,23 +376,33 @@ impl Writer {
         (0..self.tracks.len()).map(stats).collect()
     }
 
-    fn note(&mut self, number: usize, told: &Note) {
-        if matches!(told, Note::Gap { .. }) {
+    fn note(&mut self, number: usize, note: &Note) {
+        if matches!(note, Note::Gap { .. }) {
             let counters = &self.recorder.shared.counters;
             counters.gaps.fetch_add(1, Relaxed);
         }
-        if let Note::ClockDoubt(doubt) = told {
+        if let Note::ClockDoubt(doubt) = note {
             let file = &self.spec.name;
             tracing::warn!(file, "the clocks of picture and sound differ by {doubt:?}");
         }
         if let Some(part) = &self.part {
-            let is_news = !matches!(told, Note::Talks { .. });
+            let is_news = !matches!(note, Note::Talks { .. });
             part.tell(is_news, |file| {
                 if let Some(track) = track_of(file, number) {
-                    note::note(track, told);
+                    note::note(track, note);
                 }
             });
         }
+    }
+
+    fn end_file(
+        &self,
+        part: Part,
+        end: FileEnd,
+        error: Option<&RecordError>,
+    ) -> Result<(), RecordError> {
+        let of = self.spec.of.as_ref();
+        part.end(of, &self.link.control, end, error)
     }
 
     /// Ends the file, and starts the next.
@@ -401,17 +414,12 @@ impl Writer {
         self.parts += 1;
         if self.parts > PARTS {
             let name = self.spec.name.clone();
-            part.end(
-                (self.spec.of.as_ref(), &*self.link.control),
-                FileEnd::Part,
-                None,
-            )?;
+            self.end_file(part, FileEnd::Part, None)?;
             return Err(RecordError::Parts { name, limit: PARTS });
         }
         let number = part.number + 1;
         let flushed = part.flush();
-        let of = (self.spec.of.as_ref(), &*self.link.control);
-        part.end(of, FileEnd::Part, None)?;
+        self.end_file(part, FileEnd::Part, None)?;
         flushed?;
         for track in &mut self.tracks {
             track.dropped_before = track.dropped;
@@ -458,9 +466,8 @@ impl Writer {
         if let Some(error) = error {
             tracing::error!(file = self.spec.name, "recording ended: {error}");
         }
-        let of = (self.spec.of.as_ref(), &*self.link.control);
         let left = match self.part.take() {
-            Some(part) => part.end(of, end, error),
+            Some(part) => self.end_file(part, end, error),
             None => Ok(()),
         };
         let outcome = ended.and_then(|end| left.map(|()| end));
@@ -477,7 +484,8 @@ impl Writer {
 fn take_from(
     tap: &mut Tap,
     source: usize,
-    (batch, mixed): (&mut Vec<Tapped>, &mut Vec<(usize, Tapped)>),
+    batch: &mut Vec<Tapped>,
+    mixed: &mut Vec<(usize, Tapped)>,
 ) -> bool {
     batch.clear();
     let goes_on = tap.drain(batch, ALL);
@@ -489,8 +497,8 @@ impl Job for Writer {
     fn turn(&mut self, round: &mut Round) -> Turn {
         let worked = guarded(|| self.work(round));
         let Some(ended) = ended(worked, &self.spec.name) else {
-            if round.now >= self.told + PROGRESS {
-                self.told = round.now;
+            if round.now >= self.reported + PROGRESS {
+                self.reported = round.now;
                 self.tell_progress();
             }
             return Turn::GoesOn;
@@ -530,7 +538,7 @@ fn arrived(packet: &TappedPacket, at: Duration) -> Arrived<'_> {
     }
 }
 
-fn told(report: &TappedReport, at: Duration) -> Report {
+fn assembler_report(report: &TappedReport, at: Duration) -> Report {
     Report {
         at,
         stream: StreamKey(report.stream),

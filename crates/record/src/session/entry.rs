@@ -24,7 +24,8 @@ impl Entry {
     pub(crate) fn begin(
         of: &Participant,
         path: &Path,
-        (format, part): (Format, u32),
+        format: Format,
+        part: u32,
         fill: impl FnOnce(&mut manifest::File),
     ) -> Option<Self> {
         let state = &of.session.held.state;

@@ -12,9 +12,9 @@ use portunus_files::manifest::Manifest;
 
 use crate::RecordError;
 use crate::control::Control;
+use crate::pending::Unfinished;
 use crate::place::Places;
 use crate::shared::Shared;
-use crate::unfinished::Unfinished;
 
 pub(crate) use entry::{Entry, FileDone, Owner, complete};
 use manifest_file::{ManifestFile, make};
@@ -214,7 +214,7 @@ impl SessionState {
 
     /// Makes the manifest's file. It blocks.
     fn make(self: &Arc<Self>) {
-        let begun = make(self).and_then(|(name, disk)| {
+        let made = make(self).and_then(|(name, disk)| {
             let path = name.path.clone();
             let file = |waker| -> Box<dyn crate::disk::Job> {
                 self.control.set_waker(waker);
@@ -226,7 +226,7 @@ impl SessionState {
             inner.place = Place::At(path);
             Ok(())
         });
-        if let Err(error) = begun {
+        if let Err(error) = made {
             self.lock().place = Place::Nowhere;
             tracing::warn!(manifest = self.spec.name, "there is no manifest: {error}");
         }

@@ -105,10 +105,9 @@ async fn one_that_hangs_is_ended_with_all_that_it_started() {
 #[tokio::test]
 async fn it_is_run_for_a_file_that_somebody_else_writes_and_nothing_else_is_recorded() {
     let rig = with_command(&["cp", "{file}", "{file}.copy"], 60);
-    let place = (None, "mix");
     let recorder = rig.recorder.clone();
-    let create = move || recorder.create_file(place, "wav");
-    let file = rig.recorder.blocking(place, create).await.unwrap();
+    let create = move || recorder.create_file(None, "mix", "wav");
+    let file = rig.recorder.blocking(None, "mix", create).await.unwrap();
     // Like the mix of a room: on a thread of its own.
     let written = std::thread::spawn(move || file.finish(None));
     written.join().unwrap().unwrap();
@@ -128,10 +127,9 @@ async fn a_file_that_belongs_to_no_recorded_room_says_whose_it_is() {
         room: Some("7".to_owned()),
     });
     // A file that the caller writes, open for longer than its content lasts.
-    let place = (None, "mix");
     let of = recorder.clone();
-    let create = move || of.create_file(place, "wav");
-    let file = recorder.blocking(place, create).await.unwrap();
+    let create = move || of.create_file(None, "mix", "wav");
+    let file = recorder.blocking(None, "mix", create).await.unwrap();
     file.lasts(Duration::from_secs(90));
     file.finish(Some(&file_is_full(1_000))).unwrap();
     let told = completed.recv().await.unwrap();

@@ -18,10 +18,12 @@ impl Attached {
         let fields = Fields(&message.body);
         let jsep = message.jsep.as_ref();
         self.connection.check(jsep)?;
-        if let Some(room) = self.heard() {
+        if let Some(room) = self.listened_room() {
             return self.configure_listener(&room, jsep);
         }
-        let (room, id) = self.here().ok_or(Refusal::NotInRoom("configure"))?;
+        let (room, id) = self
+            .participation()
+            .ok_or(Refusal::NotInRoom("configure"))?;
         let asked: Configuring<'_> = fields.read()?;
         let rtp = RtpRequest::read(fields)?;
         let mut state = room.lock();

@@ -6,7 +6,7 @@ use portunus_core::sdp::Direction;
 use portunus_core::{Fields, JsepKind, Message};
 use portunus_resources::{Asker, Id};
 
-use super::rtp::{RtpRequest, shown};
+use super::rtp::{RtpRequest, address_json};
 use super::{Answer, Attached, Place};
 use crate::line::Wish;
 use crate::refusal::Refusal;
@@ -25,10 +25,10 @@ impl Attached {
         let fields = Fields(&message.body);
         let jsep = message.jsep.as_ref();
         self.connection.check(jsep)?;
-        if self.here().is_some() {
+        if self.participation().is_some() {
             return Err(Refusal::AlreadyJoined);
         }
-        if self.heard().is_some() {
+        if self.listened_room().is_some() {
             return Err(Refusal::Listening);
         }
         let wish: Joining<'_> = fields.read()?;
@@ -83,7 +83,7 @@ impl Attached {
         if let Some(jsep) = jsep.filter(|jsep| jsep.kind == JsepKind::Answer) {
             self.connection.agreed(&self.handle, &jsep.description);
         }
-        let told = by_rtp.as_ref().map(shown);
+        let address = by_rtp.as_ref().map(address_json);
         let (link, setup) = match (by_rtp, self.connection.link()) {
             (Some(rtp), _) => {
                 let setup = !rtp.awaits_remote;
@@ -92,7 +92,7 @@ impl Attached {
             (None, Some(link)) => (Link::Peer(link.clone()), self.connection.is_up()),
             (None, None) => (Link::None, false),
         };
-        let (id, is_rtp) = (join.id.clone(), told.is_some());
+        let (id, is_rtp) = (join.id.clone(), address.is_some());
         let join = Join {
             link,
             setup,
@@ -104,7 +104,7 @@ impl Attached {
         if is_rtp && setup {
             state.tell_state(&id);
         }
-        let joined = state.welcome(&id, "joined").with_some("rtp", told);
+        let joined = state.welcome(&id, "joined").with_some("rtp", address);
         drop(state);
         self.place = Place::In(Arc::downgrade(&room), id);
         Ok((joined.into(), local))

@@ -40,10 +40,10 @@ impl Attached {
         let fields = Fields(&message.body);
         let jsep = message.jsep.as_ref();
         self.connection.check(jsep)?;
-        if self.here().is_some() {
+        if self.participation().is_some() {
             return Err(Refusal::AlreadyJoined);
         }
-        if self.heard().is_some() {
+        if self.listened_room().is_some() {
             return Err(Refusal::Listening);
         }
         let Listening { token, .. } = fields.read()?;

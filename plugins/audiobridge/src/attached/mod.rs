@@ -1,8 +1,8 @@
 //! A client's handle: its requests, and the events of its PeerConnection.
 
-mod change;
 mod configure;
 mod connection;
+mod departure;
 mod join;
 mod listen;
 mod rtp;
@@ -55,7 +55,7 @@ impl Attached {
     }
 
     /// Returns the room that the client is in, and its id there.
-    fn here(&mut self) -> Option<(Arc<Room>, Id)> {
+    fn participation(&mut self) -> Option<(Arc<Room>, Id)> {
         let Place::In(room, id) = &self.place else {
             return None;
         };
@@ -69,7 +69,7 @@ impl Attached {
     }
 
     /// Returns the room that the client listens to.
-    fn heard(&mut self) -> Option<Arc<Room>> {
+    fn listened_room(&mut self) -> Option<Arc<Room>> {
         let Place::Listening(room) = &self.place else {
             return None;
         };
@@ -103,7 +103,7 @@ impl Attached {
             // The PeerConnection is closed after the answer.
             Participation::Hangup => Ok(alone(json!({ "audiobridge": "hangingup" }))),
             Participation::ResetDecoder => {
-                let (room, id) = self.here().ok_or(Refusal::NotInRoom("reset"))?;
+                let (room, id) = self.participation().ok_or(Refusal::NotInRoom("reset"))?;
                 room.lock().reset_decoder(&id);
                 Ok(alone(json!({ "audiobridge": "success" })))
             }
@@ -111,7 +111,7 @@ impl Attached {
     }
 
     /// Removes the client from its room, with its PeerConnection.
-    fn go(&mut self) {
+    fn end_participation(&mut self) {
         let handle = self.handle.id();
         match std::mem::replace(&mut self.place, Place::Idle) {
             Place::Idle => {}
@@ -169,13 +169,13 @@ impl PluginHandle for Attached {
         match event {
             HandleEvent::Up => {
                 self.connection.came_up();
-                if let Some((room, id)) = self.here() {
+                if let Some((room, id)) = self.participation() {
                     room.lock().came_up(&id, self.handle.id());
                 }
             }
             HandleEvent::Hangup(_) => {
                 self.connection = Connection::default();
-                self.go();
+                self.end_participation();
             }
             // The mixer detects who talks.
             HandleEvent::Talking { .. }
@@ -209,7 +209,7 @@ impl PluginHandle for Attached {
     }
 
     fn detach(&mut self) {
-        self.go();
+        self.end_participation();
     }
 }
 
@@ -245,6 +245,6 @@ impl Attached {
 /// Removes the client if the handle ends by a fault of the plugin.
 impl Drop for Attached {
     fn drop(&mut self) {
-        self.go();
+        self.end_participation();
     }
 }

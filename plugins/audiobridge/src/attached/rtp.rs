@@ -100,7 +100,7 @@ impl RtpRequest {
 }
 
 /// Returns the server's address for a participant.
-pub(super) fn shown(link: &RtpLink) -> Value {
+pub(super) fn address_json(link: &RtpLink) -> Value {
     Object::new()
         .with("ip", link.local_ip.as_str())
         .with("port", link.leg.port())

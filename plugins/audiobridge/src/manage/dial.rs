@@ -91,7 +91,11 @@ impl Shared {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
     use std::sync::{Mutex, OnceLock, Weak};
 
     use portunus_audio::{AudioConfig, AudioThreads};

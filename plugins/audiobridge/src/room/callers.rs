@@ -112,7 +112,7 @@ impl Drop for PhoneStay {
         };
         let mut state = room.lock();
         if state.caller(&self.id, self.number).is_some() {
-            state.gone(&self.id, Audience::All);
+            state.remove_and_tell(&self.id, Audience::All);
         }
     }
 }

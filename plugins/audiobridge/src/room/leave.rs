@@ -14,28 +14,28 @@ impl RoomState {
 
     /// Removes a participant at its own request. Its PeerConnection stays.
     pub(crate) fn leave(&mut self, id: &Id, handle: HandleId) -> bool {
-        self.go(id, handle, Audience::Listening)
+        self.remove_joined(id, handle, Audience::Listening)
     }
 
     /// Removes a participant whose PeerConnection or handle is gone. Participants with paused
     /// events are told, too.
     pub(crate) fn lost(&mut self, id: &Id, handle: HandleId) -> bool {
-        self.go(id, handle, Audience::All)
+        self.remove_joined(id, handle, Audience::All)
     }
 
-    fn go(&mut self, id: &Id, handle: HandleId, told: Audience<'_>) -> bool {
+    fn remove_joined(&mut self, id: &Id, handle: HandleId, audience: Audience<'_>) -> bool {
         if !self.has(id, handle) {
             return false;
         }
-        self.gone(id, told);
+        self.remove_and_tell(id, audience);
         true
     }
 
     /// Removes a participant, and tells others.
-    pub(super) fn gone(&mut self, id: &Id, told: Audience<'_>) {
+    pub(super) fn remove_and_tell(&mut self, id: &Id, audience: Audience<'_>) {
         if let Some(person) = self.remove(id) {
             tracing::info!(room = %self.id(), %id, "participant left");
-            self.tell(told, self.event().with("leaving", id.to_json()));
+            self.tell(audience, self.event().with("leaving", id.to_json()));
             self.notify_left(&person);
         }
     }

@@ -111,8 +111,8 @@ impl Roster {
 
     /// Sends a message to an audience.
     pub(super) fn tell(&self, audience: Audience<'_>, notice: &Notice) {
-        let told = self.people.values().filter(|person| audience.has(person));
-        for person in told {
+        let recipients = self.people.values().filter(|person| audience.has(person));
+        for person in recipients {
             person.tell(notice);
         }
     }

@@ -95,7 +95,11 @@ pub(crate) async fn handle_sound_events(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
     use std::sync::Arc;
 
     use std::path::Path;

@@ -14,8 +14,8 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{info, warn};
 
+use crate::complete_recording::{CompleteRecording, Stamp, find};
 use crate::nfo::{MAX_NFO, Nfo};
-use crate::recorded::{Recorded, Stamp, find};
 
 /// The limit of known recordings.
 const MAX_RECORDINGS: usize = 10_000;
@@ -67,7 +67,7 @@ struct NextLook {
 
 #[derive(Debug, Default)]
 struct Entries {
-    complete: BTreeMap<u64, Arc<Recorded>>,
+    complete: BTreeMap<u64, Arc<CompleteRecording>>,
     running: BTreeSet<u64>,
     /// The descriptions of complete recordings that could not be written yet.
     unwritten: BTreeMap<u64, Nfo>,
@@ -202,13 +202,13 @@ impl Shelf {
     }
 
     /// Lists all recordings by id, once none is just ending.
-    pub(crate) async fn list(&self) -> Vec<Arc<Recorded>> {
+    pub(crate) async fn list(&self) -> Vec<Arc<CompleteRecording>> {
         self.settle().await;
         self.entries().complete.values().cloned().collect()
     }
 
     /// Returns the recording with this id, if it is complete.
-    pub(crate) async fn get(&self, id: u64) -> Option<Arc<Recorded>> {
+    pub(crate) async fn get(&self, id: u64) -> Option<Arc<CompleteRecording>> {
         self.settle().await;
         self.entries().complete.get(&id).cloned()
     }
@@ -251,13 +251,13 @@ impl Shelf {
     pub(crate) async fn begin(&self, nfo: &Nfo) -> io::Result<()> {
         let (id, text) = (nfo.id, nfo.to_text());
         let folder = self.folder.clone();
-        let begun = spawn_blocking(move || {
+        let written = spawn_blocking(move || {
             if described(&folder, id).try_exists()? {
                 return Err(io::ErrorKind::AlreadyExists.into());
             }
             replace_file(&unfinished(&folder, id), &text)
         });
-        begun.await.map_err(io::Error::other)?
+        written.await.map_err(io::Error::other)?
     }
 
     /// Rewrites the description of a recording that goes on. `nfo` returns `None` if it has ended.
@@ -298,7 +298,7 @@ impl Shelf {
     }
 
     /// Lists a new recording. If its description could not be written, that is tried again.
-    fn added(self: &Arc<Self>, id: u64, added: Result<Option<Recorded>, Unwritten>) {
+    fn added(self: &Arc<Self>, id: u64, added: Result<Option<CompleteRecording>, Unwritten>) {
         let mut entries = self.entries();
         match added {
             Ok(Some(recorded)) => drop(entries.complete.insert(id, Arc::new(recorded))),
@@ -360,12 +360,12 @@ async fn try_again(shelf: Weak<Shelf>) {
 struct Unwritten {
     error: io::Error,
     nfo: Box<Nfo>,
-    recorded: Box<Recorded>,
+    recorded: Box<CompleteRecording>,
 }
 
 /// Writes the description of a recording whose files are complete. Returns `None` if no file can be
 /// played.
-fn add(folder: &Path, mut nfo: Nfo) -> Result<Option<Recorded>, Unwritten> {
+fn add(folder: &Path, mut nfo: Nfo) -> Result<Option<CompleteRecording>, Unwritten> {
     nfo.files = nfo.files.only(|name| find(folder, name).is_ok());
     let has_media = nfo.files.audio.is_some() || nfo.files.video.is_some();
     let path = described(folder, nfo.id);
@@ -378,7 +378,7 @@ fn add(folder: &Path, mut nfo: Nfo) -> Result<Option<Recorded>, Unwritten> {
         false => removed(),
     };
     let described = Stamp::of(&path).filter(|_| written.is_ok());
-    let look = |nfo| Recorded::look(folder, nfo, described.map(|stamp| (path, stamp)));
+    let look = |nfo| CompleteRecording::look(folder, nfo, described.map(|stamp| (path, stamp)));
     match written {
         Ok(()) => Ok(has_media.then(|| look(nfo))),
         Err(error) => Err(Unwritten {
@@ -460,10 +460,10 @@ fn complete_name(folder: &Path, temporary: &str, name: &str) {
 
 fn read_folder(
     folder: &Path,
-    known: &BTreeMap<u64, Arc<Recorded>>,
-) -> BTreeMap<u64, Arc<Recorded>> {
+    known: &BTreeMap<u64, Arc<CompleteRecording>>,
+) -> BTreeMap<u64, Arc<CompleteRecording>> {
     let described = known.values();
-    let described: HashMap<PathBuf, &Arc<Recorded>> = described
+    let described: HashMap<PathBuf, &Arc<CompleteRecording>> = described
         .filter_map(|it| Some((it.description()?, it)))
         .collect();
     let mut found = BTreeMap::new();
@@ -483,7 +483,7 @@ fn read_folder(
                     continue;
                 };
                 let id = nfo.id;
-                let now = Recorded::look(folder, nfo, stamp.map(|stamp| (path, stamp)));
+                let now = CompleteRecording::look(folder, nfo, stamp.map(|stamp| (path, stamp)));
                 match known.get(&id).filter(|before| before.is_like(&now)) {
                     Some(before) => {
                         before.is_still(now);

@@ -20,7 +20,7 @@ pub(crate) const BASE: &str = "/recordplay/";
 
 /// A recording that can be played.
 #[derive(Debug)]
-pub(crate) struct Recorded {
+pub(crate) struct CompleteRecording {
     pub(crate) nfo: Nfo,
     /// The part of its files' addresses that cannot be guessed.
     pub(crate) key: String,
@@ -73,7 +73,7 @@ pub(crate) struct Facts {
     bytes: u64,
 }
 
-impl Recorded {
+impl CompleteRecording {
     /// Reads the files of a recording in `folder`. `description` is the file that describes it, if
     /// any. It blocks.
     pub(crate) fn look(folder: &Path, nfo: Nfo, description: Option<(PathBuf, Stamp)>) -> Self {
@@ -245,10 +245,10 @@ pub(crate) fn find(folder: &Path, name: &str) -> Result<PathBuf, FileError> {
 
 /// A client that plays a recording. A pause ends with the last of them.
 #[derive(Debug)]
-pub(crate) struct Viewing(pub(crate) Arc<Recorded>);
+pub(crate) struct Viewing(pub(crate) Arc<CompleteRecording>);
 
 impl Viewing {
-    pub(crate) fn new(recorded: Arc<Recorded>) -> Self {
+    pub(crate) fn new(recorded: Arc<CompleteRecording>) -> Self {
         recorded.viewers.fetch_add(1, Relaxed);
         Viewing(recorded)
     }

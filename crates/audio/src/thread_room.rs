@@ -14,7 +14,7 @@ use crate::media_access::MediaAccess;
 use crate::outbox::Outbox;
 use crate::outputs::{Outgoing, Outputs};
 use crate::recording::MixFile;
-use crate::split::{Cost, Helped, Splitter};
+use crate::splitter::{Cost, Helped, Splitter};
 use crate::taps::{Tap, Tapped};
 use crate::{
     AudioError, AudioEvent, Out, ParticipantId, ParticipantOptions, ParticipantStats, RecordingId,
@@ -27,7 +27,7 @@ const IDLE: u32 = 600;
 
 /// A room with its inputs and outputs.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct ThreadRoom {
     room: Room,
     people: HashMap<ParticipantId, Person>,
     outputs: Outputs,
@@ -38,6 +38,12 @@ pub(crate) struct Running {
     has_fault: bool,
 }
 
+/// The source and the output of a participant.
+struct ParticipantMedia {
+    input: Option<SourceRef>,
+    output: Option<Out>,
+}
+
 /// The input of a participant.
 #[derive(Debug)]
 struct Person {
@@ -46,7 +52,7 @@ struct Person {
     tells_talking: bool,
 }
 
-impl Running {
+impl ThreadRoom {
     pub(crate) fn new(
         options: RoomOptions,
         clocks: Clocks,
@@ -157,7 +163,10 @@ impl Running {
                 options,
                 input,
                 output,
-            } => self.join((place, participant), *options, (input, output), access),
+            } => {
+                let media = ParticipantMedia { input, output };
+                self.join(place, participant, *options, media, access);
+            }
             Command::Set {
                 participant,
                 options,
@@ -183,12 +192,12 @@ impl Running {
                 }
                 let is_new = !self.outputs.announcements.has(announcement);
                 let source = self.outputs.announcements.begin(announcement, file);
-                let begun = self.room.announce(announcement, group, source);
-                if begun.is_err() && is_new {
+                let started = self.room.announce(announcement, group, source);
+                if started.is_err() && is_new {
                     self.outputs.announcements.forget(announcement);
                 }
                 // The announcement is heard even if nobody waits for the reply.
-                let _ = reply.send(begun.map_err(AudioError::from));
+                let _ = reply.send(started.map_err(AudioError::from));
             }
             Command::StopAnnouncement(announcement) => {
                 self.outputs.announcements.stop(announcement);
@@ -199,8 +208,8 @@ impl Running {
                 file,
                 reply,
             } => {
-                let begun = self.record(recording, file);
-                let _ = reply.send(begun);
+                let started = self.record(recording, file);
+                let _ = reply.send(started);
             }
             Command::StopRecording => self.outputs.stop_recording(&mut self.room),
             Command::Mix {
@@ -230,9 +239,10 @@ impl Running {
 
     fn join(
         &mut self,
-        (place, participant): (usize, ParticipantId),
+        place: usize,
+        participant: ParticipantId,
         options: ParticipantOptions,
-        (input, output): (Option<SourceRef>, Option<Out>),
+        media: ParticipantMedia,
         access: &mut MediaAccess<'_>,
     ) {
         let talked = self.room.participant(participant);
@@ -241,7 +251,7 @@ impl Running {
         if talked {
             // An earlier participant with this number may have talked, and its silence would not be
             // reported.
-            self.outputs.events.tell(AudioEvent::Talking {
+            self.outputs.events.push(AudioEvent::Talking {
                 participant,
                 talking: false,
             });
@@ -252,7 +262,7 @@ impl Running {
             self.outputs.forget(participant, access);
             return;
         }
-        let tap = input.map(|source| {
+        let tap = media.input.map(|source| {
             let key = access.taps.add(Tap {
                 room: place,
                 participant,
@@ -264,9 +274,9 @@ impl Running {
         });
         self.people
             .insert(participant, Person { tap, tells_talking });
-        self.room.set_hearing(participant, output.is_some());
+        self.room.set_hearing(participant, media.output.is_some());
         // A participant that keeps its output hears one stream.
-        match output {
+        match media.output {
             Some(output) => self.outputs.set(participant, Outgoing::new(output), access),
             None => self.outputs.forget(participant, access),
         }
@@ -340,7 +350,7 @@ fn stats(state: &ParticipantState, tells_talking: bool) -> ParticipantStats {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use portunus_dsp::{
         AudioCodec, Channels, Content, Encoding, FRAME, Format, SampleRate, TalkOptions,
     };
@@ -348,7 +358,7 @@ mod tests {
 
     use super::*;
     use crate::feeds::Feeds;
-    use crate::split::Pool;
+    use crate::splitter::Pool;
     use crate::taps::Taps;
 
     #[test]
@@ -368,7 +378,7 @@ mod tests {
             loudest: 8,
             groups: 0,
         };
-        let mut room = Running::new(options, clocks, events);
+        let mut room = ThreadRoom::new(options, clocks, events);
         let (collector, mut feeds) = (Collector::new(16), Feeds::new(&media));
         let mut taps = Taps::default();
         let mut access = MediaAccess {
@@ -402,7 +412,7 @@ mod tests {
         };
         let id = ParticipantId(1);
         let mut splitter = Splitter::new(std::sync::Arc::new(Pool::new(1)));
-        let join = |room: &mut Running, access: &mut MediaAccess<'_>| {
+        let join = |room: &mut ThreadRoom, access: &mut MediaAccess<'_>| {
             room.join((0, id), options.clone(), (None, None), access);
             room.room.connect(id, true);
         };

@@ -5,15 +5,20 @@ use std::path::Path;
 use portunus_files::{FileError, Playback};
 use portunus_player::Hold;
 
+use crate::complete_recording::{self, Viewing};
 use crate::nfo::MediaFiles;
 use crate::player::What;
-use crate::recorded::{self, Viewing};
 use crate::refusal::Refusal;
 use crate::requests::Play;
 use crate::shared::Shared;
 
-/// What is played, and a warning of what of it is not.
-pub(crate) type Opened = (What, Playback, Option<String>);
+/// An opened recording.
+pub(crate) struct Opened {
+    pub(crate) what: What,
+    pub(crate) playback: Playback,
+    /// A warning about the files that cannot be played.
+    pub(crate) warning: Option<String>,
+}
 
 /// The extensions of containers.
 const CONTAINERS: [&str; 3] = ["webm", "mkv", "mp4"];
@@ -26,9 +31,13 @@ pub(crate) async fn open(shared: &Shared, play: Play) -> Result<Opened, Refusal>
             let recorded = shelf.get(id).await.ok_or(Refusal::NoSuchRecording)?;
             let viewing = Viewing::new(recorded);
             let (folder, files) = (shelf.folder().to_owned(), viewing.0.nfo.files.clone());
-            let opened = opening.open(move || recorded::open(&folder, &files));
+            let opened = opening.open(move || complete_recording::open(&folder, &files));
             let (playback, warning) = opened.await??;
-            Ok((What::Recording(viewing), playback, warning))
+            Ok(Opened {
+                what: What::Recording(viewing),
+                playback,
+                warning,
+            })
         }
         Play::File(name) => {
             let (all, named) = (shared.all.clone(), name.clone());
@@ -39,7 +48,11 @@ pub(crate) async fn open(shared: &Shared, play: Play) -> Result<Opened, Refusal>
                 }
                 opened => opened?,
             };
-            Ok((What::File(name, Hold::default()), playback, warning))
+            Ok(Opened {
+                what: What::File(name, Hold::default()),
+                playback,
+                warning,
+            })
         }
     }
 }
@@ -47,7 +60,7 @@ pub(crate) async fn open(shared: &Shared, play: Play) -> Result<Opened, Refusal>
 /// Opens a recording of another plugin, by the name of a file or by the common start of its files'
 /// names.
 fn open_named(all: &Path, name: &str) -> Result<(Playback, Option<String>), FileError> {
-    let found = |file: String| recorded::find(all, &file).is_ok().then_some(file);
+    let found = |file: String| complete_recording::find(all, &file).is_ok().then_some(file);
     let files = match found(name.to_owned()) {
         Some(whole) => MediaFiles {
             video: Some(whole),
@@ -73,5 +86,5 @@ fn open_named(all: &Path, name: &str) -> Result<(Playback, Option<String>), File
     if files == MediaFiles::default() {
         return Err(FileError::Outside(name.to_owned()));
     }
-    recorded::open(all, &files)
+    complete_recording::open(all, &files)
 }

@@ -21,7 +21,9 @@ impl Attached {
         asker: &Asker,
     ) -> Result<Value, Refusal> {
         let fields = Fields(&message.body);
-        let (former, former_id) = self.here().ok_or(Refusal::NotInRoom("change room"))?;
+        let (former, former_id) = self
+            .participation()
+            .ok_or(Refusal::NotInRoom("change room"))?;
         let wish: Joining<'_> = fields.read()?;
         let ids = self.shared.rooms.ids();
         let wanted_room = ids.required(fields, "room")?;
@@ -77,12 +79,12 @@ impl Attached {
 
     /// Leaves the room. The PeerConnection stays and is silent.
     pub(super) fn leave(&mut self) -> Result<Value, Refusal> {
-        if let Some(room) = self.heard() {
+        if let Some(room) = self.listened_room() {
             room.lock().listeners.remove(self.handle.id());
             self.place = Place::Idle;
             return Ok(json!({ "audiobridge": "left", "room": room.id.to_json() }));
         }
-        let (room, id) = self.here().ok_or(Refusal::NotInRoom("leave"))?;
+        let (room, id) = self.participation().ok_or(Refusal::NotInRoom("leave"))?;
         room.lock().leave(&id, self.handle.id());
         self.place = Place::Idle;
         Ok(json!({ "audiobridge": "left", "room": room.id.to_json(), "id": id.to_json() }))
@@ -91,14 +93,14 @@ impl Attached {
     /// Closes the PeerConnection and leaves. A participant without one stays, unless it uses plain
     /// RTP.
     pub(super) fn hang_up(&mut self) {
-        let by_rtp = match self.here() {
+        let by_rtp = match self.participation() {
             Some((room, id)) => room.lock().is_by_rtp(&id),
             None => false,
         };
         if by_rtp || Connection::exists(&self.handle) {
             self.handle.close_pc();
             self.connection = Connection::default();
-            self.go();
+            self.end_participation();
         }
     }
 }

@@ -178,7 +178,7 @@ fn shorten<T>(list: &mut Vec<T>, len: usize, more: &mut u64) {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
     use super::super::*;
 
     fn full_track() -> Track {

@@ -7,12 +7,12 @@ const ENOUGH: usize = 256 << 10;
 
 /// The bytes that wait to be written.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct WriteDelay {
     longest: Duration,
     since: Option<Instant>,
 }
 
-impl Held {
+impl WriteDelay {
     /// Returns the state without waiting bytes. They wait at most `longest`.
     pub(crate) const fn new(longest: Duration) -> Self {
         Self {
@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn what_waits_is_written_when_it_is_time_or_much() {
-        let mut held = Held::new(Duration::from_millis(700));
+        let mut held = WriteDelay::new(Duration::from_millis(700));
         let start = Instant::now();
         let mut is_due = |bytes, millis| held.is_due(bytes, start + Duration::from_millis(millis));
         // Nothing is never due, and later bytes wait from their own time on.
@@ -52,6 +52,6 @@ mod tests {
         assert!(is_due(30, 5_700) && is_due(ENOUGH, 5_701));
         held.clear();
         assert!(!held.is_due(10, start + Duration::from_millis(6_000)));
-        assert!(Held::new(Duration::ZERO).is_due(1, start));
+        assert!(WriteDelay::new(Duration::ZERO).is_due(1, start));
     }
 }

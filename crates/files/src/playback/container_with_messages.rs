@@ -9,7 +9,7 @@ use crate::{FileError, MediaFile, Play, Sent, TimedPacket};
 
 /// A container and its messages.
 #[derive(Debug)]
-pub(super) struct Beside {
+pub(super) struct ContainerWithMessages {
     file: MediaFile,
     messages: Messages,
     /// The number of the messages among the tracks.
@@ -27,7 +27,7 @@ pub(super) struct Beside {
     error: Option<FileError>,
 }
 
-impl Beside {
+impl ContainerWithMessages {
     /// Returns both from their starts on.
     pub(super) fn new(mut file: MediaFile, messages: Messages) -> Self {
         let (first, last) = messages.span();
@@ -76,7 +76,8 @@ impl Beside {
     /// one.
     fn go_to(
         &mut self,
-        (to, base): (Nanos, Nanos),
+        to: Nanos,
+        base: Nanos,
         seek: impl FnOnce(&mut MediaFile, Nanos, Duration) -> Result<(), FileError>,
     ) -> Result<(), FileError> {
         let own = to.saturating_sub(self.lead);
@@ -88,7 +89,7 @@ impl Beside {
     }
 }
 
-impl Play for Beside {
+impl Play for ContainerWithMessages {
     fn clock_rates(&self) -> Vec<Option<u32>> {
         let mut rates = Play::clock_rates(&self.file);
         rates.push(None);
@@ -126,7 +127,7 @@ impl Play for Beside {
 
     fn seek(&mut self, to: Duration) -> Result<(), FileError> {
         let base = self.file.read_until().max(self.until);
-        self.go_to((nanos(to), base), |file, begins, own| {
+        self.go_to(nanos(to), base, |file, begins, own| {
             file.wait_until(begins);
             file.seek(own)
         })
@@ -135,7 +136,7 @@ impl Play for Beside {
     fn seek_behind(&mut self, sent: &Sent, to: Duration) -> Result<(), FileError> {
         let mut sent = sent.clone();
         let base = nanos(sent.until);
-        self.go_to((nanos(to), base), |file, begins, own| {
+        self.go_to(nanos(to), base, |file, begins, own| {
             sent.until = time(begins);
             file.seek_behind(&sent, own)
         })

@@ -1,5 +1,9 @@
 //! Messages with a container come at their times, from any position on.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by a panic"
+)]
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

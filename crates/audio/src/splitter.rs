@@ -268,7 +268,7 @@ impl Own {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use portunus_dsp::{
@@ -373,7 +373,7 @@ mod tests {
     fn what_another_thread_keeps_costs_a_packet_and_is_of_no_use_later() {
         let pool = Arc::new(Pool::new(2));
         let mut splitter = Splitter::new(Arc::clone(&pool));
-        // A thread that takes two jobs, and then is not run for long.
+        // A thread takes two jobs, and is then interrupted for long.
         let taker = thread::spawn({
             let (pool, own) = (Arc::clone(&pool), Arc::clone(&splitter.own));
             move || {
