@@ -12,6 +12,7 @@ use portunus_files::assemble::{
 use portunus_rtp::SeqNo;
 use portunus_rtp::packetize::{Packetizer, PayloadFormat};
 use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 
 use crate::measurement::{Made, Seen};
 use crate::world::{Happens, PICTURE, SOUND, World};

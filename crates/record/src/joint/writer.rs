@@ -435,7 +435,7 @@ impl Writer {
         });
         let codecs: Vec<_> = codecs.collect();
         let format = self.spec.format.for_codecs(&codecs);
-        let new = NewPart::claimed(&self.recorder, &self.spec, (number, format))?;
+        let new = NewPart::claimed(&self.recorder, &self.spec, number, format)?;
         let part = new.create(&self.recorder, &self.spec)?;
         self.link.set_file(part.target.path());
         self.part = Some(part);

@@ -38,27 +38,22 @@ impl Attached {
         ids.required(fields, "room")?;
         let wanted = ids.wanted(fields, "id")?;
         let room = self.shared.rooms.named(fields)?;
+        let request = JoinRequest {
+            fields,
+            wish: &wish,
+            wanted,
+        };
         let by_rtp = match rtp {
             // Opening a leg takes system calls, so the room is not locked meanwhile. It may change.
             Some(rtp) => {
-                let request = JoinRequest {
-                    fields,
-                    wish: &wish,
-                    wanted: wanted.clone(),
-                };
-                let join = self.admitted(&room.lock(), request, asker, true)?;
+                let join = self.admitted(&room.lock(), &request, asker, true)?;
                 let offers = wish.generate_offer;
                 Some(rtp.open(&self.shared, join.settings.codec, offers)?)
             }
             None => None,
         };
         let mut state = room.lock();
-        let request = JoinRequest {
-            fields,
-            wish: &wish,
-            wanted,
-        };
-        let join = self.admitted(&state, request, asker, by_rtp.is_some())?;
+        let join = self.admitted(&state, &request, asker, by_rtp.is_some())?;
 
         let codec = join.settings.codec;
         let local = {
@@ -114,19 +109,15 @@ impl Attached {
     fn admitted(
         &self,
         room: &RoomState,
-        request: JoinRequest<'_, '_>,
+        request: &JoinRequest<'_, '_>,
         asker: &Asker,
         by_rtp: bool,
     ) -> Result<Join, Refusal> {
-        let JoinRequest {
-            fields,
-            wish,
-            wanted,
-        } = request;
+        let (fields, wish) = (request.fields, request.wish);
         room.profile.check_rtp(by_rtp)?;
         let admin = room.profile.admit(fields, wish.token, asker)?;
         let settings = Settings::joining(wish, room.profile.options())?;
-        let id = room.free_id(wanted, self.shared.rooms.ids())?;
+        let id = room.free_id(request.wanted.clone(), self.shared.rooms.ids())?;
         let (record, format) = (wish.record, wish.record_format);
         let record = RecordWish::new(record, wish.filename, format, asker.rights)?;
         if let Some(wish) = &record {

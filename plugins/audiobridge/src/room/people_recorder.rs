@@ -71,10 +71,10 @@ impl PeopleRecorder {
         let Some(wish) = person.recorded.wanted.clone().filter(|_| ready) else {
             return;
         };
-        let session = self.session(profile);
         let Some(source) = person.source() else {
             return;
         };
+        let session = self.session(profile);
         let (room, id) = (profile.id().clone(), person.id.clone());
         let name = || {
             let (room, id) = (file_safe(&room.to_string()), file_safe(&id.to_string()));
