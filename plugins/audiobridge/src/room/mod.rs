@@ -118,7 +118,7 @@ impl RoomContent for RoomState {
     }
 
     fn is_used(&self) -> bool {
-        self.roster.len() > 0 || self.listeners.len() > 0 || self.phones.len() > 0
+        self.roster.len() > 0 || !self.listeners.is_empty() || self.phones.len() > 0
     }
 
     fn has_ended(&self) -> bool {
