@@ -24,7 +24,7 @@ impl Out {
         }
     }
 
-    fn is(&self, other: &Out) -> bool {
+    pub(crate) fn is(&self, other: &Out) -> bool {
         match (self, other) {
             (Out::Track(one), Out::Track(other)) => one == other,
             (Out::Leg(one), Out::Leg(other)) => Arc::ptr_eq(one, other),

@@ -2,7 +2,6 @@
 //! events to the room's handle.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use portunus_dsp::{
     AnnouncementId, AnnouncementState, AudioCodec, Encoding, MixId, Output, ParticipantId, Room,

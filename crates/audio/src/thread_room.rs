@@ -413,7 +413,11 @@ mod tests {
         let id = ParticipantId(1);
         let mut splitter = Splitter::new(std::sync::Arc::new(Pool::new(1)));
         let join = |room: &mut ThreadRoom, access: &mut MediaAccess<'_>| {
-            room.join((0, id), options.clone(), (None, None), access);
+            let media = ParticipantMedia {
+                input: None,
+                output: None,
+            };
+            room.join(0, id, options.clone(), media, access);
             room.room.connect(id, true);
         };
         join(&mut room, &mut access);

@@ -14,7 +14,7 @@ use crossbeam_queue::ArrayQueue;
 use hound::{SampleFormat, WavSpec, WavWriter};
 use portunus_dsp::{AudioCodec, Encoding, Format, MixId, Mixture, Room};
 use portunus_files::opus::{OggOpusError, OggOpusWriter, OpusHead, OpusTags, OpusTime};
-use portunus_record::{RecordError, RecordedFile, Recorder, Whose};
+use portunus_record::{RecordError, RecordedFile, Recorder};
 use tokio::sync::mpsc;
 
 pub use spec::{MixRecording, RecordingFormat, RecordingId};
