@@ -1,4 +1,4 @@
-//! Announcements: files that a room hears. A thread that may block reads them ahead of the rooms.
+//! Announcements: files that a room hears. A thread of its own reads them ahead of the rooms.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -14,44 +14,44 @@ use portunus_rtp::Header;
 
 use crate::{AnnouncementEnd, AnnouncementId, AudioError, AudioEvent};
 
-/// What is announced.
+/// An announcement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Announcement {
-    /// The file: Ogg with Opus. Whoever asks has to have checked that it may be read.
+    /// The file: Ogg with Opus. The caller has checked that it may be read.
     pub file: PathBuf,
-    /// The group that it belongs to; none: no group, all hear it all the same.
+    /// The group that it belongs to, or `None`. The whole room hears it in either case.
     pub group: Option<usize>,
-    /// From the start again at the end, until it is stopped.
+    /// Starts again at the end, until it is stopped.
     pub looping: bool,
 }
 
-/// Packets of a file that are read ahead: some seconds.
+/// The packets of a file that are read ahead: some seconds.
 const AHEAD: usize = 256;
-/// With fewer than this, more are read.
+/// Reading continues when fewer packets are left.
 const LOW: usize = 128;
 
-/// The thread that reads files, once there was one to be read. It ends with this.
+/// The thread that reads files. It starts with the first file, and ends with this.
 #[derive(Debug, Default)]
 pub(crate) struct FileThread {
     requests: Mutex<Option<Sender<Arc<Reading>>>>,
 }
 
-/// A file that is read, as the thread that reads has it in common with a room.
+/// A file that is being read, shared by the reading thread and a room.
 #[derive(Debug)]
 pub(crate) struct Reading {
-    /// Held by the thread that reads, and nobody else.
+    /// Locked by the reading thread only.
     file: Mutex<MediaFile>,
     packets: ArrayQueue<Vec<u8>>,
-    /// Buffers that were used.
+    /// Used buffers.
     spare: ArrayQueue<Vec<u8>>,
-    /// It is to be read on already.
+    /// Whether the thread was asked to read on.
     asked: AtomicBool,
-    /// Nothing more comes. What is wrong with the file, if something is, is known before this.
+    /// Whether no more packets come. An error is known before this is set.
     ended: AtomicBool,
     wrong: OnceLock<Arc<AudioError>>,
 }
 
-/// A file, as a room has it.
+/// The room's side of a file.
 #[derive(Debug)]
 pub(crate) struct FileReader {
     reading: Arc<Reading>,
@@ -59,7 +59,7 @@ pub(crate) struct FileReader {
 }
 
 impl FileThread {
-    /// Opens a file and reads the start of it. It blocks.
+    /// Opens a file and reads its start. It blocks.
     pub(crate) fn open(&self, path: &Path, looping: bool) -> Result<FileReader, AudioError> {
         let options = OpenOptions {
             audio: true,
@@ -104,10 +104,10 @@ impl FileThread {
     }
 }
 
-/// Reads on whatever it is asked to.
+/// Reads files as requested.
 fn read_all(requests: &Receiver<Arc<Reading>>) {
     while let Ok(reading) = requests.recv() {
-        // Nobody else has it any more: it was stopped.
+        // If nobody else holds it, it was stopped.
         if Arc::strong_count(&reading) > 1 {
             reading.read();
         }
@@ -115,7 +115,7 @@ fn read_all(requests: &Receiver<Arc<Reading>>) {
 }
 
 impl Reading {
-    /// Reads until enough is there, or the file is over.
+    /// Reads until enough packets are ready, or the file ends.
     fn read(&self) {
         self.asked.store(false, Ordering::Release);
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
@@ -127,7 +127,7 @@ impl Reading {
                     if let Ok(header) = Header::parse(packet.bytes) {
                         buffer.extend_from_slice(header.payload(packet.bytes));
                     }
-                    // There is room: nobody else puts anything in.
+                    // There is room, because only this thread adds packets.
                     let _ = self.packets.push(buffer);
                 }
                 Some(Err(error)) => {
@@ -143,11 +143,11 @@ impl Reading {
 impl AnnouncementSource for FileReader {
     fn next_packet(&mut self, packet: &mut Vec<u8>) -> NextPacket {
         let reading = &self.reading;
-        // It ends behind what was put in before.
+        // The end is set after the last packet was added.
         let ended = reading.ended.load(Ordering::Acquire);
         let next = reading.packets.pop();
         if !ended && reading.packets.len() < LOW && !reading.asked.swap(true, Ordering::AcqRel) {
-            // The thread ends after all that can ask it.
+            // The thread outlives all files.
             let _ = self.requests.send(Arc::clone(reading));
         }
         match next {
@@ -163,7 +163,7 @@ impl AnnouncementSource for FileReader {
     }
 }
 
-/// The announcements of a room, for what is told of them.
+/// The announcements of a room, for its events.
 #[derive(Debug, Default)]
 pub(crate) struct Announcements {
     all: HashMap<AnnouncementId, Announced>,
@@ -176,13 +176,13 @@ struct Announced {
 }
 
 impl Announcements {
-    /// One begins; gives what the room hears.
+    /// Starts an announcement, and returns its packets for the room.
     pub(crate) fn begin(
         &mut self,
         announcement: AnnouncementId,
         file: FileReader,
     ) -> Box<dyn AnnouncementSource> {
-        // Of the same number there is none, or the room refuses.
+        // The number is unused, or the room refuses it.
         self.all.entry(announcement).or_insert_with(|| Announced {
             reading: Arc::clone(&file.reading),
             stopped: false,
@@ -190,7 +190,7 @@ impl Announcements {
         Box::new(file)
     }
 
-    /// It was refused.
+    /// Forgets an announcement that was refused.
     pub(crate) fn forget(&mut self, announcement: AnnouncementId) {
         self.all.remove(&announcement);
     }
@@ -205,7 +205,7 @@ impl Announcements {
         }
     }
 
-    /// What is to be told.
+    /// Returns the event about a change.
     pub(crate) fn changed(
         &mut self,
         announcement: AnnouncementId,

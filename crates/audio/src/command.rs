@@ -1,28 +1,22 @@
-//! What rooms are asked by their handles.
+//! The commands that rooms get from their handles.
 
 use portunus_dsp::Mixture;
-use portunus_media::{IngestId, SharedClock, SourceRef};
+use portunus_media::{IngestId, SourceRef};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::announcement::FileReader;
+use crate::clocks::Clocks;
 use crate::recording::MixFile;
 use crate::{
     AnnouncementId, AudioError, AudioEvent, Encoding, Out, ParticipantId, ParticipantOptions,
     ParticipantStats, RecordingId, RoomOptions,
 };
 
-/// A room, as its thread knows it.
+/// The id of a room on its thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct RoomId(pub(crate) u64);
 
-/// The clocks of a room's mixes: of Opus, and of G.711.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Clocks {
-    pub(crate) opus: SharedClock,
-    pub(crate) g711: SharedClock,
-}
-
-/// What a thread is asked to do with one of its rooms.
+/// A command to a room.
 #[derive(Debug)]
 pub(crate) enum Command {
     Open {
@@ -72,7 +66,7 @@ pub(crate) enum Command {
     DropMix {
         id: u64,
     },
-    /// Leads to a fault: of the room, with the next frame, or of the thread.
+    /// Causes a fault: of the room in its next frame, or of the thread.
     #[cfg(test)]
     Fault {
         of_thread: bool,

@@ -3,13 +3,15 @@
 use portunus_config::{Configuration, Section};
 use serde::{Deserialize, Serialize};
 
-/// The threads that audio rooms run on; every key has a default.
+/// The threads that audio rooms run on. Every key has a default.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AudioConfig {
-    /// DSP threads; 0: one for each core. One is started when a room first needs it.
+    /// The number of DSP threads; 0 means one for each core. A thread starts when a room first
+    /// needs it.
     pub threads: usize,
-    /// Thread n runs on core n only. Media workers have their cores, and go first there.
+    /// Whether thread n runs on core n only. Media workers have the same cores, and take
+    /// precedence.
     pub pin: bool,
 }
 

@@ -1,45 +1,45 @@
-//! What a room tells.
+//! The events of a room.
 
 use std::sync::Arc;
 
 use crate::{AnnouncementId, AudioError, ParticipantId, RecordingId};
 
-/// What happens in a room.
+/// An event of a room.
 #[derive(Debug, Clone)]
 pub enum AudioEvent {
-    /// A participant has begun or ceased to talk, see [`crate::TalkOptions`].
+    /// A participant has started or stopped talking, see [`crate::TalkOptions`].
     Talking {
-        /// Who.
+        /// The participant.
         participant: ParticipantId,
-        /// Which of the two.
+        /// Whether it talks now.
         talking: bool,
     },
     /// An announcement is heard from now on.
     AnnouncementStarted(AnnouncementId),
-    /// An announcement is not heard any more.
+    /// An announcement has ended.
     AnnouncementEnded {
-        /// Which one.
+        /// The announcement.
         announcement: AnnouncementId,
-        /// Why.
+        /// The reason.
         why: AnnouncementEnd,
     },
-    /// A recording has ended; with an error, if it did not end as it was asked to. The file has its name.
+    /// A recording has ended, and its file has its final name.
     RecordingEnded {
-        /// Which one.
+        /// The recording.
         recording: RecordingId,
-        /// Its name, without folders.
+        /// The name of the file, without folders.
         file: String,
-        /// What was wrong.
+        /// The error, unless the recording ended as requested.
         error: Option<Arc<AudioError>>,
     },
 }
 
-/// Why an announcement has ended.
+/// The reason for the end of an announcement.
 #[derive(Debug, Clone)]
 pub enum AnnouncementEnd {
-    /// All of it was heard.
+    /// It was played to its end.
     Played,
-    /// It was stopped, or the room ends.
+    /// It was stopped, or the room has ended.
     Stopped,
     /// The file is broken from there on.
     Failed(Arc<AudioError>),

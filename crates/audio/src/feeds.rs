@@ -1,12 +1,12 @@
-//! The ways from a thread to all workers.
+//! The feeds from a thread to all workers.
 
 use std::collections::VecDeque;
 
 use portunus_media::ingest::FeedError;
 use portunus_media::{IngestId, MediaPlane, RouteId, ThreadFeed};
 
-/// A feed of each worker. A packet that finds no room is lost, as on any way; what changes routes and ends mixes is tried
-/// again.
+/// The feed of each worker. Packets for a full feed are dropped; changes of routes and mixes are
+/// retried.
 #[derive(Debug)]
 pub(crate) struct Feeds {
     feeds: Vec<ThreadFeed>,
@@ -14,10 +14,10 @@ pub(crate) struct Feeds {
     waiting: VecDeque<(usize, Change)>,
 }
 
-/// What has to come to a worker.
+/// A change that must reach a worker.
 #[derive(Debug, Clone, Copy)]
 enum Change {
-    /// Only if the route is from this, if one is said.
+    /// Only if the route comes from the second ingest, if given.
     Redirect(RouteId, Option<IngestId>, IngestId),
     Remove(IngestId),
 }
@@ -34,17 +34,17 @@ impl Feeds {
     /// Sends a packet to an ingest.
     pub(crate) fn send(&mut self, ingest: IngestId, packet: &[u8]) {
         if let Some(feed) = self.feeds.get_mut(ingest.worker()) {
-            // What finds no room is counted there.
+            // The feed counts dropped packets.
             let _ = feed.send(ingest, packet);
         }
     }
 
-    /// Has a route of a worker go on from another ingest of it.
+    /// Redirects a route of a worker to another ingest of it.
     pub(crate) fn redirect(&mut self, route: RouteId, ingest: IngestId) {
         self.change(ingest.worker(), Change::Redirect(route, None, ingest));
     }
 
-    /// The same, unless it is from another ingest than `before` by then.
+    /// Redirects a route only if it still comes from `before`.
     pub(crate) fn redirect_from(&mut self, route: RouteId, before: IngestId, ingest: IngestId) {
         self.change(
             ingest.worker(),
@@ -57,7 +57,7 @@ impl Feeds {
         self.change(ingest.worker(), Change::Remove(ingest));
     }
 
-    /// Has the workers take what was sent.
+    /// Wakes the workers for what was sent.
     pub(crate) fn deliver(&mut self) {
         while let Some((worker, change)) = self.waiting.pop_front() {
             if !self.try_change(worker, change) {
@@ -70,7 +70,7 @@ impl Feeds {
         }
     }
 
-    /// What found no room so far.
+    /// Returns the number of packets dropped so far.
     pub(crate) fn overrun(&self) -> u64 {
         self.feeds.iter().map(ThreadFeed::overrun).sum()
     }
@@ -81,7 +81,7 @@ impl Feeds {
         }
     }
 
-    /// False: there is no room now.
+    /// Returns false if the feed is full.
     fn try_change(&mut self, worker: usize, change: Change) -> bool {
         let Some(feed) = self.feeds.get_mut(worker) else {
             if let Change::Remove(ingest) = change {

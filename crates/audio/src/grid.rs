@@ -1,34 +1,35 @@
-//! When rooms are mixed: every 20 ms, by a clock that does not drift, and not all at once.
+//! The times at which rooms are mixed: every 20 ms, without drift, and spread over that time.
 
 use std::time::{Duration, Instant};
 
 use portunus_dsp::FRAME;
 
-/// The rooms of a thread are mixed in so many groups one after the other: it has as much to do at any time, and so do
-/// the workers that send what it mixes.
+/// The number of phases that a thread's rooms are spread over. So the thread, and the workers that
+/// send its mixes, have as much to do at any time.
 const PHASES: usize = 20;
 const PHASE: Duration = Duration::from_millis(1);
-/// A thread that is later than this leaves frames out: it would have no time to catch up.
+/// A thread that is later than this skips frames, because it could not catch up.
 const LATEST: Duration = Duration::from_millis(60);
 
-/// The phases with the rooms of each.
+/// The phases with their rooms.
 #[derive(Debug)]
 pub(crate) struct Grid {
     start: Instant,
-    /// The phase that is next, counted from the start.
+    /// The number of the next phase, counted from the start.
     next: u64,
     phases: [Vec<usize>; PHASES],
     rooms: usize,
 }
 
-/// What is to be done.
+/// The next step of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// Nothing, until a room is added.
+    /// Sleep until a room is added.
     Asleep,
-    /// Nothing for so long.
+    /// Sleep for this long.
     In(Duration),
-    /// The rooms of a phase, which was due then. So many frames of each room that there is were left out before it.
+    /// Mix the rooms of a phase, which was due at `due`. Before it, `skipped` frames of each room
+    /// were left out.
     Due {
         phase: usize,
         due: Instant,
@@ -37,7 +38,7 @@ pub(crate) enum Turn {
 }
 
 impl Grid {
-    /// One without rooms. Those of several threads are apart.
+    /// Returns a grid without rooms. The grids of different threads are shifted.
     pub(crate) fn new(now: Instant, thread: usize) -> Self {
         let apart = PHASE * (thread % 8) as u32 / 8;
         Self {
@@ -48,13 +49,13 @@ impl Grid {
         }
     }
 
-    /// Adds a room, unless it is there, to the phase that has the fewest.
+    /// Adds a room to the phase with the fewest rooms, unless it is there already.
     pub(crate) fn add(&mut self, room: usize, now: Instant) {
         if self.phases.iter().flatten().any(|other| *other == room) {
             return;
         }
         if self.rooms == 0 {
-            // Nothing was due while there were none.
+            // Without rooms nothing was due.
             let passed = now.saturating_duration_since(self.start).as_nanos() / PHASE.as_nanos();
             self.next = u64::try_from(passed).unwrap_or(self.next).saturating_add(1);
         }
@@ -74,7 +75,7 @@ impl Grid {
         }
     }
 
-    /// The rooms of a phase, to be given back.
+    /// Takes the rooms of a phase. They are returned by [`Grid::put_back`].
     pub(crate) fn take(&mut self, phase: usize) -> Vec<usize> {
         self.phases
             .get_mut(phase)
@@ -82,19 +83,19 @@ impl Grid {
             .unwrap_or_default()
     }
 
-    /// All rooms.
+    /// Returns all rooms.
     pub(crate) fn rooms(&self) -> impl Iterator<Item = usize> {
         self.phases.iter().flatten().copied()
     }
 
-    /// Gives them back.
+    /// Returns the rooms of [`Grid::take`].
     pub(crate) fn put_back(&mut self, phase: usize, rooms: Vec<usize>) {
         if let Some(phase) = self.phases.get_mut(phase) {
             *phase = rooms;
         }
     }
 
-    /// What is to be done now. A phase that is due is so once.
+    /// Returns the next step. A phase is due once.
     pub(crate) fn next(&mut self, now: Instant) -> Turn {
         if self.rooms == 0 {
             return Turn::Asleep;
@@ -135,7 +136,7 @@ const fn phase(number: u64) -> usize {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::panic)]
+    #![allow(clippy::panic, reason = "a test fails by a panic")]
     use super::*;
 
     #[test]
@@ -143,7 +144,7 @@ mod tests {
         assert_eq!(PHASE * PHASES as u32, FRAME);
     }
 
-    /// The phases that are due until `end`, with the times at which they are.
+    /// Returns the phases that are due until `end`, with their times.
     fn due(grid: &mut Grid, start: Instant, end: Duration) -> Vec<(usize, Duration)> {
         let (mut now, mut all) = (start, Vec::new());
         while now < start + end {
@@ -189,21 +190,21 @@ mod tests {
         grid.add(8, start);
         let first = due(&mut grid, start, Duration::from_millis(30));
         let at = |ms| start + Duration::from_millis(ms);
-        // 50 ms late: nothing is lost.
+        // At 50 ms late nothing is lost.
         let mut later = Vec::new();
         while let Turn::Due { due, skipped, .. } = grid.next(at(80)) {
             assert_eq!(skipped, 0);
             later.push(due);
         }
         assert_eq!(first.len() + later.len(), 8);
-        // A second late: 48 frames of each are left out, or one or two more or less.
+        // At a second late, about 48 frames of each room are left out.
         let Turn::Due { due, skipped, .. } = grid.next(at(1_080)) else {
             panic!("it is due");
         };
         assert!((47..=50).contains(&skipped), "{skipped}");
         assert!(at(1_080).saturating_duration_since(due) < FRAME);
         assert_eq!(grid.rooms().collect::<Vec<_>>(), [7, 8]);
-        // And again to the moment.
+        // Then it is on time again.
         while let Turn::Due { skipped, .. } = grid.next(at(1_080)) {
             assert_eq!(skipped, 0);
         }

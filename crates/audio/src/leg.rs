@@ -1,4 +1,4 @@
-//! Legs as audio rooms use them: participants without a PeerConnection.
+//! Legs in audio rooms: participants without a PeerConnection.
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -13,44 +13,45 @@ use portunus_rtp::{ExtensionKind, ExtensionMap, Pt, Ssrc};
 use portunus_sdp::negotiated::Codec;
 use tokio::sync::mpsc;
 
-use crate::command::Clocks;
+use crate::clocks::Clocks;
 use crate::{AudioCodec, RtpLegError};
 
-/// How somebody speaks plain RTP with us.
+/// The options of a leg of plain RTP.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RtpLegOptions {
-    /// Where an even port is taken from, with the next one.
+    /// The range from which an even port is taken, with the next one for RTCP.
     pub ports: RangeInclusive<u16>,
-    /// The only one who is heard, and where to send to; none: whoever speaks first is heard, and nothing is sent.
+    /// The only address that is heard and sent to. `None`: the first sender is heard, and nothing
+    /// is sent.
     pub remote: Option<SocketAddr>,
-    /// What is sent both ways.
+    /// The codec in both directions.
     pub codec: AudioCodec,
-    /// The payload type of what is sent both ways; what comes with another one is refused.
+    /// The payload type in both directions. Packets with another one are refused.
     pub pt: Pt,
-    /// The number of the audio-level extension (RFC 6464) in what comes.
+    /// The number of the audio-level extension (RFC 6464) in received packets.
     pub audio_level: Option<u8>,
 }
 
-/// What rooms send.
+/// The codecs that rooms send.
 const CODECS: [Codec; 4] = [Codec::Opus, Codec::G722, Codec::Pcma, Codec::Pcmu];
 
-/// A leg that hears rooms: what it is sent comes from one mix or another, or from nowhere, and stays one stream. It ends when
-/// it is dropped.
+/// A leg that hears rooms. The mixes that it hears, and the pauses between them, are one stream. It
+/// ends when it is dropped.
 #[derive(Debug)]
 pub struct RtpLeg {
     media: MediaPlane,
     leg: Arc<Leg>,
-    /// Where what it hears comes from while it hears nothing: nothing.
+    /// The ingest that it hears while it hears no mix. It is silent.
     rest: IngestId,
 }
 
 impl RtpLeg {
-    /// Opens a port for somebody who speaks plain RTP, and no RTCP. It takes packets in from now on.
+    /// Opens a port for plain RTP without RTCP. Packets are received from now on.
     pub fn open(media: &MediaPlane, options: RtpLegOptions) -> Result<Self, RtpLegError> {
         if let Some(id) = options.audio_level.filter(|id| !(1..=14).contains(id)) {
             return Err(RtpLegError::Extension(id));
         }
-        // Nobody is told what happens.
+        // Nobody needs the leg's events.
         let (tell, _) = mpsc::channel(1);
         let leg = Leg::open(
             media,
@@ -64,7 +65,7 @@ impl RtpLeg {
         Ok(Self::of(media, Arc::new(leg)))
     }
 
-    /// Has a leg hear rooms; it hears none yet.
+    /// Prepares a leg to hear rooms. It hears none yet.
     pub fn of(media: &MediaPlane, leg: Arc<Leg>) -> Self {
         let rest = media.add_ingest(IngestOptions {
             worker: Some(leg.worker()),
@@ -78,42 +79,42 @@ impl RtpLeg {
         }
     }
 
-    /// What it sends us, to be given to [`crate::AudioRoom::join`].
+    /// Returns its source, for [`crate::AudioRoom::join`].
     pub fn source(&self) -> SourceRef {
         self.leg.source()
     }
 
-    /// Our UDP port.
+    /// Returns the local UDP port.
     pub fn port(&self) -> u16 {
         self.leg.port()
     }
 
-    /// The SSRC of what we send.
+    /// Returns the SSRC of sent packets.
     pub fn ssrc(&self) -> Ssrc {
         self.leg.ssrc()
     }
 
-    /// The SSRC of what comes, once something has.
+    /// Returns the SSRC of received packets, once there is one.
     pub fn remote_ssrc(&self) -> Option<Ssrc> {
         self.leg.status().incoming().ssrc()
     }
 
-    /// Sends to where these options say from now on, and hears nobody else.
+    /// Sends to the address in these options from now on, and hears no other.
     pub fn connect(&self, options: &RtpLegOptions) {
         self.leg.set_remote(options.remote());
     }
 
-    /// The worker that it lives on.
+    /// Returns its worker.
     pub(crate) fn worker(&self) -> usize {
         self.leg.worker()
     }
 
-    /// The way from what it hears to the network, which begins at an ingest of the same worker.
+    /// Returns the route to the network. It starts at an ingest of the same worker.
     pub(crate) fn route(&self) -> RouteId {
         self.leg.route()
     }
 
-    /// Where that begins while nothing is heard.
+    /// Returns the ingest that the route starts at while nothing is heard.
     pub(crate) fn rest(&self) -> IngestId {
         self.rest
     }
@@ -132,10 +133,10 @@ impl RtpLegOptions {
         }
         LegRemote {
             rtcp: LegRtcp::Never,
-            // The room chooses what is sent; it has this number.
+            // The room chooses the codec; all have this payload type.
             outgoing: CODECS.map(|codec| LegPayload { codec, ..payload }).to_vec(),
             extensions,
-            // Whoever is to be heard has said where it is.
+            // With an address, nobody else is heard.
             latching: self.remote.is_none(),
             ..LegRemote::new(self.remote, vec![payload])
         }
@@ -145,12 +146,12 @@ impl RtpLegOptions {
 impl Drop for RtpLeg {
     fn drop(&mut self) {
         self.leg.route_from(None);
-        // Nobody waits for it.
+        // Nobody waits for its end.
         let _ = self.media.remove_ingest(self.rest);
     }
 }
 
-/// A mix as an ingest, on this worker if it is said.
+/// Returns the options of an ingest for a mix, on this worker if given.
 pub(crate) fn mix_ingest(of: AudioCodec, clocks: Clocks, worker: Option<usize>) -> IngestOptions {
     let clock = match of {
         AudioCodec::Opus => clocks.opus,
@@ -167,7 +168,7 @@ pub(crate) fn mix_ingest(of: AudioCodec, clocks: Clocks, worker: Option<usize>) 
     }
 }
 
-/// The codec in the media graph's words.
+/// Returns the codec for the media graph.
 pub(crate) const fn codec(codec: AudioCodec) -> Codec {
     match codec {
         AudioCodec::Opus => Codec::Opus,

@@ -1,4 +1,4 @@
-//! How busy a thread is: how late its rooms are mixed, what of its core it uses, and what it has done.
+//! The load of a thread: its lateness, its share of a core, and its counters.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -7,19 +7,19 @@ use std::time::{Duration, Instant};
 use portunus_dsp::RoomStats;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::split::Helped;
+use crate::splitter::Helped;
 
-/// Classes of lateness: four for each doubling of a microsecond, up to some seconds.
+/// The classes of lateness: four for each doubling of a microsecond, up to some seconds.
 const CLASSES: usize = 96;
-/// Bits that tell the classes of a doubling apart.
+/// The bits that distinguish the classes of a doubling.
 const FINE: u32 = 2;
-/// Lateness is told of the last one or two of these.
+/// The lateness is that of the last one or two of these windows.
 const WINDOW: Duration = Duration::from_secs(10);
-/// How often it is told at most that frames were left out.
+/// The shortest time between two log messages about skipped frames.
 const TELL: Duration = Duration::from_secs(60);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What a thread tells of its load: it alone writes it.
+/// The published load of a thread. Only the thread writes it.
 #[derive(Debug)]
 pub(crate) struct SharedLoad {
     pub(crate) ticks: AtomicU64,
@@ -33,9 +33,9 @@ pub(crate) struct SharedLoad {
     pub(crate) lost: AtomicU64,
     /// In thousandths.
     core_share: AtomicU64,
-    /// How many frames were how late, in this window and the one before.
+    /// The number of frames in each class of lateness, in this window and the one before.
     late: [[AtomicU32; CLASSES]; 2],
-    /// By how much the latest was, in µs.
+    /// The greatest lateness in each window, in µs.
     latest: [AtomicU64; 2],
 }
 
@@ -59,12 +59,12 @@ impl Default for SharedLoad {
 }
 
 impl SharedLoad {
-    /// The share of a core that was used in the last second.
+    /// Returns the share of a core used in the last second.
     pub(crate) fn core_share(&self) -> f64 {
         self.core_share.load(Relaxed) as f64 / 1_000.0
     }
 
-    /// By how much the frames of the last seconds were late: half of them, 99 of 100, and all at most.
+    /// Returns the lateness of the last seconds: median, 99th percentile and maximum.
     pub(crate) fn lateness(&self) -> [Duration; 3] {
         let [one, other] = &self.late;
         let counts = one.iter().zip(other);
@@ -87,7 +87,7 @@ impl SharedLoad {
     }
 }
 
-/// The load of a thread, as it counts it.
+/// The thread's own side of its load.
 #[derive(Debug)]
 pub(crate) struct Load {
     shared: Arc<SharedLoad>,
@@ -95,9 +95,9 @@ pub(crate) struct Load {
     window_began: Option<Instant>,
     second_began: Option<Instant>,
     cpu: Duration,
-    told: Option<Instant>,
-    /// Frames that were left out and not told of.
-    untold: u64,
+    logged: Option<Instant>,
+    /// Skipped frames that were not logged yet.
+    unlogged: u64,
 }
 
 impl Load {
@@ -108,13 +108,13 @@ impl Load {
             window_began: None,
             second_began: None,
             cpu: Duration::ZERO,
-            told: None,
-            untold: 0,
+            logged: None,
+            unlogged: 0,
         }
     }
 
-    /// A room was mixed; it has done this, and other threads that.
-    pub(crate) fn ticked(&self, (done, helped): (RoomStats, Helped)) {
+    /// Counts the work for a room's frame, and the help of other threads.
+    pub(crate) fn ticked(&self, done: RoomStats, helped: Helped) {
         add(&self.shared.ticks, done.ticks);
         add(&self.shared.decoded, done.decoded);
         add(&self.shared.relayed, done.relayed);
@@ -123,26 +123,26 @@ impl Load {
         add(&self.shared.lost, helped.lost);
     }
 
-    /// So many events were left out, because later ones say more.
+    /// Counts events that a later event replaced.
     pub(crate) fn merged(&self, events: u64) {
         add(&self.shared.merged, events);
     }
 
-    /// So many frames of rooms were left out.
+    /// Counts skipped frames of rooms.
     pub(crate) fn skipped(&mut self, frames: u64) {
         add(&self.shared.skipped, frames);
-        self.untold += frames;
+        self.unlogged += frames;
     }
 
-    /// Logs that frames were left out, if any were, and not too often.
+    /// Logs skipped frames, at most once a minute.
     pub(crate) fn tell_late(&mut self, thread: usize) {
         let now = Instant::now();
         let is_recent = |at| now.saturating_duration_since(at) < TELL;
-        if self.untold == 0 || self.told.is_some_and(is_recent) {
+        if self.unlogged == 0 || self.logged.is_some_and(is_recent) {
             return;
         }
-        self.told = Some(now);
-        let frames = std::mem::take(&mut self.untold);
+        self.logged = Some(now);
+        let frames = std::mem::take(&mut self.unlogged);
         tracing::warn!(
             thread,
             frames,
@@ -150,7 +150,7 @@ impl Load {
         );
     }
 
-    /// What a room mixed left so late.
+    /// Counts a frame that was so late.
     pub(crate) fn late(&self, late: Duration) {
         let counts = self.shared.late.get(self.window);
         if let Some(count) = counts.and_then(|counts| counts.get(class(late))) {
@@ -162,7 +162,7 @@ impl Load {
         }
     }
 
-    /// The rooms of a phase were mixed.
+    /// Publishes the counters after the rooms of a phase were mixed.
     pub(crate) fn end_turn(&mut self, undelivered: u64, now: Instant) {
         self.shared.undelivered.store(undelivered, Relaxed);
         let window = *self.window_began.get_or_insert(now);
@@ -191,7 +191,7 @@ impl Load {
     }
 }
 
-/// Only this thread counts.
+/// Adds to a counter that only this thread writes.
 fn add(total: &AtomicU64, count: u64) {
     if count > 0 {
         total.store(total.load(Relaxed) + count, Relaxed);
@@ -214,7 +214,7 @@ fn class(late: Duration) -> usize {
     class.min(CLASSES - 1)
 }
 
-/// What is in a class is less late than this.
+/// Returns the upper bound of a class.
 fn end_of_class(class: usize) -> Duration {
     let next = class + 1;
     let micros = match next.checked_sub(4) {
@@ -247,10 +247,10 @@ mod tests {
     fn a_thread_is_not_told_late_while_nobody_misses_anything() {
         let mut load = Load::new(Arc::default());
         load.tell_late(0);
-        assert!(load.told.is_none());
+        assert!(load.logged.is_none());
         load.skipped(1);
         load.tell_late(0);
-        assert!(load.told.is_some());
+        assert!(load.logged.is_some());
     }
 
     #[test]

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use portunus_media::{IngestId, SourceRef};
 
-use crate::room::RoomPort;
+use crate::room_port::RoomPort;
 
-/// A mix that is made for somebody who is no participant: forwarders and viewers. It is made until this is dropped, and
-/// routes from it end then.
+/// A mix for forwarders and viewers, which are no participants. Dropping it ends the mix and the
+/// routes from it.
 #[derive(Debug)]
 pub struct MixSource {
     pub(crate) id: u64,
@@ -16,7 +16,7 @@ pub struct MixSource {
 }
 
 impl MixSource {
-    /// What to route from.
+    /// Returns the source to route from.
     pub fn source(&self) -> SourceRef {
         SourceRef::Ingest(self.ingest)
     }

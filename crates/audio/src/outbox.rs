@@ -1,4 +1,4 @@
-//! What is told of a room, and waits until whoever takes it has room.
+//! The events of a room that wait for a slow consumer.
 
 use std::collections::VecDeque;
 
@@ -7,11 +7,12 @@ use tokio::sync::mpsc::error::TrySendError;
 
 use crate::{AudioEvent, ParticipantId};
 
-/// With so many events that wait nothing is begun that has an end to be told of.
+/// With this many waiting events, nothing starts whose end is an event.
 const MOST: usize = 1_024;
 
-/// Events in their order. None is lost, so that a client's state is right in the end. What waits is bounded all the same: of
-/// each participant only the last change waits, and while too much waits no announcement and no recording begins.
+/// The waiting events, in order. None is lost, so that a client's state is right in the end. The
+/// number is bounded: of each participant only the last change waits, and while too many events
+/// wait, no announcement and no recording starts.
 #[derive(Debug)]
 pub(crate) struct Outbox {
     to: mpsc::Sender<AudioEvent>,
@@ -28,8 +29,8 @@ impl Outbox {
         }
     }
 
-    /// Tells of an event.
-    pub(crate) fn tell(&mut self, event: AudioEvent) {
+    /// Queues an event.
+    pub(crate) fn push(&mut self, event: AudioEvent) {
         if !self.waiting.is_empty() {
             self.merge(|waiting| is_replaced(waiting, &event));
         }
@@ -37,17 +38,17 @@ impl Outbox {
         self.flush();
     }
 
-    /// Of a participant who is gone nothing more is told.
+    /// Drops the events about a participant who has left.
     pub(crate) fn forget(&mut self, participant: ParticipantId) {
         self.merge(|waiting| speaker(waiting) == Some(participant));
     }
 
-    /// Where events go.
+    /// Returns the channel of the events.
     pub(crate) fn sender(&self) -> mpsc::Sender<AudioEvent> {
         self.to.clone()
     }
 
-    /// Hands over what there is room for.
+    /// Hands over as many events as the channel takes.
     pub(crate) fn flush(&mut self) {
         while let Some(event) = self.waiting.pop_front() {
             match self.to.try_send(event) {
@@ -65,12 +66,12 @@ impl Outbox {
         self.waiting.is_empty()
     }
 
-    /// Too much waits.
+    /// Whether too many events wait.
     pub(crate) fn is_full(&self) -> bool {
         self.waiting.len() >= MOST
     }
 
-    /// Events that were left out since this was asked last, because a later one says more.
+    /// Returns the number of events that a later one replaced since the last call.
     pub(crate) fn take_merged(&mut self) -> u64 {
         std::mem::take(&mut self.merged)
     }
@@ -82,7 +83,7 @@ impl Outbox {
     }
 }
 
-/// The later event says all that the one before would.
+/// Whether the later event replaces the earlier one.
 fn is_replaced(before: &AudioEvent, later: &AudioEvent) -> bool {
     match (before, later) {
         (AudioEvent::Talking { .. }, AudioEvent::Talking { .. }) => {
@@ -105,7 +106,7 @@ fn speaker(event: &AudioEvent) -> Option<ParticipantId> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
     use super::*;
     use crate::{AnnouncementEnd, AnnouncementId};
 
@@ -127,13 +128,13 @@ mod tests {
     fn who_reads_late_knows_the_last_state_of_all() {
         let (to, mut told) = mpsc::channel(1);
         let mut outbox = Outbox::new(to);
-        outbox.tell(talking(1, true));
+        outbox.push(talking(1, true));
         for n in 0..10_000 {
-            outbox.tell(talking(n % 3, n % 2 == 0));
+            outbox.push(talking(n % 3, n % 2 == 0));
         }
-        outbox.tell(AudioEvent::AnnouncementStarted(AnnouncementId(7)));
-        outbox.tell(ended(7));
-        outbox.tell(talking(2, true));
+        outbox.push(AudioEvent::AnnouncementStarted(AnnouncementId(7)));
+        outbox.push(ended(7));
+        outbox.push(talking(2, true));
         outbox.forget(ParticipantId(2));
         assert_eq!(outbox.waiting.len(), 3);
         assert_eq!(outbox.take_merged(), 10_000);
@@ -152,7 +153,7 @@ mod tests {
             }
             outbox.flush();
         }
-        // 9,999 was of the first one, 9,997 of the second.
+        // 9,999 was about the first one, 9,997 about the second.
         assert_eq!((last, has_ended), ([Some(false), Some(false), None], true));
         assert!(outbox.is_empty());
     }
@@ -163,7 +164,7 @@ mod tests {
         let mut outbox = Outbox::new(to);
         for n in 0..=MOST as u64 {
             assert!(!outbox.is_full());
-            outbox.tell(ended(n));
+            outbox.push(ended(n));
         }
         assert!(outbox.is_full());
         let mut count = 0;

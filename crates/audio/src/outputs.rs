@@ -1,8 +1,7 @@
-//! Where what a room makes goes: its mixes to ingests of workers, routes from these to participants, the rest to
-//! whoever holds the room.
+//! The outputs of a room: mixes go to ingests of workers, routes from these to participants, and
+//! events to the room's handle.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use portunus_dsp::{
     AnnouncementId, AnnouncementState, AudioCodec, Encoding, MixId, Output, ParticipantId, Room,
@@ -13,20 +12,20 @@ use portunus_rtp::{Fields, Pt, Ssrc, header, write_header};
 use smallvec::SmallVec;
 
 use crate::announcement::Announcements;
-use crate::command::Clocks;
+use crate::clocks::Clocks;
 use crate::leg::mix_ingest;
+use crate::media_access::MediaAccess;
 use crate::outbox::Outbox;
 use crate::recording::{MixFile, Recording};
-use crate::thread::Way;
 use crate::{AudioError, AudioEvent, Out, RecordingId};
 
-/// Recordings that were stopped and are still written, at most: each has a thread.
+/// The limit of stopped recordings that are still being written: each has a thread.
 const UNWRITTEN: usize = 8;
 /// The longest packet of a mix.
 const MAX_PACKET: usize = 1_500;
 
-/// The outputs of a room. What holds: a participant that hears a mix is counted as a listener of that mix's stream on
-/// the worker of its output.
+/// The outputs of a room. Invariant: a participant that hears a mix counts as a listener of that
+/// mix's stream on the worker of its output.
 #[derive(Debug)]
 pub(crate) struct Outputs {
     clocks: Clocks,
@@ -36,12 +35,12 @@ pub(crate) struct Outputs {
     outgoing: HashMap<ParticipantId, Outgoing>,
     subscriptions: HashMap<u64, Subscription>,
     recording: Option<Recording>,
-    /// Somebody is in the room: it is recorded.
+    /// Whether somebody is in the room, so that it is recorded.
     pub(crate) inhabited: bool,
-    /// Those before, which are still written.
+    /// Stopped recordings that are still being written.
     stopped: Vec<Recording>,
     packet: Vec<u8>,
-    /// Mixes that ended in this frame.
+    /// The mixes that ended in this frame.
     ended: Vec<IngestId>,
 }
 
@@ -50,13 +49,13 @@ pub(crate) struct Outputs {
 struct Mix {
     encoding: Encoding,
     ssrc: Ssrc,
-    /// One on each worker that has somebody to hear it.
+    /// One stream on each worker with listeners.
     streams: SmallVec<[Stream; 2]>,
-    /// For those who are no participants.
+    /// The streams for subscribers, which are no participants.
     subscribed: SmallVec<[(u64, Stream); 1]>,
 }
 
-/// A mix as a worker has it: an ingest.
+/// The ingest of a mix on a worker.
 #[derive(Debug)]
 struct Stream {
     ingest: IngestId,
@@ -64,7 +63,7 @@ struct Stream {
     listeners: usize,
 }
 
-/// A mix that somebody has who is no participant.
+/// The mix of a subscriber, which is no participant.
 #[derive(Debug)]
 struct Subscription {
     mix: MixId,
@@ -72,14 +71,14 @@ struct Subscription {
     always_on: bool,
 }
 
-/// Where what a participant hears goes.
+/// The output of a participant.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     to: Out,
-    /// To a track: once it has heard anything.
+    /// The route to a track, once the participant has heard anything.
     route: Option<RouteId>,
     is_open: bool,
-    /// By plain RTP: what the leg's own route is from. Another room may have had it go on from there.
+    /// The ingest that the leg's own route comes from. Another room may have redirected it.
     from: Option<IngestId>,
     hears: Option<MixId>,
 }
@@ -97,14 +96,16 @@ impl Outgoing {
 }
 
 impl Outgoing {
-    /// What is heard comes from this ingest, or not at all.
-    fn go_on(&mut self, ingest: Option<IngestId>, way: &mut Way<'_>) {
+    /// Routes from this ingest, or from none.
+    fn go_on(&mut self, ingest: Option<IngestId>, access: &mut MediaAccess<'_>) {
         let track = match &self.to {
             Out::Track(track) => *track,
             Out::Leg(leg) => {
                 match (self.from, ingest.unwrap_or(leg.rest())) {
-                    (Some(before), ingest) => way.feeds.redirect_from(leg.route(), before, ingest),
-                    (None, ingest) => way.feeds.redirect(leg.route(), ingest),
+                    (Some(before), ingest) => {
+                        access.feeds.redirect_from(leg.route(), before, ingest)
+                    }
+                    (None, ingest) => access.feeds.redirect(leg.route(), ingest),
                 }
                 self.from = Some(ingest.unwrap_or(leg.rest()));
                 return;
@@ -113,37 +114,20 @@ impl Outgoing {
         match (ingest, self.route) {
             (Some(ingest), Some(route)) => {
                 if !std::mem::replace(&mut self.is_open, true) {
-                    way.media.set_route(route, gate(true));
+                    access.media.set_route(route, gate(true));
                 }
-                way.feeds.redirect(route, ingest);
+                access.feeds.redirect(route, ingest);
             }
             (Some(ingest), None) => {
                 self.is_open = true;
-                self.route = Some(way.media.route(ingest, track, gate(true)));
+                self.route = Some(access.media.route(ingest, track, gate(true)));
             }
             (None, Some(route)) => {
                 if std::mem::replace(&mut self.is_open, false) {
-                    way.media.set_route(route, gate(false));
+                    access.media.set_route(route, gate(false));
                 }
             }
             (None, None) => {}
-        }
-    }
-}
-
-impl Out {
-    fn worker(&self) -> usize {
-        match self {
-            Out::Track(track) => track.peer.worker(),
-            Out::Leg(leg) => leg.worker(),
-        }
-    }
-
-    fn is(&self, other: &Out) -> bool {
-        match (self, other) {
-            (Out::Track(one), Out::Track(other)) => one == other,
-            (Out::Leg(one), Out::Leg(other)) => Arc::ptr_eq(one, other),
-            (Out::Track(_), Out::Leg(_)) | (Out::Leg(_), Out::Track(_)) => false,
         }
     }
 }
@@ -165,39 +149,47 @@ impl Outputs {
         }
     }
 
-    /// What takes the frame of a room.
-    pub(crate) fn with<'a, 'w>(&'a mut self, way: &'a mut Way<'w>) -> Taking<'a, 'w> {
-        Taking { outputs: self, way }
+    /// Returns the receiver of a room's frame.
+    pub(crate) fn with<'a, 'w>(&'a mut self, access: &'a mut MediaAccess<'w>) -> Taking<'a, 'w> {
+        Taking {
+            outputs: self,
+            access,
+        }
     }
 
-    /// A participant hears by this way from now on; if it is the one that it has, that goes on.
-    pub(crate) fn set(&mut self, participant: ParticipantId, out: Outgoing, way: &mut Way<'_>) {
+    /// Sets the output of a participant. If it is the present one, the stream goes on.
+    pub(crate) fn set(
+        &mut self,
+        participant: ParticipantId,
+        out: Outgoing,
+        access: &mut MediaAccess<'_>,
+    ) {
         let known = self.outgoing.get(&participant);
         if known.is_some_and(|known| known.to.is(&out.to)) {
-            self.hears(participant, None, way);
+            self.hears(participant, None, access);
             return;
         }
-        self.forget(participant, way);
+        self.forget(participant, access);
         self.outgoing.insert(participant, out);
     }
 
-    /// A participant hears nothing any more.
-    pub(crate) fn forget(&mut self, participant: ParticipantId, way: &mut Way<'_>) {
+    /// Removes the output of a participant.
+    pub(crate) fn forget(&mut self, participant: ParticipantId, access: &mut MediaAccess<'_>) {
         let Some(out) = self.outgoing.remove(&participant) else {
             return;
         };
         self.count_listener(&out, out.hears, false);
         if let Some(route) = out.route {
-            way.media.remove_route(route);
+            access.media.remove_route(route);
         }
         if let Out::Leg(leg) = &out.to
             && let Some(from) = out.from
         {
-            way.feeds.redirect_from(leg.route(), from, leg.rest());
+            access.feeds.redirect_from(leg.route(), from, leg.rest());
         }
     }
 
-    /// Somebody who is no participant has a mix.
+    /// Adds a subscriber to a mix.
     pub(crate) fn subscribe(&mut self, id: u64, mix: MixId, ingest: IngestId, always_on: bool) {
         let subscription = Subscription {
             mix,
@@ -205,13 +197,13 @@ impl Outputs {
             always_on,
         };
         self.subscriptions.insert(id, subscription);
-        // If it is not open yet, it is told to be in the next frame.
+        // If it is not open yet, the next frame opens it.
         if let Some(mix) = self.mixes.get_mut(&mix) {
             mix.subscribed.push((id, Stream::new(ingest)));
         }
     }
 
-    /// Nobody has it any more; gives what it was.
+    /// Removes a subscriber. Returns its mix, and whether it was always on.
     pub(crate) fn unsubscribe(&mut self, id: u64) -> Option<(MixId, bool)> {
         let subscription = self.subscriptions.remove(&id)?;
         if let Some(mix) = self.mixes.get_mut(&subscription.mix) {
@@ -220,12 +212,12 @@ impl Outputs {
         Some((subscription.mix, subscription.always_on))
     }
 
-    /// Nothing is to be told, now or soon.
+    /// Whether no event waits, and none will come by itself.
     pub(crate) fn is_quiet(&self) -> bool {
         self.events.is_empty() && self.stopped.is_empty()
     }
 
-    /// Records from now on.
+    /// Starts a recording.
     pub(crate) fn record(
         &mut self,
         id: RecordingId,
@@ -242,7 +234,7 @@ impl Outputs {
         Ok(())
     }
 
-    /// Another may begin at once, though this one is still written.
+    /// Stops the recording. Another may start at once, though this one is still being written.
     pub(crate) fn stop_recording(&mut self, room: &mut Room) {
         if let Some(mut recording) = self.recording.take() {
             recording.stop(room);
@@ -250,11 +242,11 @@ impl Outputs {
         }
     }
 
-    /// The frame is over.
-    pub(crate) fn end_frame(&mut self, room: &mut Room, way: &mut Way<'_>) {
+    /// Ends a frame.
+    pub(crate) fn end_frame(&mut self, room: &mut Room, access: &mut MediaAccess<'_>) {
         self.events.flush();
         for ingest in self.ended.drain(..) {
-            way.feeds.remove(ingest);
+            access.feeds.remove(ingest);
         }
         if let Some(recording) = &mut self.recording
             && self.inhabited
@@ -264,7 +256,7 @@ impl Outputs {
         self.watch_recordings(room);
     }
 
-    /// There was no time for so many frames.
+    /// Skips frames.
     pub(crate) fn skip(&mut self, frames: u64) {
         if let Some(recording) = &mut self.recording
             && self.inhabited
@@ -273,26 +265,26 @@ impl Outputs {
         }
     }
 
-    /// Tells of recordings that have ended.
+    /// Queues the events of recordings that have ended.
     fn watch_recordings(&mut self, room: &mut Room) {
-        // One that cannot be written ends by itself.
+        // A recording that cannot be written ends by itself.
         if self.recording.as_ref().is_some_and(Recording::has_ended) {
             self.stop_recording(room);
         }
         for ended in self.stopped.extract_if(.., |it| it.has_ended()) {
-            self.events.tell(ended.told());
+            self.events.push(ended.end_event());
         }
     }
 
-    /// The room ends. Unless that is by a fault, of which whoever holds it learns by the end of events, it is still told what becomes of
-    /// recordings.
-    pub(crate) fn end(&mut self, room: &mut Room, way: &mut Way<'_>, by_fault: bool) {
+    /// Ends the outputs. Unless the room ends by a fault, the results of its recordings are still
+    /// reported. After a fault, the handle learns of it by the end of the events.
+    pub(crate) fn end(&mut self, room: &mut Room, access: &mut MediaAccess<'_>, by_fault: bool) {
         for participant in self.outgoing.keys().copied().collect::<Vec<_>>() {
-            self.forget(participant, way);
+            self.forget(participant, access);
         }
         for (_, mix) in self.mixes.drain() {
             for stream in mix.streams {
-                way.feeds.remove(stream.ingest);
+                access.feeds.remove(stream.ingest);
             }
         }
         self.stop_recording(room);
@@ -301,7 +293,7 @@ impl Outputs {
         }
     }
 
-    /// One listener more, or less, of what is heard by a way out.
+    /// Counts a listener of a mix in or out.
     fn count_listener(&mut self, out: &Outgoing, mix: Option<MixId>, more: bool) {
         let worker = out.to.worker();
         let mix = mix.and_then(|mix| self.mixes.get_mut(&mix));
@@ -315,8 +307,8 @@ impl Outputs {
         }
     }
 
-    /// The ingest of a mix on a worker, which is made if there is none.
-    fn stream(&mut self, mix: MixId, worker: usize, way: &Way<'_>) -> Option<IngestId> {
+    /// Returns the ingest of a mix on a worker, and makes it if needed.
+    fn stream(&mut self, mix: MixId, worker: usize, access: &MediaAccess<'_>) -> Option<IngestId> {
         let clocks = self.clocks;
         let mix = self.mixes.get_mut(&mix)?;
         let known = mix.streams.iter().find(|s| s.ingest.worker() == worker);
@@ -324,20 +316,25 @@ impl Outputs {
             return Some(known.ingest);
         }
         let options = mix_ingest(mix.encoding.codec, clocks, Some(worker));
-        let ingest = way.media.add_ingest(options).id;
+        let ingest = access.media.add_ingest(options).id;
         mix.streams.push(Stream::new(ingest));
         Some(ingest)
     }
 
-    fn hears(&mut self, participant: ParticipantId, mix: Option<MixId>, way: &mut Way<'_>) {
+    fn hears(
+        &mut self,
+        participant: ParticipantId,
+        mix: Option<MixId>,
+        access: &mut MediaAccess<'_>,
+    ) {
         let Some(mut out) = self.outgoing.remove(&participant) else {
             return;
         };
-        let ingest = mix.and_then(|mix| self.stream(mix, out.to.worker(), way));
+        let ingest = mix.and_then(|mix| self.stream(mix, out.to.worker(), access));
         let before = std::mem::replace(&mut out.hears, mix);
         self.count_listener(&out, before, false);
         self.count_listener(&out, mix, true);
-        out.go_on(ingest, way);
+        out.go_on(ingest, access);
         self.outgoing.insert(participant, out);
     }
 }
@@ -346,7 +343,7 @@ impl Stream {
     fn new(ingest: IngestId) -> Self {
         Self {
             ingest,
-            // Below 2^15, so that no receiver of SRTP misses the first roll-over.
+            // Below 2^15, so that no SRTP receiver misses the first roll-over.
             sequence: rand::random::<u16>() >> 1,
             listeners: 0,
         }
@@ -360,10 +357,10 @@ fn gate(enabled: bool) -> RouteOptions {
     }
 }
 
-/// Takes what a frame of a room brings.
+/// The receiver of a room's frame.
 pub(crate) struct Taking<'a, 'w> {
     outputs: &'a mut Outputs,
-    way: &'a mut Way<'w>,
+    access: &'a mut MediaAccess<'w>,
 }
 
 impl Output for Taking<'_, '_> {
@@ -385,13 +382,13 @@ impl Output for Taking<'_, '_> {
         let Some(mix) = self.outputs.mixes.remove(&id) else {
             return;
         };
-        // Who heard it is told what it hears next in this frame, and its route has to be there until then.
+        // Its listeners get another mix in this frame, and their routes must exist until then.
         let ended = mix.streams.iter().map(|stream| stream.ingest);
         self.outputs.ended.extend(ended);
     }
 
     fn hears(&mut self, participant: ParticipantId, mix: Option<MixId>) {
-        self.outputs.hears(participant, mix, self.way);
+        self.outputs.hears(participant, mix, self.access);
     }
 
     fn packet(&mut self, id: MixId, timestamp: u32, marker: bool, payload: &[u8]) {
@@ -429,12 +426,12 @@ impl Output for Taking<'_, '_> {
         for stream in heard.chain(subscribed) {
             header::set_sequence(packet, stream.sequence);
             stream.sequence = stream.sequence.wrapping_add(1);
-            self.way.feeds.send(stream.ingest, packet);
+            self.access.feeds.send(stream.ingest, packet);
         }
     }
 
     fn talking(&mut self, participant: ParticipantId, talking: bool) {
-        self.outputs.events.tell(AudioEvent::Talking {
+        self.outputs.events.push(AudioEvent::Talking {
             participant,
             talking,
         });
@@ -448,12 +445,12 @@ impl Output for Taking<'_, '_> {
 
     fn announcement(&mut self, announcement: AnnouncementId, state: AnnouncementState) {
         if let Some(event) = self.outputs.announcements.changed(announcement, state) {
-            self.outputs.events.tell(event);
+            self.outputs.events.push(event);
         }
     }
 }
 
-/// The payload type that a mix has on its way to workers: sinks have their own.
+/// The payload type of a mix on its way to workers. Sinks have their own.
 const fn payload_type(codec: AudioCodec) -> Pt {
     match codec {
         AudioCodec::Opus => Pt(111),

@@ -1,66 +1,27 @@
-//! A room, as a plugin holds it.
+//! The handle of a room, for plugins.
 
 use std::sync::Arc;
 
-use portunus_media::{IngestId, MediaPlane, SourceRef, TrackRef};
-use portunus_record::Recorder;
+use portunus_media::SourceRef;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
-use crate::announcement::FileThread;
-use crate::command::{Clocks, Command, RoomId};
+use crate::command::Command;
 use crate::leg::mix_ingest;
 use crate::recording::MixFile;
-use crate::threads::ThreadPort;
+use crate::room_port::RoomPort;
 use crate::{
-    Announcement, AnnouncementId, AudioError, Encoding, Format, MixRecording, MixSource, Mixture,
-    ParticipantId, ParticipantOptions, ParticipantStats, RecordingId, RtpLeg,
+    Announcement, AnnouncementId, AudioError, Encoding, MixRecording, MixSource, Mixture, Out,
+    ParticipantId, ParticipantOptions, ParticipantStats, RecordingId,
 };
 
-/// Where what a participant hears goes.
-#[derive(Debug, Clone)]
-pub enum Out {
-    /// To a track of a peer.
-    Track(TrackRef),
-    /// To the other end of a leg of plain RTP.
-    Leg(Arc<RtpLeg>),
-}
-
-/// An audio room. It ends when this is dropped: with its taps, mixes and routes. The ends of its recordings are told after that.
+/// An audio room. Dropping it ends the room with its taps, mixes and routes. The ends of its
+/// recordings are reported after that.
 ///
-/// What is asked of it is done by its thread, in order, within 20 ms. Nothing waits but what is `async`.
+/// Its thread executes commands in order, within 20 ms. Only `async` functions wait for that.
 #[derive(Debug)]
 pub struct AudioRoom {
     pub(crate) port: Arc<RoomPort>,
-}
-
-/// The way to a room.
-#[derive(Debug)]
-pub(crate) struct RoomPort {
-    pub(crate) room: RoomId,
-    pub(crate) thread: Arc<ThreadPort>,
-    pub(crate) media: MediaPlane,
-    pub(crate) clocks: Clocks,
-    pub(crate) format: Format,
-    pub(crate) files: Arc<FileThread>,
-    pub(crate) recorder: Recorder,
-}
-
-impl RoomPort {
-    fn send(&self, command: Command) {
-        self.thread.send(self.room, command);
-    }
-
-    #[cfg(test)]
-    pub(crate) fn fault(&self, of_thread: bool) {
-        self.send(Command::Fault { of_thread });
-    }
-
-    pub(crate) fn drop_mix(&self, id: u64, ingest: IngestId) {
-        self.send(Command::DropMix { id });
-        // Nobody waits for its end.
-        let _ = self.media.remove_ingest(ingest);
-    }
 }
 
 impl AudioRoom {
@@ -70,8 +31,9 @@ impl AudioRoom {
         }
     }
 
-    /// Somebody joins: `input` is what it sends, `output` where what it hears goes. Either may come into being later. It is
-    /// heard, and hears, from [`AudioRoom::connect`] on. A participant of the same number is replaced.
+    /// Adds a participant, with its source and its output. Both may come into being later. It is
+    /// heard, and hears, after [`AudioRoom::connect`]. It replaces a participant with the same
+    /// number.
     pub fn join(
         &self,
         participant: ParticipantId,
@@ -87,7 +49,7 @@ impl AudioRoom {
         });
     }
 
-    /// Changes how a participant is heard, and what it hears.
+    /// Changes the options of a participant.
     pub fn set(&self, participant: ParticipantId, options: ParticipantOptions) {
         self.port.send(Command::Set {
             participant,
@@ -95,7 +57,7 @@ impl AudioRoom {
         });
     }
 
-    /// A participant's media flow, or no more.
+    /// Starts or stops the media of a participant.
     pub fn connect(&self, participant: ParticipantId, connected: bool) {
         self.port.send(Command::Connect {
             participant,
@@ -103,18 +65,18 @@ impl AudioRoom {
         });
     }
 
-    /// Somebody leaves: its tap and its route end.
+    /// Removes a participant with its tap and its route.
     pub fn leave(&self, participant: ParticipantId) {
         self.port.send(Command::Leave { participant });
     }
 
-    /// Mutes all but those who are immune, or no more.
+    /// Mutes or unmutes the room. Participants that are immune stay unmuted.
     pub fn set_muted(&self, muted: bool) {
         self.port.send(Command::Mute(muted));
     }
 
-    /// Plays a file to the room. It is opened first: the error of one that cannot be played is what this ends with. To be
-    /// called within tokio's runtime.
+    /// Plays a file to the room. The file is opened first, so that its errors are returned. Needs
+    /// tokio's runtime.
     pub async fn announce(
         &self,
         announcement: AnnouncementId,
@@ -137,13 +99,14 @@ impl AudioRoom {
         done.await.unwrap_or(Err(AudioError::Gone))
     }
 
-    /// Ends an announcement, of which [`crate::AudioEvent::AnnouncementEnded`] tells.
+    /// Stops an announcement. [`crate::AudioEvent::AnnouncementEnded`] reports the end.
     pub fn stop_announcement(&self, announcement: AnnouncementId) {
         self.port.send(Command::StopAnnouncement(announcement));
     }
 
-    /// Records the room, and gives the file's name: nothing is written while nobody is in it. There is one at a time; those
-    /// that were stopped may still be written. To be called within tokio's runtime.
+    /// Records the room, and returns the name of the file. Nothing is written while the room is
+    /// empty. There is one recording at a time, but stopped ones may still be written. Needs
+    /// tokio's runtime.
     pub async fn record(
         &self,
         recording: RecordingId,
@@ -153,7 +116,7 @@ impl AudioRoom {
         let (dir, name) = (what.dir.clone(), what.name.clone());
         let of = recorder.clone();
         let create = move || MixFile::create(&of, &what, format);
-        let file = recorder.blocking((dir.as_deref(), &name), create).await?;
+        let file = recorder.blocking(dir.as_deref(), &name, create).await?;
         let (reply, done) = oneshot::channel();
         self.port.send(Command::Record {
             recording,
@@ -163,17 +126,18 @@ impl AudioRoom {
         done.await.unwrap_or(Err(AudioError::Gone))
     }
 
-    /// Ends the recording that there is, of which [`crate::AudioEvent::RecordingEnded`] tells.
+    /// Stops the recording. [`crate::AudioEvent::RecordingEnded`] reports the end.
     pub fn stop_recording(&self) {
         self.port.send(Command::StopRecording);
     }
 
-    /// A mix for forwarders ([`MediaPlane::forward`]) and viewers. `always_on`: silence is sent while nobody is in the room.
+    /// Returns a mix for forwarders ([`portunus_media::MediaPlane::forward`]) and viewers.
+    /// `always_on`: silence is sent while the room is empty.
     pub fn mix(&self, mixture: Mixture, encoding: Encoding, always_on: bool) -> MixSource {
         self.mix_on(None, mixture, encoding, always_on)
     }
 
-    /// The same on this worker, best that of whoever receives it.
+    /// Returns a mix on this worker, which is best the worker of its receiver.
     pub(crate) fn mix_on(
         &self,
         worker: Option<usize>,
@@ -198,7 +162,8 @@ impl AudioRoom {
         }
     }
 
-    /// The figures of a participant; none if it is not there. They are asked for at once.
+    /// Requests the statistics of a participant immediately. Returns `None` if there is no such
+    /// participant.
     pub fn participant(
         &self,
         participant: ParticipantId,
@@ -215,7 +180,7 @@ impl Drop for AudioRoom {
     }
 }
 
-/// Does what may block, on a thread that may.
+/// Runs blocking work on a thread for that.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, AudioError> + Send + 'static,
 ) -> Result<T, AudioError> {

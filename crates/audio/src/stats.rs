@@ -1,77 +1,77 @@
-//! Figures of threads and participants.
+//! Statistics of threads and participants.
 
 use std::time::Duration;
 
-/// What all audio threads did since the start.
+/// The counters of all audio threads since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AudioTotals {
-    /// Rooms that there are.
+    /// Rooms that exist now.
     pub rooms: u64,
-    /// Participants that there are.
+    /// Participants that exist now.
     pub participants: u64,
-    /// Frames that were decoded.
+    /// Decoded frames.
     pub decoded: u64,
-    /// Frames that were neither decoded nor encoded: one alone was heard, by its own packets.
+    /// Frames relayed without decoding and encoding: only one participant was heard.
     pub relayed: u64,
-    /// Frames that were encoded.
+    /// Encoded frames.
     pub encoded: u64,
-    /// Mixes of large rooms that another thread encoded than the room's.
+    /// Mixes of large rooms that another thread encoded.
     pub helped: u64,
-    /// Those of them that did not come back in time: each costs a packet.
+    /// Such mixes that did not come back in time: each costs a packet.
     pub unreturned: u64,
-    /// Frames of rooms that were mixed.
+    /// Mixed frames of rooms.
     pub ticks: u64,
-    /// Frames of rooms that were left out, because their thread was too late.
+    /// Frames of rooms that were skipped, because their thread was too late.
     pub skipped: u64,
-    /// Packets of participants that found no room on their way to a thread.
+    /// Packets of participants dropped on the way to a thread.
     pub dropped: u64,
-    /// Packets of mixes that found no room on their way to a worker.
+    /// Packets of mixes dropped on the way to a worker.
     pub undelivered: u64,
-    /// Events of rooms that were not told, because they were not taken in time and a later one of the same participant or
-    /// announcement says more.
+    /// Events of rooms that were replaced by a later one of the same participant or announcement,
+    /// because the consumer was slow.
     pub merged_events: u64,
 }
 
-/// How busy an audio thread is.
+/// The load of an audio thread.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AudioThreadStats {
-    /// The thread's number.
+    /// The number of the thread.
     pub index: usize,
-    /// Rooms that run on it.
+    /// Its rooms.
     pub rooms: usize,
-    /// Participants of them.
+    /// The participants of its rooms.
     pub participants: usize,
-    /// By how much half of the frames of the last seconds were late at most.
+    /// The median lateness of frames in the last seconds.
     pub late_median: Duration,
-    /// By how much 99 of 100 frames were late at most.
+    /// The 99th percentile of the lateness.
     pub late_p99: Duration,
-    /// By how much the latest was late.
+    /// The greatest lateness.
     pub late_max: Duration,
-    /// The share of a core that it used in the last seconds, 0.0 to 1.0.
+    /// The share of a core used in the last seconds, 0.0 to 1.0.
     pub core_share: f64,
 }
 
-/// What is known of a participant.
+/// The statistics of a participant.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ParticipantStats {
-    /// How much the jitter buffer delays at present.
+    /// The present delay of the jitter buffer.
     pub delay: Duration,
-    /// How much it should, by the jitter seen.
+    /// The delay that the jitter calls for.
     pub target: Duration,
-    /// The loudness of the last frame in -dBov: 0 the loudest, 127 silence.
+    /// The loudness of the last frame in -dBov: 0 (loudest) to 127 (silent).
     pub level: Option<u8>,
-    /// Whether it talks; none: that is not told.
+    /// Whether it talks, or `None` if that is not detected.
     pub talking: Option<bool>,
     /// Whether it is in the mix.
     pub heard: bool,
-    /// Packets that came.
+    /// Received packets.
     pub received: u64,
-    /// Packets that were lost and came back, by redundant audio or in-band FEC.
+    /// Lost packets that were recovered from redundant audio or in-band FEC.
     pub recovered: u64,
     /// Packets that came too late to be heard.
     pub late: u64,
-    /// Packets that were of no use: not of the codec, repeated, or too many.
+    /// Packets that were refused: of another codec, repeated, or too many.
     pub refused: u64,
-    /// Frames that were made up for lost ones.
+    /// Frames that were concealed.
     pub concealed: u64,
 }

@@ -1,4 +1,4 @@
-//! Whose packets those are that a thread is handed.
+//! The participants whose packets a thread collects.
 
 use portunus_dsp::{Content, ParticipantId};
 use portunus_media::RouteId;
@@ -8,14 +8,15 @@ use slab::Slab;
 /// A participant whose source is collected.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tap {
-    /// The place of its room.
+    /// The index of its room.
     pub(crate) room: usize,
     pub(crate) participant: ParticipantId,
-    /// What it has to send; RED of it will do, too.
+    /// Its codec. It may send RED, too.
     pub(crate) codec: Codec,
 }
 
-/// All taps of a thread, by keys that are not used again soon: what is on its way when a tap ends is for nobody.
+/// The taps of a thread, by key. Keys are not reused soon, so packets on the way to a tap that has
+/// ended find none.
 #[derive(Debug, Default)]
 pub(crate) struct Taps {
     slots: Slab<(u32, Tap)>,
@@ -23,7 +24,7 @@ pub(crate) struct Taps {
 }
 
 impl Tap {
-    /// What a packet of a participant is; none if it is not what the participant said it sends.
+    /// Returns the content of a packet, or `None` if it is of another codec.
     pub(crate) fn content(&self, of: Codec) -> Option<Content> {
         if of == Codec::Red {
             return Some(Content::Red);
@@ -33,7 +34,7 @@ impl Tap {
 }
 
 impl Taps {
-    /// A key for packets of a participant.
+    /// Returns the key for the packets of a participant.
     pub(crate) fn add(&mut self, tap: Tap) -> u64 {
         self.generation = self.generation.wrapping_add(1);
         let slot = self.slots.insert((self.generation, tap));
@@ -64,7 +65,7 @@ const fn slot(key: u64) -> usize {
     (key & 0xffff_ffff) as usize
 }
 
-/// What a participant has of a tap.
+/// A participant's reference to its tap.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tapped {
     pub(crate) route: RouteId,

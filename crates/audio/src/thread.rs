@@ -1,5 +1,5 @@
-//! A DSP thread: what its rooms are asked is done, what participants send is handed to them, and each is mixed when its
-//! time has come.
+//! A DSP thread. It executes commands of its rooms, hands them the packets of participants, and
+//! mixes each room when it is due.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,29 +17,31 @@ use crate::command::{Command, RoomId};
 use crate::feeds::Feeds;
 use crate::grid::{Grid, Turn};
 use crate::load::Load;
-use crate::running::Running;
-use crate::split::{Pool, Splitter};
+use crate::media_access::MediaAccess;
+use crate::splitter::{Pool, Splitter};
 use crate::taps::Taps;
-use crate::threads::{MoreThreads, ThreadPort};
+use crate::thread_port::ThreadPort;
+use crate::thread_room::ThreadRoom;
 
-/// Packets that wait for their rooms: those of some thousand participants in 20 ms.
+/// The limit of packets that wait for their rooms: those of some thousand participants in 20 ms.
 const PACKETS: usize = 16_384;
-/// Workers are told of packets this often while rooms are being mixed.
+/// The interval at which workers get packets while rooms are being mixed.
 const DELIVERY: Duration = Duration::from_millis(1);
-/// Other threads are not helped when own rooms are due so soon.
+/// A thread does not help others when its own rooms are due this soon.
 const SOON: Duration = Duration::from_micros(300);
-/// How much earlier than others a thread gets a core that both want, as a nice value: after media workers. It takes
+/// The nice value of a thread: it goes before other threads, and after media workers. It takes
 /// CAP_SYS_NICE.
 const NICE: i32 = -5;
 
-/// What a thread is started with.
+/// The parameters of a new thread.
 pub(crate) struct Start {
     pub(crate) index: usize,
     pub(crate) pin: bool,
     pub(crate) port: Arc<ThreadPort>,
     pub(crate) media: MediaPlane,
     pub(crate) pool: Arc<Pool>,
-    pub(crate) more: MoreThreads,
+    /// Starts another thread, to help this one.
+    pub(crate) start_another: Box<dyn Fn() + Send>,
 }
 
 /// Starts a thread.
@@ -52,7 +54,7 @@ pub(crate) fn spawn(start: Start) -> io::Result<()> {
         if let Err(error) = rustix::process::setpriority_process(None, NICE) {
             tracing::debug!(thread = index, %error, "the audio thread has no precedence over others");
         }
-        // It is set once, here.
+        // It is set only here.
         let _ = start.port.thread.set(thread::current());
         let _ends = Ends(Arc::clone(&start.port));
         DspThread::new(start).run();
@@ -61,7 +63,7 @@ pub(crate) fn spawn(start: Start) -> io::Result<()> {
     builder.spawn(run).map(drop)
 }
 
-/// Nobody waits for a thread that has ended, however that came.
+/// Marks the end of a thread, also by a panic, so that nobody waits for it.
 struct Ends(Arc<ThreadPort>);
 
 impl Drop for Ends {
@@ -73,8 +75,8 @@ impl Drop for Ends {
     }
 }
 
-/// Runs what concerns one room. A panic in it is a fault of ours that costs this room only: the caller ends it, so that
-/// nothing goes on with its half-changed state.
+/// Runs work for one room. A panic ends only this room: the caller closes it, so that its
+/// inconsistent state is not used.
 fn guarded<T>(run: impl FnOnce() -> T) -> Option<T> {
     let outcome = panic::catch_unwind(AssertUnwindSafe(run));
     outcome
@@ -82,10 +84,10 @@ fn guarded<T>(run: impl FnOnce() -> T) -> Option<T> {
         .ok()
 }
 
-/// The state of a thread. What holds:
+/// The state of a thread. Invariants:
 ///
-/// - A room has a place for as long as it is there, and is found by its id all the time.
-/// - A room that is awake is in one phase of the grid; one that is asleep in none.
+/// - A room has an index as long as it exists, and its id leads to it.
+/// - A room that is awake is in one phase of the grid; a sleeping room is in none.
 struct DspThread {
     index: usize,
     port: Arc<ThreadPort>,
@@ -93,12 +95,12 @@ struct DspThread {
     collector: Collector,
     feeds: Feeds,
     taps: Taps,
-    rooms: Slab<Running>,
+    rooms: Slab<ThreadRoom>,
     by_id: HashMap<RoomId, usize>,
     grid: Grid,
     load: Load,
     splitter: Splitter,
-    more: MoreThreads,
+    start_another: Box<dyn Fn() + Send>,
 }
 
 impl DspThread {
@@ -108,7 +110,7 @@ impl DspThread {
         } = start;
         Self {
             splitter: Splitter::new(start.pool),
-            more: start.more,
+            start_another: start.start_another,
             collector: Collector::new(PACKETS),
             feeds: Feeds::new(&media),
             taps: Taps::default(),
@@ -122,7 +124,7 @@ impl DspThread {
         }
     }
 
-    /// Runs until the last room has ended, once nobody can open another.
+    /// Runs until the last room has ended, and nobody can open another.
     fn run(mut self) {
         loop {
             self.take_commands();
@@ -155,9 +157,9 @@ impl DspThread {
         }
     }
 
-    /// Encodes a mix for another thread. False: there is none to be encoded.
+    /// Encodes a mix for another thread. Returns false if there is none.
     fn help(&mut self) -> bool {
-        // What is not encoded is lost, as what does not come back in time.
+        // A mix that fails is lost, like one that comes back too late.
         let helped = guarded(|| self.splitter.help()).unwrap_or(true);
         if helped {
             self.load.end_turn(self.feeds.overrun(), Instant::now());
@@ -165,7 +167,7 @@ impl DspThread {
         helped
     }
 
-    /// It is too late for so many frames of all rooms. Only frames that somebody would hear count.
+    /// Skips frames of all rooms. Only frames with listeners are counted.
     fn skip(&mut self, frames: u64) {
         for place in self.grid.rooms() {
             if let Some(room) = self.rooms.get_mut(place) {
@@ -191,7 +193,7 @@ impl DspThread {
                 clocks,
                 events,
             } => {
-                let place = self.rooms.insert(Running::new(options, clocks, events));
+                let place = self.rooms.insert(ThreadRoom::new(options, clocks, events));
                 self.by_id.insert(id, place);
                 self.wake(place);
                 return;
@@ -201,7 +203,7 @@ impl DspThread {
                 return;
             }
             #[cfg(test)]
-            #[allow(clippy::panic)]
+            #[allow(clippy::panic, reason = "a test asks for this fault")]
             Command::Fault { of_thread: true } => panic!("a fault of the thread, for a test"),
             _ => {}
         }
@@ -209,7 +211,7 @@ impl DspThread {
             return;
         };
         self.wake(place);
-        let mut way = Way {
+        let mut access = MediaAccess {
             media: &self.media,
             collector: &self.collector,
             feeds: &mut self.feeds,
@@ -218,9 +220,9 @@ impl DspThread {
         let mut failed = false;
         if let Some(room) = self.rooms.get_mut(place) {
             let before = room.len();
-            failed = guarded(|| room.take_command(place, command, &mut way)).is_none();
+            failed = guarded(|| room.take_command(place, command, &mut access)).is_none();
             let participants = &self.port.participants;
-            // This thread alone counts.
+            // Only this thread writes the counter.
             let count = participants.load(Relaxed) + room.len();
             participants.store(count.saturating_sub(before), Relaxed);
         }
@@ -230,7 +232,7 @@ impl DspThread {
         }
     }
 
-    /// Ends a room that has led to a fault.
+    /// Ends a room after a fault.
     #[cold]
     fn fail(&mut self, place: usize) {
         let mut rooms = self.by_id.iter();
@@ -240,7 +242,8 @@ impl DspThread {
         }
     }
 
-    /// Ends a room. Whoever takes its events is told by their end, which waits for recordings to be written unless it is `by_fault`.
+    /// Ends a room. The consumer of its events learns it by their end, which follows the last
+    /// recording unless the room ends `by_fault`.
     fn close(&mut self, id: RoomId, by_fault: bool) {
         let place = self.by_id.remove(&id);
         let Some((place, mut room)) = place.and_then(|at| Some((at, self.rooms.try_remove(at)?)))
@@ -252,17 +255,17 @@ impl DspThread {
         let count = participants.load(Relaxed);
         participants.store(count.saturating_sub(room.len()), Relaxed);
         self.port.rooms.fetch_sub(1, Relaxed);
-        let mut way = Way {
+        let mut access = MediaAccess {
             media: &self.media,
             collector: &self.collector,
             feeds: &mut self.feeds,
             taps: &mut self.taps,
         };
-        guarded(|| room.end(&mut way, by_fault));
+        guarded(|| room.end(&mut access, by_fault));
         self.feeds.deliver();
     }
 
-    /// A room is mixed from now on, if it is not.
+    /// Adds a room to the grid, unless it is there.
     fn wake(&mut self, place: usize) {
         if let Some(room) = self.rooms.get_mut(place) {
             room.stay_awake();
@@ -270,9 +273,9 @@ impl DspThread {
         }
     }
 
-    /// Hands what has come to the rooms that it is for.
+    /// Hands packets to their rooms.
     fn take_packets(&mut self) {
-        // No more than there can be at once: what comes meanwhile is for the next time.
+        // At most a full queue: later packets wait for the next time.
         for _ in 0..PACKETS {
             let Some(collected) = self.collector.take() else {
                 break;
@@ -287,7 +290,7 @@ impl DspThread {
         self.port.dropped.store(self.collector.dropped(), Relaxed);
     }
 
-    /// Mixes the rooms of a phase, which was due then.
+    /// Mixes the rooms of a phase, which was due at `due`.
     fn mix(&mut self, phase: usize, due: Instant) {
         let rooms = self.grid.take(phase);
         let mut delivered = Instant::now();
@@ -297,19 +300,20 @@ impl DspThread {
             let Some(room) = self.rooms.get_mut(*place) else {
                 continue;
             };
-            let mut way = Way {
+            let mut access = MediaAccess {
                 media: &self.media,
                 collector: &self.collector,
                 feeds: &mut self.feeds,
                 taps: &mut self.taps,
             };
-            // By the clock of the grid: that this thread is late at times is no jitter.
-            let Some(done) = guarded(|| room.tick(due, &mut self.splitter, &mut way)) else {
+            // The time is that of the grid: lateness of this thread is no jitter.
+            let Some((done, helped)) = guarded(|| room.tick(due, &mut self.splitter, &mut access))
+            else {
                 failed.push(*place);
                 continue;
             };
             asleep |= room.may_sleep();
-            self.load.ticked(done);
+            self.load.ticked(done, helped);
             self.load.merged(room.take_merged());
             let end = Instant::now();
             if end.saturating_duration_since(delivered) >= DELIVERY {
@@ -330,16 +334,8 @@ impl DspThread {
             }
         }
         if self.splitter.take_wish() {
-            self.more.start();
+            (self.start_another)();
         }
         self.load.end_turn(self.feeds.overrun(), Instant::now());
     }
-}
-
-/// What rooms reach the media plane by.
-pub(crate) struct Way<'a> {
-    pub(crate) media: &'a MediaPlane,
-    pub(crate) collector: &'a Collector,
-    pub(crate) feeds: &'a mut Feeds,
-    pub(crate) taps: &'a mut Taps,
 }

@@ -1,34 +1,30 @@
-//! The threads, and where rooms are placed.
+//! The audio threads, and the placement of rooms on them.
 
-use std::sync::atomic::{
-    AtomicBool, AtomicU64, AtomicUsize,
-    Ordering::{Relaxed, SeqCst},
-    fence,
-};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
-use std::thread::{Thread, available_parallelism};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread::available_parallelism;
 use std::{io, num::NonZero};
 
-use crossbeam_queue::SegQueue;
 use portunus_media::MediaPlane;
 use portunus_record::Recorder;
 use tokio::sync::mpsc;
 
 use crate::announcement::FileThread;
-use crate::command::{Clocks, Command, RoomId};
-use crate::load::SharedLoad;
-use crate::room::RoomPort;
-use crate::split::Pool;
+use crate::clocks::Clocks;
+use crate::command::{Command, RoomId};
+use crate::room_port::RoomPort;
+use crate::splitter::Pool;
 use crate::thread::Start;
+use crate::thread_port::ThreadPort;
 use crate::{
     AudioConfig, AudioError, AudioEvent, AudioRoom, AudioThreadStats, AudioTotals, RoomOptions,
     thread,
 };
 
-/// Events of a room that wait for whoever takes them.
+/// The events of a room that may wait in its channel.
 const EVENTS: usize = 1_024;
 
-/// The threads that audio rooms run on; cheap to clone. They end with the last room and the last of these.
+/// The threads of audio rooms; cheap to clone. They end with the last room and the last clone.
 #[derive(Debug, Clone)]
 pub struct AudioThreads {
     shared: Arc<Shared>,
@@ -40,73 +36,17 @@ struct Shared {
     media: MediaPlane,
     recorder: Recorder,
     files: Arc<FileThread>,
-    /// Held for moments, and while a thread is started.
+    /// Locked briefly, and while a thread starts.
     threads: Mutex<Vec<Arc<ThreadPort>>>,
     pool: Arc<Pool>,
-    /// Of threads that there may be.
+    /// The limit of threads.
     most: usize,
     own: Weak<Shared>,
     next_id: Arc<AtomicU64>,
 }
 
-/// The way to one thread.
-#[derive(Debug)]
-pub(crate) struct ThreadPort {
-    pub(crate) commands: SegQueue<(RoomId, Command)>,
-    pub(crate) rooms: AtomicUsize,
-    pub(crate) participants: AtomicUsize,
-    /// Packets of participants that found no room.
-    pub(crate) dropped: AtomicU64,
-    pub(crate) load: Arc<SharedLoad>,
-    /// No room is opened any more.
-    closing: AtomicBool,
-    /// Nothing is done any more that is asked of it.
-    ended: AtomicBool,
-    pub(crate) thread: OnceLock<Thread>,
-    next_id: Arc<AtomicU64>,
-}
-
-impl ThreadPort {
-    /// The queue has no bound of its own: a request of a client makes a bounded number of commands, and clients wait for
-    /// replies.
-    pub(crate) fn send(&self, room: RoomId, command: Command) {
-        self.commands.push((room, command));
-        // Either this sees that it has ended, or what ends it sees the command.
-        fence(SeqCst);
-        if self.has_ended() {
-            self.drop_commands();
-        } else if let Some(thread) = self.thread.get() {
-            thread.unpark();
-        }
-    }
-
-    fn has_ended(&self) -> bool {
-        self.ended.load(Relaxed)
-    }
-
-    /// The thread has ended: whoever waits for a reply gets none.
-    pub(crate) fn end(&self) {
-        self.ended.store(true, Relaxed);
-        fence(SeqCst);
-        self.drop_commands();
-    }
-
-    fn drop_commands(&self) {
-        while self.commands.pop().is_some() {}
-    }
-
-    pub(crate) fn is_closing(&self) -> bool {
-        self.closing.load(Relaxed) && self.commands.is_empty()
-    }
-
-    /// A number that is given once.
-    pub(crate) fn next_id(&self) -> u64 {
-        self.next_id.fetch_add(1, Relaxed)
-    }
-}
-
 impl AudioThreads {
-    /// No thread runs until a room is opened.
+    /// Starts without threads. They start with rooms.
     pub fn new(config: AudioConfig, media: MediaPlane, recorder: Recorder) -> Self {
         let most = match config.threads {
             0 => available_parallelism().map_or(1, NonZero::get),
@@ -128,14 +68,14 @@ impl AudioThreads {
         }
     }
 
-    /// Opens a room on the thread that has the least to do. What happens in it comes out of the receiver. If it is
-    /// not taken from there in time, the last change of each participant and the end of each announcement are told later. It
-    /// ends with the room, also if that has led to a fault of ours.
+    /// Opens a room on the least busy thread. Its events come out of the receiver. If they are
+    /// taken too slowly, the last change of each participant and the end of each announcement still
+    /// come later. The receiver ends with the room, also after a fault.
     pub fn open(
         &self,
         options: RoomOptions,
     ) -> Result<(AudioRoom, mpsc::Receiver<AudioEvent>), AudioError> {
-        let (events, told) = mpsc::channel(EVENTS);
+        let (events, receiver) = mpsc::channel(EVENTS);
         let thread = self.thread()?;
         let room = RoomId(self.shared.next_id.fetch_add(1, Relaxed));
         thread.rooms.fetch_add(1, Relaxed);
@@ -162,10 +102,10 @@ impl AudioThreads {
             files: Arc::clone(&self.shared.files),
             recorder: self.shared.recorder.clone(),
         };
-        Ok((AudioRoom::new(port), told))
+        Ok((AudioRoom::new(port), receiver))
     }
 
-    /// What all threads did since the start.
+    /// Returns the counters of all threads since the start.
     pub fn totals(&self) -> AudioTotals {
         let threads = self.shared.threads.lock();
         let threads = threads.unwrap_or_else(PoisonError::into_inner);
@@ -188,7 +128,7 @@ impl AudioThreads {
         sum
     }
 
-    /// How busy each thread is that was started.
+    /// Returns the load of each running thread.
     pub fn thread_stats(&self) -> Vec<AudioThreadStats> {
         let threads = self.shared.threads.lock();
         let threads = threads.unwrap_or_else(PoisonError::into_inner);
@@ -207,7 +147,7 @@ impl AudioThreads {
         threads.iter().enumerate().map(stats).collect()
     }
 
-    /// The thread for a new room: one without any, else one that is not started yet, else the least busy.
+    /// Returns the thread for a new room: an empty one, else a new one, else the least busy.
     fn thread(&self) -> Result<Arc<ThreadPort>, AudioError> {
         let shared = &self.shared;
         let threads = shared.threads.lock();
@@ -224,47 +164,33 @@ impl AudioThreads {
     }
 }
 
-/// How a thread has another one started, to help it.
-#[derive(Debug)]
-pub(crate) struct MoreThreads(Weak<Shared>);
-
-impl MoreThreads {
-    /// Starts one more, unless there are as many as there may be, or one is on its way.
-    pub(crate) fn start(&self) {
-        let Some(shared) = self.0.upgrade() else {
-            return;
-        };
-        let threads = shared.threads.lock();
+impl Shared {
+    /// Starts a thread to help the others, unless the limit is reached or one is starting already.
+    fn start_another(&self) {
+        let threads = self.threads.lock();
         let mut threads = threads.unwrap_or_else(PoisonError::into_inner);
-        if threads.len() < shared.most
-            && threads.len() == shared.pool.threads()
-            && let Err(error) = shared.start(&mut threads)
+        if threads.len() < self.most
+            && threads.len() == self.pool.threads()
+            && let Err(error) = self.start(&mut threads)
         {
             tracing::debug!(%error, "no thread to help with a large room");
         }
     }
-}
 
-impl Shared {
     fn start(&self, threads: &mut Vec<Arc<ThreadPort>>) -> io::Result<Arc<ThreadPort>> {
-        let port = Arc::new(ThreadPort {
-            commands: SegQueue::new(),
-            rooms: AtomicUsize::new(0),
-            participants: AtomicUsize::new(0),
-            dropped: AtomicU64::new(0),
-            load: Arc::default(),
-            closing: AtomicBool::new(false),
-            ended: AtomicBool::new(false),
-            thread: OnceLock::new(),
-            next_id: Arc::clone(&self.next_id),
-        });
+        let port = Arc::new(ThreadPort::new(Arc::clone(&self.next_id)));
+        let own = Weak::clone(&self.own);
         thread::spawn(Start {
             index: threads.len(),
             pin: self.config.pin,
             port: Arc::clone(&port),
             media: self.media.clone(),
             pool: Arc::clone(&self.pool),
-            more: MoreThreads(Weak::clone(&self.own)),
+            start_another: Box::new(move || {
+                if let Some(shared) = own.upgrade() {
+                    shared.start_another();
+                }
+            }),
         })?;
         threads.push(Arc::clone(&port));
         Ok(port)
@@ -275,17 +201,14 @@ impl Drop for Shared {
     fn drop(&mut self) {
         let threads = self.threads.get_mut();
         for port in threads.unwrap_or_else(PoisonError::into_inner) {
-            port.closing.store(true, Relaxed);
-            if let Some(thread) = port.thread.get() {
-                thread.unpark();
-            }
+            port.close();
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use std::time::Duration;
 
     use portunus_dsp::{AudioCodec, Channels, Encoding, Format, Mixture, SampleRate};
@@ -295,7 +218,7 @@ mod tests {
     use crate::{Announcement, AnnouncementId, MixRecording, ParticipantId, RecordingFormat};
     use crate::{ParticipantOptions, RecordingId};
 
-    /// How long something may take on a busy machine.
+    /// A time limit for a busy machine.
     const PATIENCE: Duration = Duration::from_secs(20);
 
     fn threads(count: usize) -> (AudioThreads, MediaPlane, tempfile::TempDir) {
@@ -356,7 +279,7 @@ mod tests {
         figures.await.unwrap().is_some()
     }
 
-    /// Everything that waits for a room that is gone has an end.
+    /// Checks that nothing waits for a room that is gone.
     async fn expect_gone(room: &AudioRoom) {
         assert!(!is_there(room).await);
         let what = MixRecording {
@@ -388,7 +311,7 @@ mod tests {
         }
         let mix = faulty.mix(Mixture::Everyone, encoding(), true);
         faulty.port.fault(false);
-        // Whoever takes what it tells knows by the end of that.
+        // The end of the events reports the fault.
         assert!(timeout(PATIENCE, told.recv()).await.unwrap().is_none());
         expect_gone(&faulty).await;
         assert!(is_there(&other).await);
@@ -405,7 +328,7 @@ mod tests {
         faulty.port.fault(true);
         assert!(timeout(PATIENCE, told.recv()).await.unwrap().is_none());
         expect_gone(&faulty).await;
-        // The next room has a thread of its own.
+        // The next room gets a new thread.
         let next = async {
             loop {
                 let (next, _told) = threads.open(options()).unwrap();

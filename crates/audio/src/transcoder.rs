@@ -1,4 +1,5 @@
-//! Calls of two sides that share no codec: what each sends is decoded, and encoded anew for the other.
+//! Calls between two sides without a common codec: each side's audio is decoded, and encoded for
+//! the other.
 
 use portunus_media::SourceRef;
 use tokio::sync::mpsc;
@@ -8,26 +9,27 @@ use crate::{
     MixSource, Mixture, ParticipantId, ParticipantOptions, RoomOptions, SampleRate,
 };
 
-/// The complexity of encoders of Opus.
+/// The complexity of Opus encoders, 1 to 10.
 const QUALITY: u8 = 4;
 
-/// A side of a call that is transcoded.
+/// A side of a transcoded call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TranscodedSide {
-    /// What it sends.
+    /// Its source.
     pub source: SourceRef,
-    /// What it sends, and is to be sent.
+    /// The codec in both directions.
     pub codec: AudioCodec,
-    /// The bitrate of Opus that it is sent, in bit/s; none: as libopus chooses.
+    /// The bitrate of Opus sent to it, in bit/s. `None`: libopus chooses.
     pub bitrate: Option<u32>,
-    /// The losses that are expected on the way to it, in percent, 0 to 20: with any, packets of Opus hold what was in those before, too.
+    /// The expected loss on the way to it, in percent, 0 to 20. Above 0, Opus packets carry in-band
+    /// FEC.
     pub expected_loss: u8,
-    /// The media worker that what it is sent is made for: best that of its PeerConnection or leg.
+    /// The worker that sends to it: best that of its PeerConnection or leg.
     pub worker: Option<usize>,
 }
 
 impl TranscodedSide {
-    /// Somebody who sends and takes this codec.
+    /// Returns a side that sends and accepts this codec.
     pub fn new(source: SourceRef, codec: AudioCodec) -> Self {
         Self {
             source,
@@ -49,35 +51,37 @@ impl TranscodedSide {
     }
 }
 
-/// The sound of two sides, each as the other's codec has it. It ends when it is dropped: with its sources and all routes from them.
+/// The audio of two sides, each in the other's codec. Dropping it ends both sources and all routes
+/// from them.
 ///
-/// A thread for audio decodes what has come every 20 ms, and encodes it: for G.711 at 8 kHz, for G.722 and Opus at 16 kHz. Each side is
-/// sent a packet of 20 ms all the time. Keys of a telephone (RFC 4733) do not pass: [`portunus_media::MediaPlane::keys_to_leg`]
-/// has a leg send them.
+/// An audio thread decodes and encodes every 20 ms: G.711 at 8 kHz, G.722 and Opus at 16 kHz. Each
+/// side gets a packet every 20 ms all the time. Telephone keys (RFC 4733) do not pass:
+/// [`portunus_media::MediaPlane::keys_to_leg`] has a leg send them.
 #[derive(Debug)]
 pub struct Transcoder {
-    // Its mixes end before it.
+    // The mixes are dropped before the room.
     to_near: MixSource,
     to_far: MixSource,
     _room: AudioRoom,
-    /// Nothing is told.
+    /// Its events are not used.
     _events: mpsc::Receiver<AudioEvent>,
 }
 
 impl Transcoder {
-    /// What the far side sends, as the near side takes it.
+    /// Returns the far side's audio for the near side.
     pub fn to_near(&self) -> SourceRef {
         self.to_near.source()
     }
 
-    /// What the near side sends, as the far side takes it.
+    /// Returns the near side's audio for the far side.
     pub fn to_far(&self) -> SourceRef {
         self.to_far.source()
     }
 }
 
 impl AudioThreads {
-    /// Transcodes between two sides, on the thread that has the least to do. What either sends may come into being later.
+    /// Transcodes between two sides, on the least busy thread. Both sources may come into being
+    /// later.
     pub fn transcode(
         &self,
         near: TranscodedSide,
@@ -91,7 +95,7 @@ impl AudioThreads {
             false => SampleRate::Hz16000,
         };
         let channels = Channels::Mono;
-        // Nobody is mixed with anybody: each side is a group by itself.
+        // The sides are not mixed: each is a group of its own.
         let (room, events) = self.open(RoomOptions {
             format: Format { rate, channels },
             loudest: 0,

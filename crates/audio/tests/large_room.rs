@@ -1,5 +1,11 @@
-//! A room that is too large for one thread: another one helps to encode, and each listener has its stream.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+//! A room that is too large for one thread: another thread helps to encode, and each listener still
+//! has one stream.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test fails by a panic"
+)]
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -15,11 +21,11 @@ use portunus_rtp::{Fields, Header, Pt, Ssrc, write_header};
 
 const TALKERS: usize = 120;
 const FRAME: Duration = Duration::from_millis(20);
-/// How long it talks at least, and at most until another thread has helped.
+/// The shortest time of the test, and the longest until another thread has helped.
 const TIME: Duration = Duration::from_secs(3);
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Somebody who sends noise by PCMU and is sent Opus.
+/// A participant that sends noise by PCMU and gets Opus.
 struct Person {
     leg: Arc<RtpLeg>,
     socket: UdpSocket,
@@ -83,7 +89,7 @@ impl Person {
         write_header(&mut packet, &fields, []).unwrap();
         for byte in &mut packet[12..] {
             *noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            // Of middle loudness, either sign.
+            // Of medium loudness and either sign.
             *byte = 0x20 | (*noise >> 24) as u8 & 0x9f;
         }
         let to: SocketAddr = ([127, 0, 0, 1], self.leg.port()).into();
@@ -123,7 +129,7 @@ fn a_hundred_and_twenty_who_all_talk_are_encoded_by_two_threads() {
         groups: 0,
     };
     let (large, _told) = threads.open(options.clone()).unwrap();
-    // A room of the other thread.
+    // A room on the other thread.
     let (small, _told) = threads.open(options).unwrap();
     let mut people: Vec<_> = (0..TALKERS + 1).map(|_| Person::new(&media)).collect();
     for (number, person) in people.iter().enumerate() {
@@ -149,7 +155,7 @@ fn a_hundred_and_twenty_who_all_talk_are_encoded_by_two_threads() {
     for person in &mut people {
         person.hear();
     }
-    // After what was heard: the counters leave nothing out.
+    // The counters are read after the last packet was heard, so they include it.
     let totals = threads.totals();
     let mut missing = 0;
     for pair in people[..TALKERS].iter().flat_map(|it| it.heard.windows(2)) {
@@ -164,7 +170,7 @@ fn a_hundred_and_twenty_who_all_talk_are_encoded_by_two_threads() {
     }
     let most = totals.unreturned + totals.skipped * TALKERS as u64;
     assert!(missing <= most, "{missing} are missing: {totals:?}");
-    // The thread that helps has its own room on time, but for a mix that it is at.
+    // The helping thread mixes its own room on time, except during a job.
     let helper = lateness.iter().find(|thread| thread.participants == 1);
     let late = helper.unwrap().late_median;
     assert!(late < FRAME, "{late:?}");

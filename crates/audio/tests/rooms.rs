@@ -1,9 +1,11 @@
-//! Rooms over a real media plane: participants by plain RTP hear each other, and nothing stays behind.
+//! Rooms on a real media plane: participants by plain RTP hear each other, and everything is
+//! cleaned up.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
-    clippy::expect_used
+    clippy::expect_used,
+    reason = "a test fails by a panic"
 )]
 
 #[path = "rig/mod.rs"]
@@ -33,7 +35,7 @@ fn each_hears_the_other_and_one_stream_while_they_take_turns() {
     ben.join(&room, 2);
     let mut last = None;
     let mut turns = 0;
-    // Ann talks now and then: what she hears changes from the mix of all to her own and back.
+    // Ann talks now and then, so she hears the mix of all and her own in turn.
     let deadline = Instant::now() + PATIENCE;
     let mut heard = [false; 2];
     for n in 0..250 {
@@ -104,14 +106,14 @@ fn rooms_that_share_threads_each_hear_their_own() {
 #[test]
 fn who_goes_on_to_another_room_by_plain_rtp_hears_one_stream() {
     let server = server(1, Recorder::default());
-    // Each has a thread of its own.
+    // Each room has its own thread.
     let rooms = [(); 2].map(|()| server.threads.open(options()).unwrap().0);
     let ann = Person::new(&server, 500.0);
     ann.join(&rooms[0], 1);
     let mut last = ann.hear(500.0);
     for n in 1..20 {
         let (from, to) = (&rooms[(n + 1) % 2], &rooms[n % 2]);
-        // Whichever of the two threads is first.
+        // Both threads take the lead in turn.
         if n % 3 == 0 {
             ann.join(to, 1);
             from.leave(ParticipantId(1));
@@ -140,7 +142,7 @@ fn what_has_another_payload_type_is_not_heard() {
     let (ann, ben) = (Person::new(&server, 500.0), Person::new(&server, 1_200.0));
     ann.join(&room, 1);
     ben.join(&room, 2);
-    // A tone of keys (RFC 4733) and comfort noise (RFC 3389).
+    // A telephone key (RFC 4733) and comfort noise (RFC 3389).
     ann.pt.store(101, Ordering::Relaxed);
     ben.pt.store(13, Ordering::Relaxed);
     for person in [&ann, &ben] {
@@ -178,7 +180,7 @@ fn all_ports_of_a_range_are_taken_before_it_is_said_that_none_is_free() {
             .iter()
             .all(|port| port % 2 == 0 && (41_002..=41_006).contains(port))
     );
-    // Others may have some of them.
+    // Other processes may hold some of them.
     assert!(ports.len() == legs.len() && legs.len() <= 3);
     assert!(matches!(open(), Err(RtpLegError::Leg(_))));
 }
@@ -196,7 +198,7 @@ fn a_mix_is_a_source_for_forwarders() {
     server
         .media
         .forward(mix.source(), RouteOptions::default(), forward);
-    // Nobody is there, and there is silence all the same.
+    // The room is empty, and silence is sent all the same.
     let mut buffer = [0; 2_048];
     let mut next = || {
         let len = listener.recv(&mut buffer).expect("a packet");
@@ -256,11 +258,11 @@ async fn a_room_is_recorded_while_somebody_is_in_it() {
         let ann = Person::new(&server, 700.0);
         ann.join(&room, 1);
         ann.talks.store(true, Ordering::Relaxed);
-        // Two seconds pass as she hears them.
+        // She hears two seconds.
         for _ in 0..100 {
             ann.hear(700.0);
         }
-        // The next begins at once, though this one is still to be written.
+        // The next one starts at once, though this one is still being written.
         room.stop_recording();
         assert!(room.record(RecordingId(3), called("next")).await.is_ok());
         let ended = tokio::time::timeout(PATIENCE, events.recv()).await.unwrap();
@@ -321,7 +323,7 @@ async fn nothing_is_recorded_while_nobody_is_in_the_room() {
             whose: None,
         };
         let name = room.record(RecordingId(1), what).await.unwrap();
-        // A second of the room passes; gives how many frames it had by then.
+        // Waits for a second of the room, and returns its frames by then.
         let second = async || {
             let ticks = || server.threads.totals().ticks;
             let (from, deadline) = (ticks(), Instant::now() + PATIENCE);
@@ -391,7 +393,7 @@ async fn what_is_recorded_when_a_room_ends_is_told_when_it_is_complete() {
             whose: None,
         };
         let name = room.record(RecordingId(1), what).await.unwrap();
-        // As plugins do before they end a room.
+        // Plugins do this before they end a room.
         if stops {
             room.stop_recording();
         }
@@ -443,7 +445,7 @@ fn nothing_stays_behind_of_those_who_come_and_go() {
                 !media.requested().routes.is_empty()
             });
         }
-        // Some leave before anything came of them.
+        // Some leave before they are set up.
         room.leave(id);
     }
     until("all have left", &|| threads.totals().participants == 0);

@@ -1,9 +1,11 @@
-//! Files that cannot be read or written, and sources that end too early: whoever asks is told, and the room goes on.
+//! Files that cannot be read or written, and sources that end too early: the error is reported, and
+//! the room goes on.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
-    clippy::expect_used
+    clippy::expect_used,
+    reason = "a test fails by a panic"
 )]
 
 #[path = "rig/mod.rs"]
@@ -113,13 +115,13 @@ async fn a_recording_into_a_folder_that_is_none_is_refused() {
     let refused = room.record(RecordingId(1), recording()).await;
     assert!(matches!(refused, Err(AudioError::Record(_))), "{refused:?}");
     assert_eq!(recorder.totals().open, 0);
-    // Nothing keeps the room from being used.
+    // The room can still be used.
     let ann = Person::new(&server, 500.0);
     ann.join(&room, 1);
     ann.hear(500.0);
 }
 
-/// Records somebody who talks, until that ends by itself; gives what it ends with.
+/// Records a talking participant until that fails, and returns the error.
 async fn record_until_it_fails(recorder: Recorder) -> AudioError {
     let server = server(1, recorder.clone());
     let (room, mut events) = server.threads.open(options()).unwrap();
@@ -133,7 +135,7 @@ async fn record_until_it_fails(recorder: Recorder) -> AudioError {
         panic!("{ended:?}");
     };
     assert_eq!(file, "room.wav");
-    // The room goes on, and may be recorded again.
+    // The room goes on, and can be recorded again.
     ann.hear(500.0);
     let other = MixRecording {
         name: "other".to_owned(),
@@ -149,7 +151,7 @@ async fn record_until_it_fails(recorder: Recorder) -> AudioError {
 #[tokio::test]
 async fn a_disk_that_takes_no_more_ends_the_recording_and_not_the_room() {
     let disk = tempfile::tempdir().unwrap();
-    // A pipe in the place of the file, which takes nothing once nobody reads it.
+    // A pipe in place of the file. It fails once nobody reads it.
     let pipe = disk.path().join("room.wav");
     mkfifoat(CWD, &pipe, Mode::RUSR | Mode::WUSR).unwrap();
     let reader = std::thread::spawn(move || {
@@ -177,7 +179,7 @@ async fn a_file_that_is_as_long_as_files_may_be_ends_the_recording_and_not_the_r
     let error = error.await;
     let is_told = matches!(error, AudioError::Record(RecordError::Full { .. }));
     assert!(is_told, "{error:?}");
-    // What came before is there, as whole frames of 20 ms at 16 kHz.
+    // Everything before is there, as whole frames of 20 ms at 16 kHz.
     let mut wav = hound::WavReader::open(disk.path().join("room.wav")).unwrap();
     let samples = wav.samples::<i16>().map(Result::unwrap).count();
     assert_eq!(samples, limit as usize / 640 * 320);
@@ -233,11 +235,11 @@ async fn bursts_and_packets_that_come_twice_late_or_broken_leave_the_delay_as_it
     let mut sequence = 0;
     let mut last = (Duration::MAX, 0);
     let began = Instant::now();
-    // Three seconds of trouble, and then as long as it takes.
+    // Three seconds of trouble, and then as many as it takes.
     for frame in 0.. {
         let rough = frame < 150;
         match frame % 10 {
-            // Half a second late, all at once.
+            // These come half a second late, all at once.
             _ if rough && (50..75).contains(&frame) => {}
             _ if frame == 75 => {
                 (0..26).for_each(|n| send(&packet(sequence + n, &tone(sequence + n))))

@@ -1,9 +1,10 @@
-//! Two sides of a call that share no codec hear each other all the same.
+//! Two sides of a call without a common codec hear each other.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
-    clippy::expect_used
+    clippy::expect_used,
+    reason = "a test fails by a panic"
 )]
 
 use std::f64::consts::TAU;
@@ -49,7 +50,7 @@ fn packet(n: u16, payload: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// The next packet of a tap.
+/// Returns the next packet of a tap.
 fn tapped(tap: &mut Tap, deadline: Instant) -> TappedPacket {
     while Instant::now() < deadline {
         match tap.try_recv() {
@@ -61,7 +62,7 @@ fn tapped(tap: &mut Tap, deadline: Instant) -> TappedPacket {
     panic!("nothing comes");
 }
 
-/// How much of the energy is of a tone, 0.0 to 1.0.
+/// Returns the share of a tone in the energy, 0.0 to 1.0.
 fn share(sound: &[f32], hertz: f64, rate: f64) -> f64 {
     let (mut sine, mut cosine, mut energy) = (0.0, 0.0, 1e-9);
     for (n, sample) in sound.iter().enumerate() {
@@ -89,7 +90,7 @@ fn each_side_hears_the_other_in_its_own_codec() {
     };
     let recorder = Recorder::new(RecorderConfig::default());
     let threads = AudioThreads::new(config, media.clone(), recorder);
-    // A telephone of G.711, and one of G.722, with Opus between them: two calls that are transcoded.
+    // Two transcoded calls in a row: from G.711 to Opus to G.722.
     let (narrow, narrow_feed) = fed(&media, Codec::Pcmu);
     let (wide, wide_feed) = fed(&media, Codec::G722);
     let side = TranscodedSide::new;
@@ -111,7 +112,7 @@ fn each_side_hears_the_other_in_its_own_codec() {
             side(wide, AudioCodec::G722),
         )
         .unwrap();
-    // Back without Opus.
+    // Back, without Opus.
     let third = threads
         .transcode(side(narrow, AudioCodec::Pcmu), side(wide, AudioCodec::G722))
         .unwrap();
@@ -134,7 +135,7 @@ fn each_side_hears_the_other_in_its_own_codec() {
         payload.clear();
         encoder.encode(&tone(1_900.0, 16_000.0, at * 320, 320), &mut payload);
         wide_feed.send(0, &packet(n, &payload)).unwrap();
-        // The threads go by the clock: a packet comes each 20 ms.
+        // The threads follow the clock: a packet comes every 20 ms.
         let came = tapped(&mut to_wide, deadline);
         assert_eq!((came.codec(), came.payload().len()), (Codec::G722, 160));
         decoder.decode(came.payload(), &mut wide_heard);
@@ -149,12 +150,12 @@ fn each_side_hears_the_other_in_its_own_codec() {
     }
     let end = |sound: &[f32], len: usize| sound[sound.len() - len..].to_vec();
     let (wide_heard, narrow_heard) = (end(&wide_heard, 8_000), end(&narrow_heard, 4_000));
-    // Packets that come late on a busy machine are made up for.
+    // Late packets on a busy machine are concealed.
     let through_opus = share(&wide_heard, 700.0, 16_000.0);
     assert!(through_opus > 0.8, "{through_opus}");
     let direct = share(&narrow_heard, 1_900.0, 8_000.0);
     assert!(direct > 0.8, "{direct}");
-    // All of it ends.
+    // Everything ends.
     drop((first, second, third));
     let deadline = Instant::now() + PATIENCE;
     while threads.totals().rooms > 0 {

@@ -1,5 +1,5 @@
-//! What a participant's way in costs each frame: heard, lost, and passed over.
-#![allow(missing_docs)] // criterion's macro makes a public function
+//! The cost of a participant's input per frame: played, lost, and skipped.
+#![allow(missing_docs, reason = "criterion's macro makes a public function")]
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ const FORMATS: [(&str, Format); 2] = [
     ),
 ];
 
-/// Packets of a second of a buzz.
+/// The packets of a second of a buzz.
 fn packets() -> Vec<Vec<u8>> {
     let Ok(mut encoder) = Encoder::new(
         opusic_c::Channels::Mono,
@@ -54,7 +54,7 @@ fn packets() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// A receiver that is in the midst of a call.
+/// A receiver in a running call.
 struct Call {
     receiver: Receiver,
     packets: Vec<Vec<u8>>,
@@ -78,7 +78,7 @@ impl Call {
         }
     }
 
-    /// The next tick: a packet comes, or is lost.
+    /// Runs the next tick: a packet comes, or is lost.
     fn tick(&mut self, lost: bool) -> Instant {
         self.tick += 1;
         let now = self.start + Duration::from_millis(20 * self.tick);
@@ -130,7 +130,8 @@ fn frames(criterion: &mut Criterion) {
     }
 }
 
-/// What libopus takes to make up a frame, plainly and with its vocoder, each after nine that it decoded.
+/// The time that libopus takes to conceal a frame, plainly and with its vocoder, each after nine
+/// decoded frames.
 fn concealment(criterion: &mut Criterion) {
     let packets = packets();
     let mut group = criterion.benchmark_group("ten packets of libopus, 16 kHz");

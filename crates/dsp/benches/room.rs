@@ -1,5 +1,5 @@
-//! What a tick of a room costs: 20 ms of sound.
-#![allow(clippy::expect_used, missing_docs)]
+//! The cost of a room's tick: 20 ms of audio.
+#![allow(clippy::expect_used, missing_docs, reason = "a test fails by a panic")]
 
 #[path = "../tests/rig/mod.rs"]
 mod rig;
@@ -13,10 +13,10 @@ use portunus_dsp::{
 };
 use rig::{ENCODING, MONO_16, caller, noise, participant, speech};
 
-/// How many frames the senders repeat.
+/// The number of frames that senders repeat.
 const LOOP: u64 = 500;
 
-/// Takes everything, keeps nothing.
+/// Receives everything, and keeps nothing.
 #[derive(Default)]
 struct Nowhere {
     packets: u64,
@@ -34,7 +34,7 @@ impl Output for Nowhere {
     fn announcement(&mut self, _: AnnouncementId, _: AnnouncementState) {}
 }
 
-/// Packets and their levels, encoded once, that all senders send.
+/// The encoded packets with their levels that all senders send.
 struct Track(Vec<(Vec<u8>, u8)>);
 
 impl Track {
@@ -56,7 +56,7 @@ impl Track {
     }
 }
 
-/// A room of which some talk, some have a microphone that is open or silent, and the rest listens.
+/// A room in which some talk, some have open or silent microphones, and the rest listens.
 struct Load {
     room: Room,
     talkers: u64,

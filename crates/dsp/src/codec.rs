@@ -1,20 +1,20 @@
-//! What participants send and hear.
+//! The codecs of participants.
 
 /// A codec of a participant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AudioCodec {
-    /// RFC 6716, by RTP as in RFC 7587: a clock of 48 kHz.
+    /// Opus (RFC 6716, RFC 7587), with an RTP clock of 48 kHz.
     Opus,
-    /// G.711 A-law: a clock of 8 kHz.
+    /// G.711 A-law, with an RTP clock of 8 kHz.
     Pcma,
-    /// G.711 µ-law: a clock of 8 kHz.
+    /// G.711 µ-law, with an RTP clock of 8 kHz.
     Pcmu,
-    /// G.722: wideband, with an RTP clock of 8 kHz all the same (RFC 3551 section 4.5.2).
+    /// G.722: wideband, though its RTP clock is 8 kHz (RFC 3551 section 4.5.2).
     G722,
 }
 
 impl AudioCodec {
-    /// RTP clock in Hz.
+    /// Returns the RTP clock in Hz.
     pub const fn clock_rate(self) -> u32 {
         match self {
             AudioCodec::Opus => 48_000,
@@ -22,7 +22,7 @@ impl AudioCodec {
         }
     }
 
-    /// Samples a second of what it codes, in Hz.
+    /// Returns the sampling rate of the coded audio in Hz.
     pub const fn sample_rate(self) -> u32 {
         match self {
             AudioCodec::Opus => 48_000,

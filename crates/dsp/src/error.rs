@@ -1,20 +1,20 @@
-//! What a codec or a resampler may refuse.
+//! The errors of codecs and resamplers.
 
-/// A codec or a resampler could not be made, or refused what it was given.
+/// A codec or a resampler could not be made, or has refused its input.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CodecError {
-    /// libopus refused, and says why.
+    /// The error of libopus.
     #[error("libopus: {0}")]
     Opus(&'static str),
     /// The resampler could not be made.
     #[error("cannot resample {from} Hz to {to} Hz: {why}")]
     Resampler {
-        /// Samples a second that come in.
+        /// The sampling rate of the input.
         from: u32,
-        /// Samples a second that were wanted.
+        /// The sampling rate of the output.
         to: u32,
-        /// What the resampler says.
+        /// The error of the resampler.
         why: String,
     },
 }

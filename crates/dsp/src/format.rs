@@ -1,13 +1,13 @@
-//! Frames of sound: how long, how many samples.
+//! The format of audio frames.
 
 use std::time::Duration;
 
-/// How long a frame is: what a room mixes at once, and what a packet to a participant holds.
+/// The length of a frame: a room mixes one at a time, and a packet to a participant holds one.
 pub const FRAME: Duration = Duration::from_millis(20);
 
-/// How many samples a second a room mixes.
+/// The sampling rates of rooms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it all")]
 pub enum SampleRate {
     Hz8000,
     Hz12000,
@@ -17,7 +17,7 @@ pub enum SampleRate {
 }
 
 impl SampleRate {
-    /// The rate of this many hertz, if rooms can have it.
+    /// Returns the rate of this many hertz, if rooms support it.
     pub const fn from_hertz(hertz: u32) -> Option<Self> {
         Some(match hertz {
             8_000 => SampleRate::Hz8000,
@@ -29,7 +29,7 @@ impl SampleRate {
         })
     }
 
-    /// Samples a second.
+    /// Returns the samples per second.
     pub const fn hertz(self) -> u32 {
         match self {
             SampleRate::Hz8000 => 8_000,
@@ -40,22 +40,22 @@ impl SampleRate {
         }
     }
 
-    /// Samples of a channel in a frame.
+    /// Returns the samples of a channel in a frame.
     pub const fn frame_len(self) -> usize {
         self.hertz() as usize / 50
     }
 }
 
-/// How many channels sound has.
+/// The number of channels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it all")]
 pub enum Channels {
     Mono,
     Stereo,
 }
 
 impl Channels {
-    /// How many.
+    /// Returns the number of channels.
     pub const fn count(self) -> usize {
         match self {
             Channels::Mono => 1,
@@ -64,17 +64,17 @@ impl Channels {
     }
 }
 
-/// The form of a room's sound.
+/// The format of a room's audio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Format {
-    /// Samples a second of each channel.
+    /// The samples per second of each channel.
     pub rate: SampleRate,
     /// The channels.
     pub channels: Channels,
 }
 
 impl Format {
-    /// Samples in a frame, of all channels together.
+    /// Returns the samples of all channels in a frame.
     pub const fn frame_len(self) -> usize {
         self.rate.frame_len() * self.channels.count()
     }

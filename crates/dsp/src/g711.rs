@@ -1,8 +1,8 @@
-//! G.711: A-law and µ-law (ITU-T G.711), a byte for a sample of 8 kHz.
+//! G.711: A-law and µ-law (ITU-T G.711), with a byte for each sample at 8 kHz.
 
 use crate::AudioCodec;
 
-/// Which of the two laws.
+/// The two laws.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Law {
     /// A-law: PCMA, payload type 8.
@@ -12,7 +12,7 @@ pub enum Law {
 }
 
 impl Law {
-    /// The law of this codec, if it is G.711.
+    /// Returns the law of this codec, if it is G.711.
     pub const fn of(codec: AudioCodec) -> Option<Self> {
         match codec {
             AudioCodec::Pcma => Some(Law::A),
@@ -21,7 +21,7 @@ impl Law {
         }
     }
 
-    /// The byte that stands for silence.
+    /// Returns the byte of silence.
     pub const fn silence(self) -> u8 {
         match self {
             Law::A => 0xd5,
@@ -43,10 +43,10 @@ pub fn decode(law: Law, bytes: &[u8], into: &mut Vec<f32>) {
     );
 }
 
-/// Appends the bytes of `samples` to `into`. What is beyond full scale is cut.
+/// Appends the bytes of `samples` to `into`. Samples beyond full scale are clipped.
 pub fn encode(law: Law, samples: &[f32], into: &mut Vec<u8>) {
     into.extend(samples.iter().map(|&sample| {
-        // `as` cuts at the ends, and makes 0 of what is no number.
+        // `as` saturates, and turns NaN into 0.
         let sample = (sample * 32_768.0).round() as i16;
         match law {
             Law::A => encode_a(sample),
@@ -58,7 +58,10 @@ pub fn encode(law: Law, samples: &[f32], into: &mut Vec<u8>) {
 static A_SAMPLES: [f32; 256] = samples(Law::A);
 static MU_SAMPLES: [f32; 256] = samples(Law::Mu);
 
-#[allow(clippy::indexing_slicing)] // At compile time, within 256.
+#[allow(
+    clippy::indexing_slicing,
+    reason = "evaluated at compile time, with an index below 256"
+)]
 const fn samples(law: Law) -> [f32; 256] {
     let mut table = [0.0; 256];
     let mut byte = 0;
@@ -73,8 +76,8 @@ const fn samples(law: Law) -> [f32; 256] {
     table
 }
 
-/// A byte of A-law: sign, three bits of exponent, four of mantissa; every second bit inverted. The 13 bits are in the upper
-/// bits of the 16.
+/// Decodes a byte of A-law: sign, three bits of exponent, four of mantissa, every second bit
+/// inverted. The 13 bits are the upper ones of the 16.
 const fn decode_a(byte: u8) -> i16 {
     let byte = byte ^ 0x55;
     let mantissa = ((byte & 0x0f) as i16) << 4;
@@ -90,8 +93,8 @@ const fn decode_a(byte: u8) -> i16 {
     }
 }
 
-/// A byte of µ-law: sign, three bits of exponent, four of mantissa; all bits inverted. The 14 bits are in the upper bits of
-/// the 16, with the bias of 33 (132 of 16 bits) taken off.
+/// Decodes a byte of µ-law: sign, three bits of exponent, four of mantissa, all bits inverted. The
+/// 14 bits are the upper ones of the 16, without the bias of 33 (132 of 16 bits).
 const fn decode_mu(byte: u8) -> i16 {
     let byte = !byte;
     let mantissa = ((byte & 0x0f) as i16) << 3;
@@ -106,7 +109,7 @@ const fn decode_mu(byte: u8) -> i16 {
 
 const fn encode_a(sample: i16) -> u8 {
     let sign = if sample >= 0 { 0x80 } else { 0 };
-    // A negative number is inverted, not negated: the steps are of the same width on both sides of zero.
+    // Negative numbers are inverted, not negated: steps have the same width on both sides of zero.
     let magnitude = if sample >= 0 { sample } else { !sample };
     let exponent = match magnitude >> 8 {
         0 => 0,
@@ -122,7 +125,7 @@ const fn encode_a(sample: i16) -> u8 {
 
 const fn encode_mu(sample: i16) -> u8 {
     let sign = if sample < 0 { 0x80 } else { 0 };
-    // Of 14 bits, with the bias that makes each segment begin at a power of two.
+    // 14 bits, with the bias that makes each segment start at a power of two.
     let magnitude = sample.unsigned_abs() >> 2;
     let biased = if magnitude > 8_158 {
         8_191
@@ -150,7 +153,8 @@ mod tests {
         bytes.first().copied().unwrap_or(0)
     }
 
-    /// Values of tables 1a and 2a of ITU-T G.711, scaled to 16 bits: the end and the middle of the scale, and segments' ends.
+    /// Values of tables 1a and 2a of ITU-T G.711, scaled to 16 bits: the end and the middle of the
+    /// scale, and the ends of segments.
     #[test]
     fn the_values_of_the_recommendation() {
         for (byte, sample) in [
@@ -190,7 +194,7 @@ mod tests {
         }
     }
 
-    /// Each sample is encoded to one of the two nearest values: half a step off at most.
+    /// Each sample is encoded to one of the two nearest values: at most half a step off.
     #[test]
     fn samples_are_encoded_to_what_is_near() {
         for law in [Law::A, Law::Mu] {

@@ -1,21 +1,22 @@
-//! G.722 (ITU-T G.722 at 64 kbit/s): wideband sound, a byte for two samples of 16 kHz.
+//! G.722 (ITU-T G.722 at 64 kbit/s): wideband audio, with a byte for two samples at 16 kHz.
 //!
-//! A pair of mirror filters splits the band at 4 kHz. The lower half is coded by adaptive differences of 6 bits, the upper one of 2 bits, which
-//! are the highest of the byte. All is arithmetic of whole numbers, to the letter of the recommendation: both sides have to come to
-//! the same predictions. The names in comments are its blocks.
+//! Mirror filters split the band at 4 kHz. The lower half is coded by adaptive differences of 6
+//! bits, and the upper half of 2 bits, which are the highest of the byte. The integer arithmetic
+//! follows the recommendation exactly, because both sides must reach the same predictions. The
+//! names in comments are its blocks.
 //!
-//! RTP says 8,000 Hz of it (RFC 3551 section 4.5.2), so a timestamp counts bytes.
+//! The RTP clock is 8,000 Hz (RFC 3551 section 4.5.2), so a timestamp counts bytes.
 
-/// Taps of a half of the mirror filters.
+/// The taps of each half of the mirror filters.
 const HALF: usize = 12;
 const FILTER: [i32; HALF] = [3, -11, 12, 32, -210, 951, 3876, -805, 362, -156, 53, -11];
 
-/// Decision levels of the lower band (QUANTL); the first is that of the second step.
+/// The decision levels of the lower band (QUANTL), from the second step on.
 const LEVELS: [i32; 29] = [
     35, 72, 110, 150, 190, 233, 276, 323, 370, 422, 473, 530, 587, 650, 714, 786, 858, 940, 1023,
     1121, 1219, 1339, 1458, 1612, 1765, 1980, 2195, 2557, 2919,
 ];
-/// What stands for a step of the lower band, from the innermost one out: below zero, and above.
+/// The codes for the steps of the lower band, from the innermost one out: below zero, and above.
 const LOWER_NEGATIVE: [u8; 30] = [
     63, 62, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10,
     9, 8, 7, 6, 5, 4,
@@ -24,7 +25,8 @@ const LOWER_POSITIVE: [u8; 30] = [
     61, 60, 59, 58, 57, 56, 55, 54, 53, 52, 51, 50, 49, 48, 47, 46, 45, 44, 43, 42, 41, 40, 39, 38,
     37, 36, 35, 34, 33, 32,
 ];
-/// The differences that codes of the lower band stand for, of 4 bits (which adapt) and of all 6 (which are heard).
+/// The differences for the codes of the lower band: of 4 bits (for the adaptation), and of all 6
+/// (for the output).
 const LOWER_4: [i32; 16] = [
     0, -20456, -12896, -8968, -6288, -4240, -2584, -1200, 20456, 12896, 8968, 6288, 4240, 2584,
     1200, 0,
@@ -36,15 +38,15 @@ const LOWER_6: [i32; 64] = [
     11192, 10232, 9360, 8576, 7856, 7192, 6576, 6000, 5456, 4944, 4464, 4008, 3576, 3168, 2776,
     2400, 2032, 1688, 1360, 1040, 728, 432, 136, -432, -136,
 ];
-/// How much wider or narrower steps become after a code of 4 bits.
+/// The change of the step width after a code of 4 bits.
 const LOWER_WIDTH: [i32; 16] = [
     -60, 3042, 1198, 538, 334, 172, 58, -30, 3042, 1198, 538, 334, 172, 58, -30, -60,
 ];
-/// The same of the upper band.
+/// The same tables for the upper band.
 const UPPER_2: [i32; 4] = [-7408, -1616, 7408, 1616];
 const UPPER_WIDTH: [i32; 4] = [798, -214, 798, -214];
 const UPPER_LEVEL: i32 = 564;
-/// Powers of two between 2048 and 4096.
+/// The powers of two between 2048 and 4096.
 const POWERS: [i32; 32] = [
     2048, 2093, 2139, 2186, 2233, 2282, 2332, 2383, 2435, 2489, 2543, 2599, 2656, 2714, 2774, 2834,
     2896, 2960, 3025, 3091, 3158, 3228, 3298, 3371, 3444, 3520, 3597, 3676, 3756, 3838, 3922, 4008,
@@ -54,12 +56,12 @@ fn saturate(value: i32) -> i32 {
     value.clamp(i32::from(i16::MIN), i32::from(i16::MAX))
 }
 
-/// A table's entry; tables are as long as the codes that are looked up in them.
+/// Returns an entry of a table. Tables are as long as the range of their codes.
 fn at(table: &[i32], code: u8) -> i32 {
     table.get(usize::from(code)).copied().unwrap_or(0)
 }
 
-/// What the two bands differ in.
+/// The parameters in which the two bands differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Half {
     Lower,
@@ -67,7 +69,7 @@ enum Half {
 }
 
 impl Half {
-    /// The largest logarithm of a scale (LOGSCL, LOGSCH).
+    /// Returns the largest logarithm of a scale (LOGSCL, LOGSCH).
     const fn most(self) -> i32 {
         match self {
             Half::Lower => 18_432,
@@ -75,7 +77,7 @@ impl Half {
         }
     }
 
-    /// The power of two that scales have at most (SCALEL, SCALEH).
+    /// Returns the largest power of two of a scale (SCALEL, SCALEH).
     const fn exponent(self) -> i32 {
         match self {
             Half::Lower => 8,
@@ -88,10 +90,10 @@ impl Half {
 #[derive(Debug, Clone)]
 struct Band {
     half: Half,
-    /// What is predicted, and the part of it that comes of zeros.
+    /// The prediction, and the part of it from the zeros.
     predicted: i32,
     by_zeros: i32,
-    /// The last two signals as they were put together, and the part of them that poles adapt to.
+    /// The last two reconstructed signals, and the part of them that the poles adapt to.
     signals: [i32; 2],
     partial: [i32; 2],
     poles: [i32; 2],
@@ -122,12 +124,12 @@ impl Band {
         }
     }
 
-    /// The difference that a code stands for.
+    /// Returns the difference for a code.
     fn difference(&self, of: i32) -> i32 {
         (self.scale * of) >> 15
     }
 
-    /// Takes what is next: by how much steps widen, and the difference that was coded.
+    /// Adapts to the next code: by its change of the step width, and its difference.
     fn adapt(&mut self, widens: i32, difference: i32) {
         let log = ((self.log_scale * 127) >> 7) + widens;
         self.log_scale = log.clamp(0, self.half.most());
@@ -190,14 +192,14 @@ impl Band {
     }
 }
 
-/// The two sums of the mirror filters, over the last 24 values.
+/// The sums of the mirror filters over the last 24 values.
 #[derive(Debug, Clone, Default)]
 struct Mirror {
     values: [i32; 2 * HALF],
 }
 
 impl Mirror {
-    /// Takes two values; gives the sums of those at even places and of those at odd ones.
+    /// Takes two values, and returns the sums of the values at even and at odd places.
     fn push(&mut self, first: i32, second: i32) -> (i32, i32) {
         self.values.copy_within(2.., 0);
         if let Some(newest) = self.values.last_chunk_mut::<2>() {
@@ -214,7 +216,7 @@ impl Mirror {
     }
 }
 
-/// An encoder: samples of 16 kHz in, bytes out.
+/// An encoder from samples at 16 kHz to bytes.
 #[derive(Debug, Clone)]
 pub struct Encoder {
     mirror: Mirror,
@@ -236,10 +238,11 @@ impl Default for Encoder {
 }
 
 impl Encoder {
-    /// Appends the bytes of `samples` to `into`: one for two. What is beyond full scale is cut.
+    /// Appends the bytes of `samples` to `into`: one for two samples. Samples beyond full scale are
+    /// clipped.
     pub fn encode(&mut self, samples: &[f32], into: &mut Vec<u8>) {
         for sample in samples {
-            // `as` cuts at the ends, and makes 0 of what is no number.
+            // `as` saturates, and turns NaN into 0.
             let sample = i32::from((sample * 32_768.0).round() as i16);
             match self.waiting.take() {
                 Some(first) => {
@@ -289,7 +292,7 @@ impl Encoder {
     }
 }
 
-/// A decoder: bytes in, samples of 16 kHz out.
+/// A decoder from bytes to samples at 16 kHz.
 #[derive(Debug, Clone)]
 pub struct Decoder {
     mirror: Mirror,
@@ -308,7 +311,7 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// Appends the samples of `bytes` to `into`: two for each.
+    /// Appends the samples of `bytes` to `into`: two for each byte.
     pub fn decode(&mut self, bytes: &[u8], into: &mut Vec<f32>) {
         for byte in bytes {
             let samples = self.sound(*byte);
@@ -336,7 +339,7 @@ impl Decoder {
 mod tests {
     use super::*;
 
-    /// Noise that is quiet, loud and of full scale in turn, then a square wave of full scale.
+    /// Noise of low, high and full amplitude in turn, then a square wave of full scale.
     fn signal() -> Vec<i16> {
         let mut state = 12_345_u32;
         let noise = |index: usize| {
@@ -359,7 +362,7 @@ mod tests {
         })
     }
 
-    /// To the last bit what ffmpeg's G.722 makes of the same: the sums are those of what came out of it.
+    /// The checksums are those of ffmpeg's output for the same input.
     #[test]
     fn bytes_and_samples_are_those_of_another_implementation() {
         let samples: Vec<f32> = signal()
@@ -368,7 +371,7 @@ mod tests {
             .collect();
         let mut bytes = Vec::new();
         let mut encoder = Encoder::default();
-        // In parts of any length.
+        // In parts of an odd length.
         for part in samples.chunks(111) {
             encoder.encode(part, &mut bytes);
         }

@@ -1,9 +1,9 @@
-//! How loud sound is, as packets tell it (RFC 6464).
+//! Audio levels as in RFC 6464.
 
 /// The level of digital silence, in -dBov.
 pub const SILENCE: u8 = 127;
 
-/// The level of `samples` in -dBov: 0 is a square wave of full scale, 127 silence.
+/// Returns the level of `samples` in -dBov: 0 is a square wave of full scale, 127 silence.
 ///
 /// Channels may be interleaved: the level is that of all samples together.
 pub fn level(samples: &[f32]) -> u8 {
@@ -11,7 +11,7 @@ pub fn level(samples: &[f32]) -> u8 {
         return SILENCE;
     }
     let energy = samples.iter().map(|sample| sample * sample).sum::<f32>() / samples.len() as f32;
-    // `as` makes 0 of what is louder than full scale or no number.
+    // `as` turns NaN and levels above full scale into 0.
     ((-10.0 * energy.log10()).round() as u8).min(SILENCE)
 }
 

@@ -1,7 +1,7 @@
-//! Audio, sans-IO: what audio rooms decode, mix and encode.
+//! Audio rooms, sans-IO: decoding, mixing and encoding.
 //!
-//! Nothing here has a socket, a thread or a clock. Sound is `f32` samples, full scale 1.0, channels interleaved, in frames
-//! of [`FRAME`].
+//! There are no sockets, threads or clocks in here. Audio consists of `f32` samples with full scale
+//! 1.0 and interleaved channels, in frames of [`FRAME`].
 #![forbid(unsafe_code)]
 
 mod codec;

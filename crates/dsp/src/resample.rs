@@ -1,22 +1,23 @@
-//! From one rate of samples to another.
+//! Conversion between sampling rates.
 
 use rubato::audioadapter_buffers::direct::InterleavedSlice;
 use rubato::{Fft, FixedSync, Resampler as _};
 
 use crate::{Channels, CodecError};
 
-/// How much is converted at once: 10 ms. Half of it is the delay; less would cut off more of the treble.
+/// The number of chunks in a second: a chunk has 10 ms. Half of it is the delay; a shorter one
+/// would cut off more of the treble.
 const CHUNKS_A_SECOND: u32 = 100;
 
-/// Converts sound of one rate to another, as it comes. Adds 5 ms of delay.
+/// Converts audio from one sampling rate to another, with 5 ms of delay.
 ///
-/// Sound is converted in chunks of 10 ms; what is short of one waits for what follows.
+/// It converts chunks of 10 ms. An incomplete chunk waits for more audio.
 pub struct Resampler {
     fft: Fft<f32>,
     channels: usize,
-    /// What is short of a chunk.
+    /// The incomplete chunk.
     waiting: Vec<f32>,
-    /// Samples of a chunk that comes in, and of one that goes out, of all channels.
+    /// The samples of an input and an output chunk, of all channels.
     chunk_in: usize,
     chunk_out: usize,
 }
@@ -31,7 +32,7 @@ impl std::fmt::Debug for Resampler {
 }
 
 impl Resampler {
-    /// From `from` to `to` samples a second, both multiples of 100.
+    /// Returns a resampler between two rates, which must be multiples of 100.
     pub fn new(from: u32, to: u32, channels: Channels) -> Result<Self, CodecError> {
         let refused = |why: String| CodecError::Resampler { from, to, why };
         if from == 0
@@ -63,7 +64,7 @@ impl Resampler {
         })
     }
 
-    /// Converts `samples`, and appends what has come of it and of what waited to `into`.
+    /// Converts `samples`, and appends the output to `into`.
     pub fn process(&mut self, mut samples: &[f32], into: &mut Vec<f32>) {
         if !self.waiting.is_empty() {
             let missing = self.chunk_in.saturating_sub(self.waiting.len());
@@ -85,7 +86,7 @@ impl Resampler {
         self.waiting.extend_from_slice(chunks.remainder());
     }
 
-    /// Forgets what came before.
+    /// Forgets earlier audio.
     pub fn reset(&mut self) {
         self.fft.reset();
         self.waiting.clear();
@@ -108,14 +109,14 @@ impl Resampler {
         ) else {
             return;
         };
-        // It fails on lengths that are not its own only; then these 10 ms stay silent.
+        // It fails for wrong lengths only. Then these 10 ms are silent.
         let _ = self.fft.process_into_buffer(&from, &mut to, None);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::expect_used)]
+    #![allow(clippy::expect_used, reason = "a test fails by a panic")]
     use super::*;
 
     const TONE: f32 = 1_000.0;
@@ -131,7 +132,7 @@ mod tests {
             .collect()
     }
 
-    /// The tone comes out of every pair of rates as it went in, 5 ms later, in whatever lengths it was given.
+    /// A tone passes through every pair of rates unchanged, 5 ms later, in pieces of any length.
     #[test]
     fn a_tone_passes_at_all_rates() {
         for channels in [Channels::Mono, Channels::Stereo] {

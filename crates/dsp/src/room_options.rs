@@ -1,14 +1,15 @@
-//! How a room mixes.
+//! The options of a room.
 
 use crate::Format;
 
-/// How a room mixes. None of this changes while the room lives.
+/// The options of a room. They stay the same for its lifetime.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RoomOptions {
-    /// The form of the mix. Stereo rooms place their participants from left to right.
+    /// The format of the mix. Stereo rooms place their participants from left to right.
     pub format: Format,
-    /// How many participants are heard at once, the loudest; 0: all.
+    /// The number of participants that are heard at once, the loudest ones; 0 means all.
     pub loudest: usize,
-    /// How many groups participants and announcements may be of, each with a mix of its own beside that of all.
+    /// The number of groups of participants and announcements. Each has a mix of its own, besides
+    /// that of all.
     pub groups: usize,
 }

@@ -1,5 +1,10 @@
-//! Files that a room hears.
-#![allow(clippy::expect_used, clippy::indexing_slicing, missing_docs)]
+//! Announcements.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "a test fails by a panic"
+)]
 
 mod rig;
 
@@ -16,7 +21,7 @@ const MONO_48: Format = Format {
     channels: Channels::Mono,
 };
 
-/// Packets from memory, and what comes after them.
+/// Packets from memory, and the result after them.
 struct Memory {
     packets: std::vec::IntoIter<Vec<u8>>,
     then: NextPacket,
@@ -173,7 +178,7 @@ fn what_cannot_be_heard_fails_and_the_room_goes_on() {
             then: NextPacket::NotYet,
         }),
         Box::new(Memory {
-            // Frames of 40 ms, of which there is no whole one.
+            // Frames of 40 ms, none of which is complete.
             packets: vec![vec![0xff, 0xff, 0xff]].into_iter(),
             then: NextPacket::NotYet,
         }),

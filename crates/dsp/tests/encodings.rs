@@ -1,5 +1,10 @@
-//! Encoders are shared by those who hear the same.
-#![allow(clippy::expect_used, clippy::indexing_slicing, missing_docs)]
+//! Participants that hear the same share an encoder.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "a test fails by a panic"
+)]
 
 mod rig;
 
@@ -44,12 +49,12 @@ fn listeners_with_settings_of_their_own_share_a_few_encoders() {
         rig.log.open[&rig.mix_of(300).expect("a mix")].codec,
         AudioCodec::Pcma
     );
-    // Who asks for what is there has just that.
+    // An existing encoding is used as it is.
     let there = rig.log.open[&rig.mix_of(1).expect("a mix")];
     rig.join(301, listener(there));
     rig.tick();
     assert_eq!(rig.mix_of(301), rig.mix_of(1));
-    // When nobody has had them for a while, others may be made.
+    // When nobody has used them for a while, others may be made.
     (1..300).for_each(|id| rig.leave(id));
     (0..510).for_each(|_| rig.tick());
     rig.join(
@@ -64,7 +69,8 @@ fn listeners_with_settings_of_their_own_share_a_few_encoders() {
     assert_eq!(own.bitrate, Some(510_000));
 }
 
-/// Who begins to talk with many others is moved to a mix of its own when an encoder is ready for it.
+/// A participant that starts to talk at the same time as many others gets its own mix once an
+/// encoder is prepared.
 #[test]
 fn of_many_who_begin_to_talk_at_once_none_has_an_encoder_that_is_not_ready() {
     let mut rig = Rig::mono(0);

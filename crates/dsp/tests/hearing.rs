@@ -1,5 +1,10 @@
-//! Who is heard, and who hears.
-#![allow(clippy::expect_used, clippy::indexing_slicing, missing_docs)]
+//! The choice of the participants that are heard.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "a test fails by a panic"
+)]
 
 mod rig;
 
@@ -8,7 +13,7 @@ use std::collections::HashSet;
 use portunus_dsp::{ParticipantId, ParticipantOptions};
 use rig::{MONO_16, Rig, noise, participant};
 
-/// How loud a tone of this is heard.
+/// Whether a tone of this loudness is heard.
 fn is_heard(amount: f32, loud: f32) -> bool {
     (0.8 * loud..1.2 * loud).contains(&amount)
 }
@@ -42,7 +47,7 @@ fn the_loudest_are_heard_and_nobody_else_is_decoded() {
     let stats = rig.room.stats();
     assert_eq!(stats.decoded - before.decoded, 100);
     assert_eq!(stats.skipped - before.skipped, 150);
-    // A louder newcomer is in the mix at once: within the delay of its jitter buffer and a frame or two.
+    // A louder newcomer is heard at once: after the delay of its jitter buffer and a frame or two.
     for _ in 0..20 {
         tick(&mut rig, [0.8, 0.3, 0.05, 0.2, 0.0001]);
     }
@@ -66,10 +71,10 @@ fn loudness_is_measured_where_packets_do_not_tell() {
         let amount = rig.hears(0, 200.0 + 300.0 * id as f32);
         assert_eq!(amount > 0.02, heard, "{id}: {amount}");
     }
-    // Who is not heard is decoded now and then only.
+    // A participant that is not heard is decoded from time to time only.
     let stats = rig.room.stats();
     assert!(stats.skipped > 80, "{stats:?}");
-    // Two of five are heard; of the three others each fourth frame tells how loud it is.
+    // Two of five are heard. Every fourth frame of the other three is measured.
     let probes = stats.decoded + stats.skipped - 5 * stats.ticks;
     assert!((20..=40).contains(&probes), "{probes} {stats:?}");
 }
@@ -184,7 +189,7 @@ fn who_is_suspended_or_not_connected_neither_hears_nor_is_heard() {
     assert_eq!(rig.mix_of(1), None);
 }
 
-/// Eight tell full loudness and send next to nothing; who talks is heard nevertheless.
+/// Eight participants claim full loudness and send next to nothing. A talker is still heard.
 #[test]
 fn who_tells_more_than_is_true_silences_nobody() {
     let mut rig = Rig::mono(8);
@@ -210,7 +215,8 @@ fn who_tells_more_than_is_true_silences_nobody() {
     assert!(is_heard(rig.hears(10, 400.0), 0.2));
 }
 
-/// Of many who send without levels each fourth frame is measured; who begins to talk is heard all the same.
+/// Every fourth frame of many senders without levels is measured. One that starts to talk is still
+/// heard.
 #[test]
 fn who_talks_among_many_without_levels_is_heard_soon() {
     let mut rig = Rig::mono(3);

@@ -1,5 +1,10 @@
-//! Who hears whom, how loud, and where.
-#![allow(clippy::expect_used, clippy::indexing_slicing, missing_docs)]
+//! The content of mixes: participants, loudness and position.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "a test fails by a panic"
+)]
 
 mod rig;
 
@@ -10,10 +15,10 @@ use portunus_dsp::{
 };
 use rig::{ENCODING, MONO_16, Rig, Way, amount, encoder, participant, speech};
 
-/// A full-scale sample, less 1 dB.
+/// A sample at -1 dBFS.
 const CEILING: f32 = 0.8913;
 
-/// How loud a tone of this is heard.
+/// Whether a tone of this loudness is heard.
 fn is_heard(amount: f32, loud: f32) -> bool {
     (0.8 * loud..1.2 * loud).contains(&amount)
 }
@@ -126,7 +131,7 @@ fn the_mix_is_the_sum_of_what_was_decoded() {
         reference.extend(mixed);
         rig.room.tick(rig.now, &mut rig.log);
     }
-    // The limiter is 2.5 ms late.
+    // The limiter delays by 2.5 ms.
     let delay = 24_000 / 400 * 2;
     let mix: Vec<f32> = rig
         .log
@@ -192,7 +197,7 @@ fn telephones_take_part() {
             rig.send(2, &tone);
             rig.tick();
         }
-        // In a stereo room those in the middle are half as loud on each side.
+        // In a stereo room, a participant in the middle has half of its loudness on each side.
         let loud = 0.3 / format.channels.count() as f32;
         let ear: Vec<f32> = rig
             .last(1, 10)
@@ -208,7 +213,7 @@ fn telephones_take_part() {
             assert!(is_heard(got, loud), "{format:?} {codec:?} {id}: {got}");
             assert!(amount(heard, rate, deaf) < 0.02);
         }
-        // A packet each 20 ms, of 160 bytes.
+        // A packet of 160 bytes every 20 ms.
         let mix = rig.mix_of(3).expect("a mix");
         let packets: Vec<_> = rig
             .log
@@ -297,11 +302,11 @@ fn ten_at_full_scale_are_not_clipped() {
         assert!(loudest(sound) <= CEILING);
     }
     assert!(loudest(&rig.log.sounds[140].1) > 0.5);
-    // What is decoded again may be above the ceiling by what the encoder adds.
+    // The decoded audio may exceed the ceiling by the encoder's errors.
     assert!(loudest(rig.last(1, 50)) < 1.1);
 }
 
-/// The largest step between two samples is not above that of the tone itself, whatever happens to it.
+/// The largest step between two samples is that of the tone itself, whatever changes.
 #[test]
 fn nothing_that_changes_clicks() {
     type Change = fn(&mut Rig);
@@ -426,7 +431,7 @@ fn groups_have_mixes_of_their_own() {
         "{group_heard:?}"
     );
     assert!(is_heard(all_heard[0], 0.3) && is_heard(all_heard[1], 0.3));
-    // Participants hear all groups, from the mix that is there.
+    // Participants hear all groups, from the existing mix.
     assert!(is_heard(rig.hears(3, 400.0), 0.3));
     assert_eq!(rig.mix_of(3), Some(all));
 }
@@ -474,7 +479,7 @@ fn other_threads_may_encode() {
     let there = run([Some(0); 3]);
     assert_eq!(here.heard, there.heard);
     assert_eq!(there.room.stats().failed, 0);
-    // Who never gives a job back costs the packets of these ticks, no more.
+    // A job that is never put back costs the packets of these ticks, no more.
     let lost = run([Some(0), Some(3), Some(0)]);
     assert_eq!(lost.room.stats().failed, 60);
     let late = here.heard[&ParticipantId(3)].len() - 320 * 10;

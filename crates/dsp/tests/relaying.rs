@@ -1,5 +1,11 @@
-//! Where one alone is heard, its packets are heard as they are; else they are mixed.
-#![allow(clippy::expect_used, clippy::indexing_slicing, missing_docs)]
+//! Relaying: the packets of the only participant heard are sent unchanged. Otherwise participants
+//! are mixed.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "a test fails by a panic"
+)]
 
 mod rig;
 
@@ -10,7 +16,7 @@ use portunus_dsp::{
 };
 use rig::{ENCODING, MONO_16, Rig, Way, caller, participant, speech};
 
-/// A room in which 1 can be heard by 2 and 3 as it is, if `options` let it.
+/// A room in which 2 and 3 can hear the packets of 1 unchanged, if `options` allow it.
 fn room(format: Format, options: ParticipantOptions) -> Rig {
     let mut rig = Rig::new(RoomOptions {
         format,
@@ -21,7 +27,7 @@ fn room(format: Format, options: ParticipantOptions) -> Rig {
         rig.join(id, options.clone());
     }
     rig.sends_by(1, Way::Opus(caller(format, 24_000)));
-    // Nobody has been heard for a while.
+    // Nobody was heard for a while.
     for _ in 0..30 {
         rig.tick();
     }
@@ -35,7 +41,7 @@ fn speak(rig: &mut Rig, frames: u32) {
     }
 }
 
-/// How many of some frames were relayed.
+/// Returns the number of relayed frames.
 fn relayed(rig: &mut Rig, frames: u32) -> u64 {
     let before = rig.room.stats().relayed;
     speak(rig, frames);
@@ -111,7 +117,7 @@ fn what_cannot_be_heard_as_it_is_is_mixed() {
     };
     let encodings = [
         Encoding {
-            // A mix of so few bits sounds otherwise.
+            // A mix with so few bits sounds different.
             bitrate: Some(12_000),
             ..ENCODING
         },
@@ -156,12 +162,12 @@ fn what_cannot_be_heard_as_it_is_is_mixed() {
     for (format, options) in options {
         let mut rig = room(format, options.clone());
         rig.levels = options.levels;
-        // How large packets are is known after some.
+        // The size of packets is known after some.
         speak(&mut rig, 50);
         assert_eq!(relayed(&mut rig, 100), 0, "{options:?}");
         assert!(rig.room.stats().decoded > 50, "{options:?}");
     }
-    // A wider band than the room's, and music.
+    // A wider bandwidth than the room's, and music.
     for (rate, application) in [
         (SampleRate::Hz48000, opusic_c::Application::Voip),
         (SampleRate::Hz16000, opusic_c::Application::LowDelay),
@@ -208,13 +214,13 @@ fn packets_are_not_much_larger_than_was_asked_for() {
         let mut encoder = caller(MONO_16, sent);
         encoder.set_vbr(false).expect("a constant bitrate");
         rig.sends_by(1, Way::Opus(encoder));
-        // How large packets are is known after some.
+        // The size of packets is known after some.
         speak(&mut rig, 100);
         assert_eq!(relayed(&mut rig, 100) > 0, alike, "{sent} bit/s");
     }
 }
 
-/// Sound of an announcement that never ends.
+/// The audio of an endless announcement.
 struct Announced(opusic_c::Encoder);
 
 impl AnnouncementSource for Announced {
@@ -297,7 +303,7 @@ fn who_is_muted_or_leaves_falls_silent() {
 /// The number of a packet, its payload, and its level.
 type Sent = (u64, Vec<u8>, u8);
 
-/// A talker whose packets come at times of their own: what is pushed at each tick, and what comes of it.
+/// A talker whose packets come at irregular times: the packets at each tick, and the results.
 struct Network {
     rig: Rig,
     encoder: opusic_c::Encoder,
@@ -356,7 +362,7 @@ fn a_lost_packet_is_left_out() {
 
 #[test]
 fn drift_and_jitter_leave_the_delay_as_it_should_be() {
-    // Clocks that are off by 2 in 1000, and jitter of up to 60 ms from the middle on.
+    // Clocks that are off by 2 in 1000, and jitter of up to 60 ms in the second half.
     for drift in [0.998, 1.002] {
         let mut network = Network::new();
         let start = network.rig.now;
@@ -394,7 +400,7 @@ fn who_stalls_for_a_moment_is_heard_as_it_is_all_the_same() {
         let mut held: Vec<Sent> = Vec::new();
         for tick in 0..500_u64 {
             held.push(network.make());
-            // What was held up comes at once.
+            // Delayed packets come all at once.
             if tick % every >= length {
                 held.drain(..).for_each(|packet| network.push(&packet));
             }
@@ -415,7 +421,7 @@ fn a_thread_without_time_relays_at_once() {
         network.push(&packet);
         network.rig.tick();
     }
-    // Each time five frames are left out, and their packets come.
+    // Each time five frames are skipped, and their packets come.
     for round in 0..20 {
         for _ in 0..5 {
             held.push(network.make());

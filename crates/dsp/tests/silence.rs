@@ -1,5 +1,10 @@
-//! Rooms where nobody talks cost next to nothing, and whoever listens keeps in step.
-#![allow(clippy::expect_used, clippy::indexing_slicing, missing_docs)]
+//! Rooms without talkers cost next to nothing, and listeners stay synchronous.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "a test fails by a panic"
+)]
 
 mod rig;
 
@@ -30,7 +35,7 @@ fn a_silent_mix_is_paused_and_reminds_now_and_then() {
     }
     let stats = rig.room.stats();
     assert_eq!(stats.encoded, before.encoded, "no encoder runs");
-    // Each 400 ms one packet of silence, and one that says that silence goes on.
+    // Every 400 ms a packet of silence, and one that continues it.
     assert_eq!(rig.log.packets.len(), 100);
     assert!(rig.last(1, 500).iter().all(|sample| sample.abs() < 1e-3));
     assert!(rig.log.packets.iter().all(|packet| !packet.marker));
@@ -205,7 +210,7 @@ fn talking_is_told_as_the_window_says_of_those_who_may_be_heard() {
     assert_eq!(told, [(10, one, true), (30, one, false)]);
 }
 
-/// As a page does that mutes by a request: the microphone goes on.
+/// As with a page that mutes by a request: the microphone stays on.
 #[test]
 fn who_is_muted_while_it_talks_is_told_to_have_stopped() {
     type Change = fn(&mut Rig, ParticipantOptions);

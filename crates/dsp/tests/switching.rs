@@ -1,5 +1,10 @@
-//! Who begins to talk, or stops, hears from another encoder from then on, and hears no difference.
-#![allow(clippy::expect_used, clippy::indexing_slicing, missing_docs)]
+//! A participant that starts or stops talking gets another mix, without audible difference.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "a test fails by a panic"
+)]
 
 mod rig;
 
@@ -9,7 +14,7 @@ use portunus_dsp::{
 };
 use rig::{ENCODING, MONO_16, Rig, Way, caller, participant};
 
-/// What is looked at: 100 ms, of which 20 ms before the switch.
+/// The compared length: 100 ms, of which 20 ms are before the switch.
 const WINDOW: usize = 5;
 
 const FRAMES: usize = 300;
@@ -32,10 +37,11 @@ fn room(format: Format, encoding: Encoding) -> Rig {
     rig
 }
 
-/// What 2 hears while 1 speaks all the time, and 2 itself twice if it `speaks`; and when it was moved to another mix.
+/// Returns what 2 hears while 1 speaks all the time, and when it was moved to another mix. If 2
+/// `speaks`, it does so twice.
 fn heard(format: Format, encoding: Encoding, speaks: bool) -> (Vec<f32>, Vec<usize>) {
     let mut rig = room(format, encoding);
-    // All is mixed.
+    // All of it is mixed.
     rig.room.listen(None, true).expect("all are heard");
     let mut switches = Vec::new();
     let mut mix = None;
@@ -64,7 +70,7 @@ fn largest_jump(sound: &[f32]) -> f32 {
         .fold(0.0, f32::max)
 }
 
-/// The channels of a sound about a frame.
+/// Returns the channels of the audio around a frame.
 fn about(sound: &[f32], format: Format, frame: usize) -> Vec<Vec<f32>> {
     let channels = format.channels.count();
     let length = format.rate.frame_len();
@@ -82,7 +88,7 @@ fn assert_alike(format: Format, continuous: &[f32], switched: &[f32], frame: usi
         .into_iter()
         .zip(about(switched, format, frame));
     for (continuous, switched) in pairs {
-        // Between two words, below -60 dBFS, there is nothing to compare but noise.
+        // Below -60 dBFS, between two words, there is only noise to compare.
         if energy(&continuous) < 1e-6 {
             assert!(energy(&switched) < 2e-6, "{what}, frame {frame}");
             continue;
@@ -92,7 +98,7 @@ fn assert_alike(format: Format, continuous: &[f32], switched: &[f32], frame: usi
             decibels.abs() <= 1.0,
             "{what}, frame {frame}: {decibels} dB"
         );
-        // Two encoders do not quantise alike: a sample may differ where neither has a click.
+        // Two encoders quantise differently: a sample may differ without a click.
         let jump = largest_jump(&switched) / largest_jump(&continuous);
         assert!(jump <= 1.15, "{what}, frame {frame}: {jump} times the jump");
     }
@@ -157,7 +163,7 @@ fn a_change_of_the_encoding_is_not_heard() {
             rig
         })
         .collect();
-    // One talks and has an encoder of its own, that is changed; the other gets another mix.
+    // One talks, and its own encoder is changed. The other gets another mix.
     for id in [1, 2] {
         let [continuous, changed] = [&sounds[0], &sounds[1]].map(|rig| rig.last(id, 200));
         assert_alike(MONO_16, continuous, changed, 120, "another encoding");
@@ -170,7 +176,7 @@ fn pauses_between_words_move_nobody() {
     let mut rig = room(MONO_16, ENCODING);
     for frame in 0..300 {
         rig.send_tone(1, 400.0, 0.3);
-        // Words of 400 ms, pauses of 200 ms.
+        // Words of 400 ms, and pauses of 200 ms.
         if frame % 30 < 20 {
             rig.send_tone(2, 700.0, 0.3);
         } else {
@@ -178,7 +184,7 @@ fn pauses_between_words_move_nobody() {
         }
         rig.tick();
     }
-    // Each was moved when it came, and those who talk when they began to, unless both was at once.
+    // Each was moved when it joined, and talkers when they started, unless both happened at once.
     let switches = rig.log.switches;
     assert!((3..=5).contains(&switches), "{switches}");
 }
@@ -198,7 +204,7 @@ fn who_is_silent_shares_a_mix_again() {
     }
     assert_eq!(rig.mix_of(1), rig.mix_of(2));
     assert_eq!(rig.mix_of(1), rig.mix_of(3));
-    // The encoders of their own are kept for a while, then given back.
+    // Encoders for single participants are kept for a while, then released.
     assert_eq!(rig.log.open.len(), 3);
     for _ in 0..600 {
         rig.tick();
@@ -223,7 +229,8 @@ fn g711_is_switched_too() {
     }
 }
 
-/// What 2 hears while 1 speaks all the time; the frames at which packets began or ceased to be relayed.
+/// Returns what 2 hears while 1 speaks all the time, and the frames at which relaying started or
+/// ended.
 fn relayed(
     rate: SampleRate,
     bitrate: Option<u32>,
@@ -284,7 +291,8 @@ fn a_switch_to_packets_as_they_are_and_back_is_not_heard() {
                 let [relayed, mixed, switched] = [&relayed_only, &mixed_only, &switched]
                     .map(|sound| about(sound, format, *switch).remove(0));
                 let what = format!("{rate:?} at {bitrate:?}, frame {switch}");
-                // The mix is later than what is relayed by some ms: the switch is between the two. Below -60 dBFS is noise.
+                // The mix is some ms later than relayed audio, so the switch is between the two.
+                // Below -60 dBFS there is noise.
                 let [a, b, loud] = [&relayed, &mixed, &switched]
                     .map(|sound| 10.0 * energy(sound).max(1e-6).log10());
                 let off = (loud - a.max(b)).max(a.min(b) - loud);

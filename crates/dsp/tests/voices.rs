@@ -1,5 +1,10 @@
-//! Who talks is heard from the first frame on, and open microphones cost nothing.
-#![allow(clippy::expect_used, clippy::indexing_slicing, missing_docs)]
+//! A talker is heard from the first frame on, and open microphones cost nothing.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "a test fails by a panic"
+)]
 
 mod rig;
 
@@ -39,7 +44,7 @@ fn open_microphones_are_not_decoded() {
             assert!(!is_heard(&rig, id), "{id}");
         }
     }
-    // Who talks has a mix of its own, in which nothing is; the three share one.
+    // The talker has a mix of its own, which is empty. The other three share one.
     assert_eq!(rig.mix_of(2), rig.mix_of(3));
     assert_eq!(rig.mix_of(2), rig.mix_of(4));
     assert!(rig.room.stats().decoded <= 300);
@@ -56,7 +61,7 @@ fn where_all_are_mixed_noise_is_too() {
     assert!(is_heard(&rig, 1));
 }
 
-/// Frames from the first of the sound of 1 on, at -45 dBov after 4 s of a quiet room, until it is heard no more.
+/// Returns the number of frames for which a fan at -45 dBov is heard, after 4 s of a quiet room.
 fn fan(levels: bool) -> Option<usize> {
     let mut rig = room(2, 8);
     rig.levels = levels;

@@ -1,5 +1,5 @@
-//! What a packet costs on its way into the frames of a file.
-#![allow(missing_docs)] // criterion's macro makes a public function
+//! The cost of a packet in the assembly of a file.
+#![allow(missing_docs, reason = "criterion's macro makes a public function")]
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use portunus_files::assemble::{
 use portunus_rtp::SeqNo;
 use portunus_rtp::packetize::{Packetizer, PayloadFormat};
 
-/// A packet of a call: which track's, and what stands in it.
+/// A packet of a call: its track and its payload.
 struct Packet {
     track: usize,
     at: Duration,
@@ -22,7 +22,7 @@ struct Packet {
     payload: Vec<u8>,
 }
 
-/// A minute of 1 Mbit/s of VP8, 30 frames a second, and 50 packets of Opus.
+/// A minute of VP8 at 1 Mbit/s with 30 frames per second, and 50 packets of Opus per second.
 fn call() -> Vec<Packet> {
     let mut packets = Vec::new();
     let mut packetizer = Packetizer::new(PayloadFormat::Vp8);
@@ -57,7 +57,7 @@ fn call() -> Vec<Packet> {
     packets
 }
 
-/// Makes the file; how many packets went in.
+/// Assembles the file, and returns the number of packets.
 fn assemble(packets: &[Packet], lost_each: usize) -> u64 {
     let planned = |codec| PlannedTrack {
         codec,
@@ -83,7 +83,7 @@ fn assemble(packets: &[Packet], lost_each: usize) -> u64 {
                 },
             );
         }
-        // Of sound: a lost picture ends all until the next keyframe.
+        // Audio packets: a lost picture would end everything up to the next keyframe.
         if lost_each > 0 && packet.track == 0 && n.is_multiple_of(lost_each) {
             continue;
         }

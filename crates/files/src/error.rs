@@ -1,4 +1,4 @@
-//! What can be wrong with a file.
+//! The errors of files.
 
 use std::io;
 
@@ -8,14 +8,14 @@ use thiserror::Error;
 use crate::mjr::MjrError;
 use crate::track::Kind;
 
-/// Why a file is not played, or not any further.
+/// The reason why a file is not played, or not to its end.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// The name may not be used.
+    /// The name is not allowed.
     #[error("the file name {0:?} is empty, has a NUL or goes up by '..'")]
     Path(String),
-    /// It is in no folder that files may be asked for in.
+    /// The file is in none of the allowed folders.
     #[error(
         "{0:?} is in none of the folders that files may be asked for in (`folders` of the plugin's section)"
     )]
@@ -26,45 +26,45 @@ pub enum FileError {
     /// Reading failed.
     #[error("cannot be read: {0}")]
     Io(#[from] io::Error),
-    /// Writing what was read failed.
+    /// Writing the output failed.
     #[error("cannot be written: {0}")]
     Write(io::Error),
-    /// No container that is known.
+    /// The container is unknown.
     #[error("neither Ogg, WebM, Matroska nor MP4, and not named .alaw or .mulaw")]
     UnknownType,
-    /// A track that was asked for has a codec that WebRTC cannot carry, or that is not supported.
+    /// A wanted track has a codec that WebRTC cannot carry, or that is not supported.
     #[error("track {track} ({kind}) is {codec}: {advice}")]
     Codec {
-        /// The track's number in the file, from 1.
+        /// The number of the track in the file, from 1.
         track: u64,
-        /// What it is.
+        /// The kind of the track.
         kind: Kind,
         /// Its codec, as the container names it.
         codec: String,
-        /// What to do about it.
+        /// A remedy.
         advice: &'static str,
     },
-    /// It is no recording of Janus's format, or a corrupt one.
+    /// It is not in Janus's format, or is corrupt.
     #[error("{0}")]
     Recording(#[from] MjrError),
-    /// A recording of a codec that is not known.
+    /// The recording has an unknown codec.
     #[error("a recording of {codec:?}, which is no codec of {medium}")]
     RecordedCodec {
-        /// What the recording says that it is: `audio`, `video` or `data`.
+        /// The medium in the recording's header: `audio`, `video` or `data`.
         medium: &'static str,
         /// Its codec, as the recording names it.
         codec: String,
     },
-    /// A form of the container that is not supported.
+    /// A variant of the container is not supported.
     #[error("{0}")]
     Unsupported(&'static str),
-    /// There is no track of the kinds asked for.
+    /// It has no track of the wanted kinds.
     #[error("no {0} track in it")]
     NoTrack(&'static str),
-    /// There is not a single frame in it.
+    /// It has no frames.
     #[error("no media in it")]
     Empty,
-    /// There are frames in it, but nothing in them that could be sent.
+    /// It has frames, but no packets could be made of them.
     #[error("no packets come of it: all of its frames are empty")]
     NoPackets,
     /// It ends in the middle of something.
@@ -73,14 +73,14 @@ pub enum FileError {
     /// It contradicts its format.
     #[error("corrupt: {0}")]
     Corrupt(String),
-    /// Something in it is longer than what is read.
+    /// Something in it is too long.
     #[error("{what} of {len} bytes is longer than {max}")]
     TooLong {
-        /// What it is.
+        /// The name of it.
         what: &'static str,
-        /// Its length in bytes, as the file says.
+        /// Its length in bytes, according to the file.
         len: u64,
-        /// The most that is read, in bytes.
+        /// The greatest length in bytes.
         max: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! A file that is being played: packets with the times at which they are due.
+//! A file that is being played: packets with their times.
 
 use std::io::{Read, Seek};
 use std::ops::Range;
@@ -9,67 +9,31 @@ use portunus_rtp::header::FIXED_HEADER_LEN;
 use portunus_rtp::packetize::Packetizer;
 use portunus_rtp::{Fields, Pt, Ssrc, write_header};
 
-use crate::FileError;
 use crate::demux::{self, ClockPlace, Demux, Frame, Input, Nanos};
 use crate::schedule::{Schedule, rtp_ticks};
 use crate::track::{Kind, Track};
+use crate::{FileError, OpenOptions};
 
-/// Payload types that are given to tracks, by their index, unless they have a static one or
-/// [`MediaFile::set_identity`] says otherwise.
+/// The first payload type for tracks, unless they have a static one or [`MediaFile::set_identity`]
+/// sets one.
 const FIRST_PT: u8 = 96;
 
-/// What of a file is played, and how.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OpenOptions {
-    /// Its first audio track.
-    pub audio: bool,
-    /// Its first video track.
-    pub video: bool,
-    /// From the start again at the end, for ever.
-    pub looping: bool,
-}
-
-impl Default for OpenOptions {
-    fn default() -> Self {
-        Self {
-            audio: true,
-            video: true,
-            looping: true,
-        }
-    }
-}
-
-impl OpenOptions {
-    pub(crate) fn kinds(&self) -> impl Iterator<Item = Kind> {
-        let audio = self.audio.then_some(Kind::Audio);
-        audio.into_iter().chain(self.video.then_some(Kind::Video))
-    }
-
-    pub(crate) fn wanted(&self) -> &'static str {
-        match (self.audio, self.video) {
-            (true, false) => "audio",
-            (false, true) => "video",
-            _ => "audio or video",
-        }
-    }
-}
-
-/// A packet and when it is due.
+/// A packet and its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimedPacket<'a> {
     /// The index of its track.
     pub track: usize,
-    /// When it is due, from the start of playing on. It goes on rising over loops and seeks; packets of
-    /// different tracks may come a little out of order, as they lie in the file.
+    /// When it is due, since the start of playing. It keeps rising over loops and seeks. Packets of
+    /// different tracks may come slightly out of order, as in the file.
     pub at: Duration,
-    /// What its RTP timestamp stands for on the same time line: not `at` where pictures are decoded in
-    /// another order than they are shown.
+    /// The time that its RTP timestamp stands for, on the same timeline. It differs from `at` if
+    /// pictures are decoded in another order than they are shown.
     pub presented: Duration,
     /// The RTP packet.
     pub bytes: &'a [u8],
 }
 
-/// A file that is being read packet by packet. All of it is blocking.
+/// A file that is being read packet by packet. All functions block.
 #[derive(Debug)]
 pub struct MediaFile {
     demux: Box<dyn Demux>,
@@ -77,21 +41,21 @@ pub struct MediaFile {
     tracks: Vec<Track>,
     streams: Vec<Stream>,
     schedule: Schedule,
-    /// Where the file's first frame is on its own time line, once it has been read.
+    /// The position of the file's first frame, once it was read.
     start: Option<Nanos>,
-    /// The current pass began at the file's start.
+    /// Whether the current pass started at the file's start.
     from_start: bool,
-    /// The current pass has made packets.
+    /// Whether the current pass has made packets.
     made_packets: bool,
     frame: Frame,
-    /// After a seek: no frame before a keyframe of the video track, if there is one.
+    /// Whether frames are skipped until a keyframe of the video track, after a seek.
     waits_for_keyframe: bool,
-    /// Nothing comes any more.
+    /// Whether nothing more comes.
     ended: bool,
     queue: Queue,
 }
 
-/// The packets of a frame, one behind the other.
+/// The packets of a frame, one after the other.
 #[derive(Debug, Default)]
 struct Queue {
     bytes: Vec<u8>,
@@ -102,19 +66,19 @@ struct Queue {
     presented: Duration,
 }
 
-/// How far who reads ahead has come with sending.
+/// How far a caller that reads ahead has sent.
 #[derive(Debug, Clone)]
 pub struct Sent {
-    /// The sequence number that is next, of each track.
+    /// The next sequence number of each track.
     pub(crate) next: Vec<u16>,
-    /// The latest time of all packets, and what a picture lasts.
+    /// The latest time of all packets, plus the duration of a picture.
     pub(crate) until: Duration,
 }
 
 impl Sent {
-    /// Takes note of a packet that was sent: the track, the sequence number and the times of it.
+    /// Notes that a packet with these values was sent.
     pub fn add(&mut self, track: usize, sequence: u16, at: Duration, presented: Duration) {
-        /// So that the timestamps of what follows differ from those of the last frame.
+        /// It makes the timestamps after a seek differ from those before.
         const FRAME: Duration = Duration::from_millis(20);
         if let Some(next) = self.next.get_mut(track) {
             *next = sequence.wrapping_add(1);
@@ -134,19 +98,19 @@ struct Stream {
     sequence: u16,
     /// The timestamp at time 0.
     timestamp: u32,
-    /// No packet was sent yet.
+    /// Whether no packet was made yet.
     is_new: bool,
 }
 
 impl MediaFile {
-    /// Opens a file and reads its headers. The name's end tells raw G.711 (`.alaw`, `.mulaw`) from the
-    /// rest, whose types are told by what they begin with.
+    /// Opens a file and reads its headers. The extension identifies raw G.711 (`.alaw`, `.mulaw`);
+    /// other types are identified by their first bytes.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, FileError> {
         let demux = demux::open_path(path, options)?;
         Ok(Self::from_demux(demux, options.looping))
     }
 
-    /// The same for anything that can be read and sought in; `extension` is that of the file's name.
+    /// Opens anything that can be read and sought in. `extension` is that of the file's name.
     pub fn from_reader(
         reader: impl Read + Seek + Send + 'static,
         extension: &str,
@@ -167,7 +131,7 @@ impl MediaFile {
                 kind: codec.kind(),
                 pt: Pt(codec.static_pt().unwrap_or(pt)),
                 ssrc: Ssrc(rand::random()),
-                // Below 2^15, so that no receiver of SRTP misses the first roll-over.
+                // Below 2^15, so that no SRTP receiver misses the first roll-over.
                 sequence: rand::random::<u16>() >> 1,
                 timestamp: rand::random(),
                 is_new: true,
@@ -194,26 +158,26 @@ impl MediaFile {
         &self.tracks
     }
 
-    /// How long the file lasts, if it says so.
+    /// Returns the duration of the file, if it is known.
     pub fn duration(&self) -> Option<Duration> {
         let nanos = u64::try_from(self.demux.duration()?).ok()?;
         Some(Duration::from_nanos(nanos))
     }
 
-    /// Whether it begins again at its end.
+    /// Whether it starts again at its end.
     pub fn is_looping(&self) -> bool {
         self.looping
     }
 
-    /// Sets the payload type and the source of a track's packets.
+    /// Sets the payload type and the SSRC of a track's packets.
     pub fn set_identity(&mut self, track: usize, pt: Pt, ssrc: Ssrc) {
         if let Some(stream) = self.streams.get_mut(track) {
             (stream.pt, stream.ssrc) = (pt, ssrc);
         }
     }
 
-    /// The next packet; nothing at the end of a file that does not loop. After an error nothing comes
-    /// until [`MediaFile::seek`].
+    /// Returns the next packet, or `None` at the end of a file that does not loop. After an error
+    /// it returns `None` until [`MediaFile::seek`].
     #[expect(
         clippy::should_implement_trait,
         reason = "the packet borrows from the file"
@@ -235,7 +199,7 @@ impl MediaFile {
         }))
     }
 
-    /// When the next packet is due; nothing at the end.
+    /// Returns when the next packet is due, or `None` at the end.
     pub(crate) fn peek(&mut self) -> Result<Option<Duration>, FileError> {
         while self.queue.next >= self.queue.packets.len() {
             match self.read_frame() {
@@ -250,36 +214,37 @@ impl MediaFile {
         Ok(Some(self.queue.at))
     }
 
-    /// The time of day at places of the file's own time line.
+    /// Returns the time of day at positions of the file.
     pub(crate) fn clock(&self) -> Vec<ClockPlace> {
         self.demux.clock()
     }
 
-    /// What is added to times of the file since the last seek, once that is known.
+    /// Returns the difference between the timeline and the file's times since the last seek, once
+    /// it is known.
     pub(crate) fn shift(&self) -> Option<Nanos> {
         self.schedule.shift()
     }
 
-    /// A file that nothing was read of begins at `at`.
+    /// Sets the start of a file that was not read yet.
     pub(crate) fn begin_at(&mut self, at: Nanos) {
         self.schedule.end_at(at);
         self.schedule.begin_pass(None);
     }
 
-    /// What comes after the next seek is not due before `at`.
+    /// Sets the earliest time of packets after the next seek.
     pub(crate) fn wait_until(&mut self, at: Nanos) {
         self.schedule.end_at(at);
     }
 
-    /// Where all that was read so far ends.
+    /// Returns the end of everything read so far.
     pub(crate) fn read_until(&self) -> Nanos {
         self.schedule.end()
     }
 
-    /// Goes on at another place of the file: at the last keyframe at or before `to`, or, where there is
-    /// only audio, at the packet that is there. Times and timestamps of packets go on rising.
+    /// Seeks to the last keyframe at or before `to`, or to the packet there if there is only audio.
+    /// Times and timestamps keep rising.
     pub fn seek(&mut self, to: Duration) -> Result<(), FileError> {
-        // Packets that were not taken give their sequence numbers back.
+        // Packets that were not taken return their sequence numbers.
         let unsent = self.queue.packets.len().saturating_sub(self.queue.next);
         if let Some(stream) = self.streams.get_mut(self.queue.track) {
             stream.sequence = stream.sequence.wrapping_sub(unsent as u16);
@@ -287,8 +252,8 @@ impl MediaFile {
         self.go_to(to)
     }
 
-    /// The same for who has read ahead of what it sends: packets that were read but not sent are as if
-    /// they had never been, so that those that follow come right behind `sent`.
+    /// Seeks for a caller that reads ahead. Packets that were read but not sent are forgotten, so
+    /// that the next ones follow right after `sent`.
     pub fn seek_behind(&mut self, sent: &Sent, to: Duration) -> Result<(), FileError> {
         for (stream, next) in self.streams.iter_mut().zip(&sent.next) {
             stream.sequence = *next;
@@ -297,7 +262,7 @@ impl MediaFile {
         self.go_to(to)
     }
 
-    /// What is sent so far by who has sent nothing yet, and begins where this file is.
+    /// Returns the initial value for a caller that reads ahead, and starts where the file is.
     pub fn nothing_sent(&self) -> Sent {
         Sent {
             next: self.streams.iter().map(|stream| stream.sequence).collect(),
@@ -320,12 +285,12 @@ impl MediaFile {
         Ok(())
     }
 
-    /// How much was played since the start, the last loop or the last seek.
+    /// Returns the time played since the start, the last loop or the last seek.
     pub fn played(&self) -> Duration {
         Duration::from_nanos(u64::try_from(self.schedule.played()).unwrap_or(0))
     }
 
-    /// Reads frames until one makes packets; false at the end.
+    /// Reads frames until one makes packets. Returns false at the end.
     fn read_frame(&mut self) -> Result<bool, FileError> {
         if self.ended {
             return Ok(false);
@@ -335,7 +300,7 @@ impl MediaFile {
             if self.schedule.played() == 0 && self.from_start {
                 return Err(FileError::Empty);
             }
-            // It would be read round and round.
+            // It would be read for ever.
             if !self.made_packets && self.from_start {
                 return Err(FileError::NoPackets);
             }
@@ -405,7 +370,7 @@ impl Stream {
         let mut written = Ok(());
         self.packetizer
             .packetize(&frame.data, frame.keyframe, |payload, last| {
-                // Of audio the marker begins a talk spurt: the first packet.
+                // In audio the marker is on the first packet of a talk spurt.
                 fields.marker = if is_audio { self.is_new } else { last };
                 self.is_new = false;
                 let mut header = [0; FIXED_HEADER_LEN];

@@ -1,26 +1,26 @@
-//! Folders that files may be asked for in.
+//! The folders in which files may be requested.
 
 use std::path::{Path, PathBuf, absolute};
 
 use crate::{FileError, checked_path};
 
-/// Folders that files may be asked for in, and in the folders below them.
+/// The folders in which files may be requested, with all folders below them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Folders(Vec<PathBuf>);
 
 impl Folders {
-    /// These; what is relative is so to the working directory.
+    /// Returns these folders. Relative ones are relative to the working directory.
     pub fn new(folders: Vec<PathBuf>) -> Self {
         Folders(folders)
     }
 
-    /// The file that `name` stands for, if it is in one of the folders, links followed. It blocks: it looks at the disk.
+    /// Returns the path of `name`, if it is in one of the folders. Links are followed. It blocks.
     ///
-    /// Whoever names something elsewhere does not learn whether it is there.
+    /// For paths elsewhere, the error does not reveal whether they exist.
     pub fn find(&self, name: &str) -> Result<PathBuf, FileError> {
         let path = absolute(checked_path(name)?)?;
         let outside = || FileError::Outside(name.to_owned());
-        // A folder that is not there has nothing in it.
+        // A missing folder is skipped.
         let folders = self.0.iter().filter_map(|folder| {
             let named = absolute(folder).ok()?;
             Some((named, folder.canonicalize().ok()?))
@@ -35,7 +35,7 @@ impl Folders {
         match path.canonicalize() {
             Ok(real) if is_in(&real) => Ok(real),
             Ok(_) => Err(outside()),
-            // What is missing is told of the folders only, not of what a link in them leads to.
+            // A missing file is reported for the folders only, not for the target of a link.
             Err(error) => {
                 let there = path.ancestors().find_map(|it| it.canonicalize().ok());
                 match there.is_some_and(|it| is_in(&it)) {
@@ -49,7 +49,7 @@ impl Folders {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use std::fs::{create_dir, write};
     use std::os::unix::fs::symlink;
 
@@ -107,7 +107,7 @@ mod tests {
         assert!(matches!(climbs, Err(FileError::Path(_))));
         let relative = folders.find("Cargo.toml");
         assert!(matches!(relative, Err(FileError::Outside(_))));
-        // A folder that is a link is the folder behind it.
+        // A folder may be a link.
         let folders = Folders::new(vec![at("alias")]);
         for name in ["alias/a", "media/a"] {
             assert!(folders.find(&named(name)).is_ok(), "{name}");

@@ -1,11 +1,11 @@
-//! Media files as RTP packets with times, recordings ([`mjr`]), and files of Opus that are written as it comes
-//! ([`opus`]) or in a container ([`container`]).
+//! Media files as RTP packets with times, recordings ([`mjr`]), and writers of Opus files
+//! ([`opus`]) and containers ([`container`]).
 //!
-//! A [`MediaFile`] reads a container (Ogg, WebM or Matroska, MP4) or raw G.711, cuts its frames into
-//! RTP packets and says when each is due, for ever if it loops. A [`Playback`] does the same for what was recorded
-//! together, in one file or in several. They have no clock and no task: who plays the file sleeps until a packet is
-//! due. Memory is bounded whatever the file claims: by the longest frame taken ([`MAX_FRAME`]) and the longest index
-//! ([`MAX_INDEX`]).
+//! A [`MediaFile`] reads a container (Ogg, WebM or Matroska, MP4) or raw G.711, splits its frames
+//! into RTP packets, and says when each is due, for ever if it loops. A [`Playback`] does the same
+//! for a recording, in one or several files. They have no clock and no task: the caller sleeps
+//! until a packet is due. Memory is bounded for any file: by the longest frame ([`MAX_FRAME`]) and
+//! the longest index ([`MAX_INDEX`]).
 #![forbid(unsafe_code)]
 
 pub mod assemble;
@@ -20,6 +20,7 @@ pub mod manifest;
 mod matroska;
 pub mod mjr;
 mod mp4;
+mod open_options;
 pub mod opus;
 mod path;
 mod play;
@@ -29,8 +30,9 @@ pub mod summary;
 mod track;
 
 pub use error::FileError;
-pub use file::{MediaFile, OpenOptions, Sent, TimedPacket};
+pub use file::{MediaFile, Sent, TimedPacket};
 pub use folders::Folders;
+pub use open_options::OpenOptions;
 pub use path::checked_path;
 pub use play::Play;
 pub use playback::{Playback, PlayedTrack, Unreadable};

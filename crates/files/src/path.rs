@@ -1,10 +1,10 @@
-//! Which paths a request or the configuration may name.
+//! The paths in requests and in the configuration.
 
 use std::path::{Component, Path, PathBuf};
 
 use crate::FileError;
 
-/// The path that `name` stands for. A name that goes up (`..`), is empty or has a NUL in it is refused.
+/// Returns the path with this name. Names that are empty, or contain `..` or NUL, are refused.
 pub fn checked_path(name: &str) -> Result<PathBuf, FileError> {
     let path = Path::new(name);
     let climbs = path

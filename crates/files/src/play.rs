@@ -1,34 +1,37 @@
-//! What can be played packet by packet.
+//! Sources of packets for players.
 
 use std::fmt::Debug;
 use std::time::Duration;
 
 use crate::{FileError, MediaFile, Sent, TimedPacket};
 
-/// What can be played packet by packet: a file, or several on one time line. All of it is blocking.
+/// A source that is played packet by packet: a file, or several on one timeline. All functions
+/// block.
 pub trait Play: Debug + Send {
-    /// The units of RTP timestamps a second, of each track; none: its packets are messages, not RTP.
+    /// Returns the RTP clock rate of each track, or `None` for a track of messages.
     fn clock_rates(&self) -> Vec<Option<u32>>;
 
-    /// How long it lasts, if that is known.
+    /// Returns the duration, if it is known.
     fn duration(&self) -> Option<Duration>;
 
-    /// Whether it begins again at its end.
+    /// Whether it starts again at its end.
     fn is_looping(&self) -> bool;
 
-    /// The next packet; nothing at the end. After an error nothing comes until it is sought in.
+    /// Returns the next packet, or `None` at the end. After an error it returns `None` until the
+    /// next seek.
     fn next(&mut self) -> Option<Result<TimedPacket<'_>, FileError>>;
 
-    /// Goes on at another place, where decoding can begin. Times and timestamps of packets go on rising.
+    /// Seeks to a position at or before `to` where decoding can start. Times and timestamps keep
+    /// rising.
     fn seek(&mut self, to: Duration) -> Result<(), FileError>;
 
-    /// The same for who has read ahead of what it sends, see [`MediaFile::seek_behind`].
+    /// Seeks for a caller that reads ahead, see [`MediaFile::seek_behind`].
     fn seek_behind(&mut self, sent: &Sent, to: Duration) -> Result<(), FileError>;
 
-    /// What is sent so far by who has sent nothing yet, and begins where this is.
+    /// Returns the initial value for a caller that reads ahead.
     fn nothing_sent(&self) -> Sent;
 
-    /// How much was played since the start, the last loop or the last seek.
+    /// Returns the time played since the start, the last loop or the last seek.
     fn played(&self) -> Duration;
 }
 

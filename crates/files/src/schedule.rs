@@ -1,39 +1,39 @@
-//! From the times in a file to times and RTP timestamps that go on for ever.
+//! The conversion of a file's times to endlessly rising times and RTP timestamps.
 //!
-//! All is counted in whole nanoseconds and converted once a frame, so nothing adds up over hours.
+//! Times are whole nanoseconds, converted once per frame, so errors do not accumulate over hours.
 
 use crate::demux::{Frame, Nanos};
 
-/// A frame that is this much off from where the one before ended is where the file says; below, audio
-/// goes on without a gap: WebM rounds times to milliseconds.
+/// A smaller deviation from the end of the last frame is ignored for audio, because WebM rounds
+/// times to milliseconds.
 const TOLERANCE: Nanos = 12_000_000;
 
-/// A file whose times go forward by more than this between two frames is taken to be corrupt. A recording may have been paused, or
-/// all that is in it muted, for hours.
+/// A greater step between two frames means that the file is corrupt. A recording may have been
+/// paused or muted for hours.
 const LONGEST_GAP: Nanos = 24 * 3_600 * 1_000_000_000;
 
-/// What a frame lasts if nothing tells.
+/// The assumed duration of a frame.
 const FALLBACK: Nanos = 20_000_000;
 
-/// Where a frame goes on the endless time line.
+/// The place of a frame on the endless timeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     /// When it is due.
     pub at: Nanos,
-    /// What its RTP timestamp says.
+    /// The time of its RTP timestamp.
     pub presented: Nanos,
 }
 
-/// Joins passes through a file, and parts of it, to one time line.
+/// Joins passes through a file, and parts of it, to one timeline.
 #[derive(Debug)]
 pub(crate) struct Schedule {
-    /// Where the current pass began on the endless time line.
+    /// The start of the current pass on the endless timeline.
     base: Nanos,
-    /// What time of the file that is; the first frame of a pass says it.
+    /// The file's time at that start, set by the first frame of a pass.
     origin: Option<Nanos>,
     /// The latest end of all frames so far.
     end: Nanos,
-    /// The latest time of a frame of this pass.
+    /// The latest time of a frame in this pass.
     latest: Nanos,
     tracks: Vec<TrackState>,
 }
@@ -41,19 +41,19 @@ pub(crate) struct Schedule {
 #[derive(Debug, Clone, Default)]
 struct TrackState {
     is_audio: bool,
-    /// Where the last frame ended, in this pass.
+    /// The end of the last frame in this pass.
     end: Option<Nanos>,
-    /// The last frame's time, and the time from the one before.
+    /// The time of the last frame, and its distance from the one before.
     last: Option<Nanos>,
     step: Nanos,
 }
 
-/// The file's times make no sense.
+/// The file's times are invalid.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Senseless;
 
 impl Schedule {
-    /// For tracks that are audio or not.
+    /// Returns a schedule for tracks that are audio or not.
     pub fn new(is_audio: impl Iterator<Item = bool>) -> Self {
         let state = |is_audio| TrackState {
             is_audio,
@@ -68,8 +68,8 @@ impl Schedule {
         }
     }
 
-    /// The file is read from another place on, or from the start again: what comes goes after all that
-    /// was. `origin` is the time of the file that this begins with, the first frame's if not told.
+    /// Starts a pass from another position or from the start: it follows everything so far.
+    /// `origin` is its first time in the file, by default that of its first frame.
     pub fn begin_pass(&mut self, origin: Option<Nanos>) {
         self.base = self.end;
         self.origin = origin;
@@ -79,32 +79,33 @@ impl Schedule {
         }
     }
 
-    /// What comes next goes after `end`, whatever was placed behind that.
+    /// Has the next pass follow `end`, even if frames were placed after it.
     pub fn end_at(&mut self, end: Nanos) {
         self.end = end;
     }
 
-    /// Where all that was placed so far ends.
+    /// Returns the end of everything placed so far.
     pub fn end(&self) -> Nanos {
         self.end
     }
 
-    /// What is added to times of the file in this pass; none before its first frame.
+    /// Returns the difference between the timeline and the file's times in this pass, or `None`
+    /// before its first frame.
     pub fn shift(&self) -> Option<Nanos> {
         self.base.checked_sub(self.origin?)
     }
 
-    /// How much of the file has been played since [`Schedule::begin_pass`].
+    /// Returns the time played since [`Schedule::begin_pass`].
     pub fn played(&self) -> Nanos {
         self.end.saturating_sub(self.base)
     }
 
-    /// Whether the frame is before what the pass begins with.
+    /// Whether the frame is before the origin of the pass.
     pub fn is_before_origin(&self, frame: &Frame) -> bool {
         self.origin.is_some_and(|origin| frame.at < origin)
     }
 
-    /// Where the frame goes.
+    /// Returns the place of the frame.
     pub fn place(&mut self, frame: &Frame) -> Result<Place, Senseless> {
         let origin = match self.origin {
             Some(origin) => origin,
@@ -132,7 +133,7 @@ impl Schedule {
         }
         track.last = Some(at);
         let duration = match frame.duration {
-            told @ 1.. => told.min(LONGEST_GAP),
+            known @ 1.. => known.min(LONGEST_GAP),
             _ if track.step > 0 => track.step,
             _ => FALLBACK,
         };
@@ -146,16 +147,20 @@ impl Schedule {
     }
 }
 
-/// A time in units of an RTP clock, wrapping as timestamps do.
+/// Converts a time to units of an RTP clock, which wrap.
 pub(crate) fn rtp_ticks(time: Nanos, clock_rate: u32) -> u32 {
     let scaled = i128::from(time) * i128::from(clock_rate);
-    // The remainder by 2^32 is what a timestamp is.
+    // A timestamp is the remainder modulo 2^32.
     ((scaled + 500_000_000).div_euclid(1_000_000_000)) as u32
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
 
     use super::*;
 

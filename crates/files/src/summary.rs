@@ -1,4 +1,4 @@
-//! What a recorded file has in it, for people.
+//! The summary of a recorded file, for people.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -15,68 +15,68 @@ use crate::playback::Unwrap;
 use crate::track::Kind;
 use crate::{FileError, MediaFile, OpenOptions};
 
-/// A time without packets or frames that is longer than this is a gap.
+/// The shortest time without packets or frames that counts as a gap.
 const GAP: Duration = Duration::from_secs(1);
-/// The end of a recording that is looked at for its last frame: two frames of the longest.
+/// The end of a recording that is searched for its last frame: two frames of the greatest length.
 const TAIL: u64 = 2 * (64 << 10);
-/// How much is read at once, in bytes.
+/// The bytes that are read at once.
 const PIECE: usize = 64 << 10;
 
-/// How much of a file is looked at.
+/// The part of a file that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
-    /// What is at its beginning and its end.
+    /// The beginning and the end.
     Ends,
-    /// Each frame.
+    /// Every frame.
     All,
 }
 
-/// What is in a file.
+/// The content of a file.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Summary {
-    /// What it is: `mjr`, `webm`, `mkv`, `mp4`, `opus`.
+    /// The format: `mjr`, `webm`, `mkv`, `mp4`, `opus`.
     pub format: &'static str,
-    /// Its length in bytes.
+    /// The length in bytes.
     pub bytes: u64,
-    /// How long it lasts, as far as that is known.
+    /// The duration, if it is known.
     pub duration: Option<Duration>,
-    /// Its writer came to its end, as far as the file tells.
+    /// Whether the file has a regular end.
     pub complete: bool,
-    /// What is wrong with it.
+    /// The problem with it, if any.
     pub problem: Option<String>,
-    /// What is in it.
+    /// The tracks.
     pub tracks: Vec<TrackSummary>,
-    /// What a recording of Janus's format says of itself.
+    /// The header of a recording in Janus's format.
     pub info: Option<Info>,
 }
 
-/// What is in a track. Counts are 0 if only the file's ends were looked at.
+/// The content of a track. Counts are 0 if only the ends of the file were read.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TrackSummary {
     /// `audio`, `video` or `data`.
     pub kind: &'static str,
     /// The codec's name in lower case.
     pub codec: String,
-    /// The size of pictures, where the file tells.
+    /// The size of pictures, if the file has it.
     pub picture: Option<Picture>,
-    /// The channels of sound, where the file tells.
+    /// The channels of audio, if the file has them.
     pub channels: Option<u64>,
-    /// Frames; of `.mjr` packets or messages.
+    /// Frames; in `.mjr`, packets or messages.
     pub frames: u64,
-    /// Frames at which decoding can begin, where the file tells.
+    /// Keyframes, if the file marks them.
     pub keyframes: Option<u64>,
-    /// Packets that are missing, where they have numbers.
+    /// Missing packets, if they have numbers.
     pub lost: Option<u64>,
-    /// Packets that came later than one that was sent after them.
+    /// Packets that came after one that was sent later.
     pub reordered: u64,
-    /// Streams, each with an SSRC or a count of its own.
+    /// Streams, each with its own SSRC or numbering.
     pub streams: u64,
-    /// Times longer than a second of which there is nothing: from, to.
+    /// Times of more than a second without content: start and end.
     pub gaps: Vec<(Duration, Duration)>,
 }
 
 impl Summary {
-    /// Looks at a file, whose type is told by what it begins with.
+    /// Reads a file, whose type is identified by its first bytes.
     pub fn of(path: &Path, depth: Depth) -> Result<Self, FileError> {
         let mut file = File::open(path)?;
         if !file.metadata()?.is_file() {
@@ -122,7 +122,7 @@ fn of_matroska(file: File, depth: Depth) -> Result<Summary, FileError> {
     Ok(Summary {
         format: if scan.is_webm() { "webm" } else { "mkv" },
         duration: match depth {
-            Depth::Ends => scan.told_duration(),
+            Depth::Ends => scan.header_duration(),
             Depth::All => Some(scan.nanos(scan.duration())),
         },
         complete: scan.is_whole,
@@ -132,7 +132,7 @@ fn of_matroska(file: File, depth: Depth) -> Result<Summary, FileError> {
     })
 }
 
-/// A file whose reader tells what its tracks are, and with [`Depth::All`] what their frames are: of the first of each kind.
+/// Reads a file by its demuxer: the first track of each kind, and with [`Depth::All`] their frames.
 fn of_media(path: &Path, format: &'static str, depth: Depth) -> Result<Summary, FileError> {
     let options = OpenOptions {
         looping: false,
@@ -196,9 +196,9 @@ fn count(path: &Path, options: &OpenOptions, tracks: &mut [TrackSummary]) -> Res
     Ok(())
 }
 
-/// Whether an MP4 ends as its writer meant it to; else why not.
+/// Checks that an MP4 has a regular end.
 fn end_of_mp4(path: &Path) -> Result<Result<(), &'static str>, FileError> {
-    /// The box that an index of fragments ends with: its length and its name.
+    /// The end of an index of fragments: its last box with length and name.
     const LAST: &[u8] = b"\0\0\0\x10mfro";
     const LAST_LEN: usize = 16;
     let tail = tail(&mut File::open(path)?, LAST_LEN as u64)?;
@@ -223,7 +223,7 @@ fn end_of_mp4(path: &Path) -> Result<Result<(), &'static str>, FileError> {
     })
 }
 
-/// Whether an Ogg file ends with a page that says so (RFC 3533 section 6).
+/// Checks that an Ogg file ends with a last page (RFC 3533 section 6).
 fn end_of_ogg(path: &Path) -> Result<Result<(), &'static str>, FileError> {
     /// The longest page.
     const PAGE: u64 = 65_307;
@@ -245,7 +245,7 @@ fn end_of_ogg(path: &Path) -> Result<Result<(), &'static str>, FileError> {
     })
 }
 
-/// The last bytes of a file.
+/// Returns the last bytes of a file.
 fn tail(file: &mut File, bytes: u64) -> Result<Vec<u8>, FileError> {
     let len = file.seek(SeekFrom::End(0))?;
     file.seek(SeekFrom::Start(len.saturating_sub(bytes)))?;
@@ -302,7 +302,7 @@ fn of_mjr(mut file: File, depth: Depth) -> Result<Summary, FileError> {
     Ok(summary)
 }
 
-/// When the last frame came, if the file ends where a frame does.
+/// Returns the time of the last frame, if the file ends with a complete frame.
 fn last_frame(file: &mut File) -> Result<Option<Duration>, FileError> {
     let tail = tail(file, TAIL)?;
     let starts = (0..tail.len()).rev();
@@ -319,7 +319,7 @@ fn last_frame(file: &mut File) -> Result<Option<Duration>, FileError> {
     Ok(None)
 }
 
-/// What is counted while a recording is read.
+/// The counts while a recording is read.
 #[derive(Debug, Default)]
 struct Counts {
     frames: u64,
@@ -336,7 +336,7 @@ struct Counts {
 }
 
 impl Counts {
-    /// The most gaps that are told.
+    /// The limit of reported gaps.
     const MAX_GAPS: usize = 1_000;
 
     fn frame(&mut self, info: Option<&Info>, at: Duration, bytes: &[u8]) {
@@ -396,7 +396,11 @@ impl Counts {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
     use super::*;
 
     #[test]

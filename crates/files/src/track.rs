@@ -1,15 +1,15 @@
-//! What a file has in it.
+//! The tracks of a file.
 
 use std::fmt;
 
 use portunus_rtp::packetize::PayloadFormat;
 
-/// Sound or picture.
+/// Audio or video.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Sound.
+    /// Audio.
     Audio,
-    /// Picture.
+    /// Video.
     Video,
 }
 
@@ -22,12 +22,12 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The codecs that are packetised.
+/// The supported codecs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Codec {
     /// Opus.
     Opus,
-    /// G.711, mu-law.
+    /// G.711, µ-law.
     Pcmu,
     /// G.711, A-law.
     Pcma,
@@ -44,7 +44,7 @@ pub enum Codec {
 }
 
 impl Codec {
-    /// The encoding name in SDP.
+    /// Returns the encoding name in SDP.
     pub const fn name(self) -> &'static str {
         match self {
             Codec::Opus => "opus",
@@ -58,7 +58,7 @@ impl Codec {
         }
     }
 
-    /// Sound or picture.
+    /// Returns the kind of the codec.
     pub const fn kind(self) -> Kind {
         match self {
             Codec::Opus | Codec::Pcmu | Codec::Pcma => Kind::Audio,
@@ -66,7 +66,7 @@ impl Codec {
         }
     }
 
-    /// Units of RTP timestamps a second.
+    /// Returns the RTP clock rate.
     pub const fn clock_rate(self) -> u32 {
         match self {
             Codec::Opus => 48_000,
@@ -75,7 +75,7 @@ impl Codec {
         }
     }
 
-    /// The payload type that RFC 3551 gives it, if any.
+    /// Returns the static payload type of RFC 3551, if there is one.
     pub const fn static_pt(self) -> Option<u8> {
         match self {
             Codec::Pcmu => Some(0),
@@ -92,11 +92,11 @@ pub struct Track {
     pub codec: Codec,
     /// The number of channels of audio; 1 for video.
     pub channels: u8,
-    /// Format parameters for SDP, as far as the file tells.
+    /// The format parameters for SDP, as far as the file has them.
     pub fmtp: Option<String>,
 }
 
-/// A track and how its frames become payloads.
+/// A track, and the conversion of its frames to payloads.
 #[derive(Debug, Clone)]
 pub(crate) struct TrackSource {
     pub track: Track,
@@ -113,7 +113,7 @@ impl TrackSource {
         Self { track, format }
     }
 
-    /// Opus of so many channels; more than two take another payload format.
+    /// Returns an Opus track. More than two channels need another payload format.
     pub fn opus(channels: u8) -> Self {
         let mut this = Self::new(Codec::Opus, PayloadFormat::Whole);
         this.track.channels = channels;

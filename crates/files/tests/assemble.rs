@@ -1,5 +1,10 @@
-//! What an assembler makes of packets, in what order, and what it tells of them.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+//! The output of an assembler: frames, their order, and notes.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test fails by a panic"
+)]
 
 use std::time::Duration;
 
@@ -16,11 +21,11 @@ use proptest::prelude::*;
 const SOUND: usize = 0;
 const PICTURE: usize = 1;
 
-/// What was handed out.
+/// The output.
 #[derive(Debug, Clone, PartialEq)]
 enum Out {
     Setup(usize, &'static str, Rotation),
-    /// Track, ms, the last byte.
+    /// The track, the time in ms, and the last byte.
     Frame(usize, u128, u8),
     Part(PartReason),
     Keyframe(usize),
@@ -55,7 +60,7 @@ fn frames(out: &[Out], of: usize) -> Vec<(u128, u8)> {
     out.iter().filter_map(frame).collect()
 }
 
-/// A participant of whom packets come at once.
+/// A participant whose packets arrive without delay.
 struct Call {
     assembler: Assembler,
     out: Vec<Out>,
@@ -83,12 +88,12 @@ impl Call {
         self.out.extend(steps(&mut self.assembler));
     }
 
-    /// 20 ms of sound, the n-th.
+    /// The n-th 20 ms of audio.
     fn sound(&mut self, n: u64) {
         self.push(SOUND, &sound(n, &[0xfc, 1, 2, 3, n as u8]));
     }
 
-    /// A frame of VP8 in one packet, the n-th of 30 a second.
+    /// The n-th frame of VP8, with 30 per second, in one packet.
     fn picture(&mut self, n: u64, keyframe: bool) {
         self.turned(n, keyframe, None);
     }
@@ -182,7 +187,7 @@ fn a_track_that_does_not_come_is_waited_for_a_second_and_a_half_and_may_come_lat
 fn frames_of_all_tracks_are_in_the_order_of_their_times() {
     let mut call = Call::new(&[Codec::Opus, Codec::Vp8]);
     call.picture(0, true);
-    // Sound comes in heaps.
+    // Audio comes in bursts.
     for heap in 0..10 {
         for n in 0..10 {
             call.sound(heap * 10 + n);
@@ -209,7 +214,7 @@ fn nobody_waits_for_who_is_silent_or_closed() {
     for n in 0..50 {
         call.sound(n);
     }
-    // What is there waits for a second.
+    // Available frames wait for a second.
     assert_eq!(frames(&call.out, SOUND).last(), Some(&(0, 0)));
     for n in 50..60 {
         call.sound(n);
@@ -250,7 +255,7 @@ fn what_waits_for_late_packets_when_a_gate_is_closed_comes_before_that() {
     let mut call = Call::new(&[Codec::Opus, Codec::Vp8]);
     call.assembler.end_track(SOUND);
     call.picture(0, true);
-    // The third is missing, and what follows does not build on it.
+    // The third frame is missing, and the next one depends on it.
     for (n, keyframe) in [(1, false), (3, true), (4, false)] {
         call.picture(n, keyframe);
     }
@@ -284,7 +289,7 @@ fn lost_sound_is_taken_from_redundant_audio() {
     let stats = call.assembler.stats(SOUND);
     let out = call.end();
     let played: Vec<u8> = frames(&out, SOUND).iter().map(|frame| frame.1).collect();
-    // For what is not there, a packet that a decoder conceals.
+    // A missing packet becomes one that a decoder conceals.
     let expected: Vec<u8> = (0..20).map(|n| if n == 11 { 1 } else { n }).collect();
     assert_eq!(played, expected);
     assert_eq!((stats.lost, stats.packets), (1, 17));
@@ -417,7 +422,7 @@ fn parameter_sets_of_sdp_are_enough_for_a_keyframe_without() {
     assert!(setup.picture.is_some());
 }
 
-/// Anything that can happen to an assembler.
+/// Any event of an assembler.
 #[derive(Debug, Clone)]
 enum Event {
     Packet {
@@ -481,7 +486,7 @@ fn any_event() -> impl Strategy<Value = Event> {
     );
     let packet = packet.prop_map(
         |(track, at, stream, seq, timestamp, codec, payload, flags)| {
-            // Mostly what belongs to the track.
+            // Mostly the codec of the track.
             let codec = if flags & 0x70 == 0 {
                 codec
             } else {
@@ -524,7 +529,7 @@ fn any_event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// What a container relies on.
+/// The guarantees for a container.
 #[derive(Debug, Default)]
 struct Promised {
     is_set: [bool; 2],

@@ -1,6 +1,12 @@
-//! Recordings of Janus's format into other files: those that Janus itself made (see tests/data/janus/README.md), and damaged ones.
+//! Conversion of recordings in Janus's format: those of Janus itself (see
+//! tests/data/janus/README.md), and damaged ones.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test fails by a panic"
+)]
 
 use std::fs::File;
 use std::io::{self, Cursor};
@@ -48,7 +54,7 @@ fn recordings(names: &[&str]) -> Recordings {
 
 fn nothing(_: f32) {}
 
-/// What our own reader finds: codecs, and packets of each.
+/// Returns the codecs in a file, with the number of packets of each.
 fn read(file: Vec<u8>) -> Vec<(Codec, usize)> {
     let once = OpenOptions {
         looping: false,
@@ -145,7 +151,7 @@ fn packets_become_a_capture() {
     let mut packets = 0;
     while !rest.is_empty() {
         let len = u32::from_le_bytes(*rest[8..].first_chunk().unwrap()) as usize;
-        // IPv4, UDP, and RTP of version 2.
+        // IPv4, UDP, and version 2 of RTP.
         assert_eq!((rest[16], rest[16 + 9], rest[16 + 28] >> 6), (0x45, 17, 2));
         rest = &rest[16 + len..];
         packets += 1;
@@ -205,7 +211,7 @@ fn what_has_no_place_is_refused() {
     assert!(error.contains("g722"), "{error}");
 }
 
-/// A recording that has nothing but its header and a packet.
+/// Converts a recording with a header and a packet only.
 fn converted_info(info: Info) -> Result<(), ConvertError> {
     let mut file = Vec::new();
     let mut writer = FrameWriter::new(info, &mut file);

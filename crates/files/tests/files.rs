@@ -1,11 +1,12 @@
-//! Files of each type, made by ffmpeg (see tests/data/README.md): what is in them, the packets they
-//! become, loops, seeks, and damage.
+//! Files of each type, made by ffmpeg (see tests/data/README.md): their content, their packets,
+//! loops, seeks, and damage.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 use std::collections::HashMap;
@@ -29,7 +30,7 @@ const VIDEO_ONLY: OpenOptions = OpenOptions {
     ..ONCE
 };
 
-/// Every file that is played, with its codecs.
+/// All playable files, with their codecs.
 const PLAYED: [(&str, &[Codec]); 11] = [
     ("tone.opus", &[Codec::Opus]),
     ("tone.alaw", &[Codec::Pcma]),
@@ -58,7 +59,7 @@ fn open(name: &str, options: &OpenOptions) -> Result<MediaFile, FileError> {
     MediaFile::open(&path(name), options)
 }
 
-/// A packet, kept.
+/// A copy of a packet.
 struct Kept {
     track: usize,
     at: Duration,
@@ -66,7 +67,7 @@ struct Kept {
     payload: Vec<u8>,
 }
 
-/// The next packets, at most `limit`.
+/// Returns the next packets, at most `limit`.
 fn packets(file: &mut MediaFile, limit: usize) -> Result<Vec<Kept>, FileError> {
     let mut kept = Vec::new();
     while kept.len() < limit
@@ -96,7 +97,7 @@ fn each_type_is_told_and_packetised() {
             let own: Vec<_> = packets.iter().filter(|it| it.track == track).collect();
             let mut times: Vec<_> = own.iter().map(|it| it.header.timestamp).collect();
             times.dedup();
-            // One second: 25 pictures, 50 pieces of sound (Opus has one more, for its delay).
+            // A second: 25 pictures, or 50 audio packets (Opus has one more, because of its delay).
             let frames = match codec {
                 Codec::Opus => 50..=52,
                 Codec::Pcma | Codec::Pcmu => 50..=50,
@@ -137,7 +138,7 @@ fn tracks_describe_themselves() {
     assert!((0.9..1.2).contains(&seconds), "{seconds}");
 }
 
-/// What the payloads carry lies in the file in just this way.
+/// The payloads are in the file in the same form.
 #[test]
 fn frames_are_those_of_the_file() {
     for (name, codec) in [
@@ -198,8 +199,8 @@ fn packets_of(file: &mut MediaFile) -> Vec<Kept> {
     packets(file, 10).unwrap()
 }
 
-/// Hours in virtual time: due times and timestamps stay together to the tick, sound and picture
-/// to the rounding of their containers.
+/// Hours in virtual time: times and timestamps agree to the tick, and audio and video to the
+/// rounding of their containers.
 #[test]
 fn hours_of_loops() {
     for (name, codecs) in PLAYED {
@@ -207,7 +208,7 @@ fn hours_of_loops() {
         let mut first: HashMap<usize, (u32, Duration)> = HashMap::new();
         let mut last: HashMap<usize, (u64, u32)> = HashMap::new();
         let mut latest = Duration::ZERO;
-        // Pictures take their time in debug builds.
+        // Video takes long in debug builds.
         let hours = if codecs.len() == 1 { 3 } else { 1 };
         while latest < Duration::from_secs(hours * 3_600) {
             let packet = file.next().unwrap().unwrap();
@@ -273,7 +274,7 @@ fn seeks_go_to_keyframes_and_times_go_on() {
                 assert_eq!(next.header.sequence, last.header.sequence.wrapping_add(1));
             }
         }
-        // Behind the end: nothing, or from the start again.
+        // After the end: nothing, or the start again.
         file.seek(Duration::from_secs(1_000)).unwrap();
         while let Some(packet) = file.next() {
             packet.unwrap();
@@ -292,7 +293,7 @@ fn what_was_read_ahead_of_a_seek_leaves_no_gap() {
         let first = packets(&mut file, 200).unwrap();
         let (gone, ahead) = first.split_at(20);
         for it in gone {
-            // None of these files shows pictures in another order.
+            // No file has pictures in another presentation order.
             sent.add(it.track, it.header.sequence, it.at, it.at);
         }
         assert!(ahead.len() > 100, "{name}");
@@ -310,7 +311,7 @@ fn what_was_read_ahead_of_a_seek_leaves_no_gap() {
                     let rate = codec.clock_rate();
                     assert!((1..rate).contains(&step), "{name}: {step} after a seek");
                 }
-                // Nothing of it was sent: it begins as it would have.
+                // Nothing of it was sent, so it starts with the same numbers.
                 None => {
                     let would = ahead.iter().find(of_track).unwrap();
                     assert_eq!(next.header.sequence, would.header.sequence);
@@ -339,7 +340,7 @@ fn pictures_that_are_shown_in_another_order() {
     );
 }
 
-/// An MP4 whose track (the first is video) begins with an empty edit of so many milliseconds.
+/// An MP4 whose track (the first is video) starts with an empty edit of so many ms.
 fn delayed(track: usize, millis: u32) -> Vec<u8> {
     let mut bytes = bytes("h264-opus.mp4");
     let starts = |kind: &[u8; 4], bytes: &[u8]| -> Vec<usize> {
@@ -347,7 +348,7 @@ fn delayed(track: usize, millis: u32) -> Vec<u8> {
         found.map(|(at, _)| at - 4).collect()
     };
     let elst = starts(b"elst", &bytes)[track];
-    // The movie's timescale is 1,000; the index lies behind the media, so nothing else moves.
+    // The movie's timescale is 1,000. The index comes after the media, so nothing else moves.
     let mut edit = millis.to_be_bytes().to_vec();
     edit.extend_from_slice(&[0xff, 0xff, 0xff, 0xff, 0, 1, 0, 0]);
     let boxes = [
@@ -374,19 +375,19 @@ fn a_track_that_begins_later_is_played_later() {
         [0, 1].map(|track| packets.iter().find(|it| it.track == track).unwrap().at)
     };
     let open = |bytes| MediaFile::from_reader(Cursor::new(bytes), "mp4", &ONCE).unwrap();
-    // Audio is track 0 here. Its edit list begins a little behind its first frame.
+    // Audio is track 0 here. Its edit list starts slightly after its first frame.
     let [audio, video] = first(&mut open(bytes("h264-opus.mp4")));
     let mut file = open(delayed(0, 500));
     assert_eq!(first(&mut file), [audio, video + millis(500)]);
     assert!(file.duration().unwrap() >= millis(1_500));
-    // From the start again, nothing of the sound is left out.
+    // From the start again, with all audio.
     file.seek(Duration::ZERO).unwrap();
     let again = packets(&mut file, usize::MAX).unwrap();
     let sound = again.iter().filter(|it| it.track == 0).count();
     assert!(sound >= 50, "{sound} frames of sound");
     let [audio, video] = first(&mut open(delayed(1, 500)));
     assert!(audio >= video + millis(480), "{audio:?} {video:?}");
-    // Nonsense is no endless wait.
+    // An invalid edit does not wait for ever.
     let mut file = open(delayed(0, u32::MAX));
     assert!(packets(&mut file, usize::MAX).is_err());
 }
@@ -430,7 +431,7 @@ fn what_cannot_be_played_is_refused_with_advice() {
 #[test]
 fn a_file_of_empty_frames_is_an_error_and_not_read_for_ever() {
     let mut empty = bytes("h264-opus.mp4");
-    // The table of the samples' sizes: its type, its version, the size of all, their number, the sizes.
+    // The table of sample sizes: type, version, common size, number, sizes.
     let at = |(at, bytes): (usize, &[u8])| (bytes == b"stsz").then_some(at);
     let tables: Vec<usize> = empty.windows(4).enumerate().filter_map(at).collect();
     for at in tables {
@@ -457,7 +458,7 @@ fn a_file_of_empty_frames_is_an_error_and_not_read_for_ever() {
 fn an_index_that_leads_nowhere_is_as_good_as_none() {
     let whole = bytes("vp8-opus.webm");
     let cues = whole.windows(4).rposition(|id| id == b"\x1c\x53\xbb\x6b");
-    // Behind the end, and into the middle of a cluster.
+    // After the end, and into a cluster.
     for place in [[0xff, 0xff], [0x03, 0x33]] {
         let mut damaged = whole.clone();
         for at in cues.unwrap()..damaged.len() - 4 {
@@ -477,7 +478,8 @@ fn an_index_that_leads_nowhere_is_as_good_as_none() {
 fn a_recording_that_does_not_know_its_length_plays_round_and_round() {
     let mut recording = bytes("vp8-opus.webm");
     let whole = packets(&mut open("vp8-opus.webm", &ONCE).unwrap(), usize::MAX).unwrap();
-    // As ffmpeg writes it into a pipe, and browsers record it: eight bytes of ones are no length (RFC 8794 section 6.2).
+    // As ffmpeg writes it to a pipe, and browsers record it: eight bytes of ones are an unknown
+    // length (RFC 8794 section 6.2).
     recording[40..48].copy_from_slice(&[1, 255, 255, 255, 255, 255, 255, 255]);
     let reader = Cursor::new(recording.clone());
     let mut once = MediaFile::from_reader(reader, "webm", &ONCE).unwrap();
@@ -495,16 +497,16 @@ fn a_seek_without_index_walks_over_all_that_is_there() {
     let clusters = clusters.filter_map(|(at, id)| (id == b"\x1f\x43\xb6\x75").then_some(at));
     let clusters: Vec<usize> = clusters.collect();
     let (first, last) = (clusters[0], clusters[2]);
-    // Cut off in the last cluster; and that cluster behind one with very many small elements, which mean nothing.
+    // Torn in the last cluster; and that cluster after one with very many small unknown elements.
     let cut = whole[..last + 2_500].to_vec();
     let head = b"\x1f\x43\xb6\x75\x01\xff\xff\xff\xff\xff\xff\xff\xe7\x81\0";
     let blocks = &whole[first + 9..clusters[1]];
     let void = [0xec, 0x80].repeat(1_100_000);
     let mut far = [&whole[..first], head, blocks, &void, &whole[last..]].concat();
-    // As long as the file is, like a recording that was cut off.
+    // As long as the file, like a torn recording.
     far[40..48].copy_from_slice(&[1, 255, 255, 255, 255, 255, 255, 255]);
     let mut expected = None;
-    // A cluster that says that it ends before its time.
+    // A cluster with an end before its time.
     let empty = b"\x1f\x43\xb6\x75\x80\xe7\x81\0";
     let mut early = [&whole[..first], empty, &whole[first..]].concat();
     early[40..48].copy_from_slice(&[1, 255, 255, 255, 255, 255, 255, 255]);
@@ -512,7 +514,7 @@ fn a_seek_without_index_walks_over_all_that_is_there() {
         let mut file = MediaFile::from_reader(Cursor::new(damaged), "webm", &VIDEO_ONLY).unwrap();
         file.seek(Duration::from_millis(990)).unwrap();
         let payload = packets(&mut file, 1).unwrap().remove(0).payload;
-        // Behind the picture's number.
+        // After the picture's number.
         assert_eq!(*expected.get_or_insert(payload[4..].to_vec()), payload[4..]);
     }
 }
@@ -523,7 +525,7 @@ fn an_index_of_more_samples_than_are_walked_over_is_refused() {
     let at = |(at, bytes): (usize, &[u8])| (bytes == b"stsz").then_some(at);
     let tables: Vec<usize> = claims.windows(4).enumerate().filter_map(at).collect();
     for at in tables {
-        // All of one byte, and as many as there can be: a seek would walk over them.
+        // All of one byte, and as many as possible: a seek would iterate over them.
         claims[at + 8..at + 16].copy_from_slice(&[0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff]);
     }
     let opened = MediaFile::from_reader(Cursor::new(claims), "mp4", &ONCE);
@@ -559,7 +561,8 @@ fn truncated_files_give_an_error() {
         for eighths in 0..8 {
             let cut = whole[..whole.len() * eighths / 8].to_vec();
             let result = play_damaged(cut, extension);
-            // Raw sound has no end to miss; an Ogg file may end with any page, fragments with any that is whole.
+            // Raw audio has no end mark. Ogg may end with any page, and fragments with any complete
+            // one.
             let may_end =
                 ["alaw", "mulaw", "opus"].contains(&extension) || name == "fragmented.mp4";
             if !may_end {
@@ -582,7 +585,7 @@ fn corrupt_files_give_an_error_or_play() {
                 random ^= random >> 7;
                 random ^= random << 17;
                 let at = random as usize % damaged.len();
-                // Half of the damage where the headers are.
+                // Half of the damage is in the headers.
                 let at = if random & 1 << 40 == 0 {
                     at
                 } else {

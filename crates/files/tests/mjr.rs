@@ -1,17 +1,18 @@
-//! Recordings: what is written is read again, in pieces of any size, and whatever is damaged.
+//! Recordings are written and read again, in pieces of any size, and with any damage.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 use portunus_files::mjr::{FrameReader, FrameWriter, Info, Medium, MjrError, UnixMicros};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// A frame's time in ms since the first, its clock, and its bytes.
+/// The time of a frame in ms since the first, its clock, and its bytes.
 type Kept = (u64, Option<u64>, Vec<u8>);
 
 fn write(info: &Info, frames: &[(u64, Vec<u8>)]) -> Vec<u8> {
@@ -28,7 +29,7 @@ fn write(info: &Info, frames: &[(u64, Vec<u8>)]) -> Vec<u8> {
     out
 }
 
-/// Reads what there is until something is wrong.
+/// Reads up to an error.
 fn read(bytes: &[u8], piece: usize) -> (Option<Info>, Vec<Kept>, Result<(), MjrError>) {
     let mut reader = FrameReader::new();
     let mut frames = Vec::new();

@@ -1,11 +1,12 @@
-//! Ogg files of Opus: what is written is read again by our reader, and by ffprobe and ffmpeg, whole and cut off. Without
-//! these two their parts are skipped, and say so.
+//! Ogg files of Opus are written and read again by our reader, and by ffprobe and ffmpeg, complete
+//! and torn. Without these programs, their parts are skipped with a message.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 use std::io::{self, Cursor, Write};
@@ -30,7 +31,7 @@ const ONCE: OpenOptions = OpenOptions {
 
 const SERIAL: u32 = 77;
 
-/// 20 ms of a tone of 440 Hz and so on, by a real encoder: a second of it.
+/// A second of tones of 440 Hz and more, by a real encoder, in packets of 20 ms.
 fn tone() -> Vec<Vec<u8>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/tone.opus");
     let mut reader = PacketReader::new(std::fs::File::open(path).unwrap());
@@ -45,7 +46,7 @@ fn writer<W: Write>(out: W) -> OggOpusWriter<W> {
     OggOpusWriter::new(out, SERIAL, &OpusHead::default(), &tags).unwrap()
 }
 
-/// Packets at their times, in ms, and the end of the file.
+/// Writes packets at their times in ms, and the end of the file.
 fn write(packets: &[(u64, Vec<u8>)], until: u64) -> Vec<u8> {
     let mut writer = writer(Vec::new());
     for (at, packet) in packets {
@@ -55,7 +56,7 @@ fn write(packets: &[(u64, Vec<u8>)], until: u64) -> Vec<u8> {
     writer.finish(Duration::from_millis(until).into()).unwrap()
 }
 
-/// The payloads that our reader finds, and how long they play, until something is wrong.
+/// Returns the payloads up to an error, and their duration.
 fn read(file: Vec<u8>) -> (Vec<Vec<u8>>, OpusTime) {
     let mut file = match MediaFile::from_reader(Cursor::new(file), "opus", &ONCE) {
         Ok(file) => file,
@@ -71,7 +72,7 @@ fn read(file: Vec<u8>) -> (Vec<Vec<u8>>, OpusTime) {
     (payloads, length)
 }
 
-/// The granule position and the flags of each page.
+/// Returns the granule position and the flags of each page.
 fn pages(mut file: &[u8]) -> Vec<(u64, u8)> {
     let mut pages = Vec::new();
     while !file.is_empty() {
@@ -106,7 +107,7 @@ fn how_long_a_file_is_can_be_told_from_its_end() {
         file.unwrap().duration()
     };
     assert_eq!(duration(&file), Some(Duration::from_secs(5)));
-    // As a server leaves it that was killed: up to the last whole page, and what our reader finds.
+    // As after a crash of the server: up to the last complete page.
     let cut = &file[..file.len() - 100];
     let told = duration(cut).unwrap();
     assert!((3..5).contains(&told.as_secs()), "{told:?}");
@@ -116,7 +117,7 @@ fn how_long_a_file_is_can_be_told_from_its_end() {
     let late = 3 * 3_600_000;
     let long = write(&[(0, tone[0].clone()), (late, tone[0].clone())], 0);
     assert_eq!(duration(&long), Some(Duration::from_millis(late + 20)));
-    // Where the first page is torn nobody knows.
+    // A file torn in the first page has no start.
     let first = file.windows(4).enumerate().filter(|(_, it)| it == b"OggS");
     let first = first.map(|(at, _)| at).nth(2).unwrap();
     assert_eq!(duration(&file[..first + 50]), None);
@@ -140,7 +141,7 @@ proptest! {
         let counts = writer.counts();
         let file = writer.finish(OpusTime(at + end)).unwrap();
         let (read_again, length) = read(file.clone());
-        // Gaps are filled but for less than the shortest frame.
+        // Gaps are filled, except for less than the shortest frame.
         prop_assert!(length.0 <= at + end && length.0 + 120 > at + end);
         let mut expected = packets.iter().zip(&begins).peekable();
         let mut read_at = 0;
@@ -154,7 +155,7 @@ proptest! {
         prop_assert!(expected.next().is_none());
         prop_assert_eq!(counts.packets, packets.len() as u64);
 
-        // Pages of at most a second, of which only the last says that it is the last.
+        // Pages have at most a second, and only the last one has the end mark.
         let pages = pages(&file);
         let sound = &pages[2..];
         prop_assert_eq!(sound.last().unwrap(), &(length.0, 4));
@@ -165,7 +166,7 @@ proptest! {
             before = *granule;
         }
 
-        // Wherever it is cut off, it is good up to there.
+        // A file that is torn anywhere is valid up to there.
         let cut = cut.index(file.len());
         let (some, _) = read(file[..cut].to_vec());
         prop_assert!(read_again.starts_with(&some));
@@ -195,7 +196,7 @@ fn what_comes_late_is_left_out() {
     assert_eq!(put(960), Placed::Written);
     assert_eq!(put(0), Placed::Late);
     assert_eq!(put(960), Placed::Late);
-    // Clocks that are a little wrong.
+    // Clocks that are slightly wrong.
     assert_eq!(put(1_900), Placed::Written);
     assert_eq!(writer.end(), OpusTime(2_880));
     assert_eq!(writer.counts().late, 2);
@@ -228,7 +229,7 @@ fn a_file_without_sound_has_its_headers() {
 
 #[test]
 fn a_disk_that_is_full_gets_whole_pages_only() {
-    /// What was written, and the room that there is.
+    /// The written bytes, and the available room.
     struct Full(Vec<u8>, usize);
     impl Write for &mut Full {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -249,7 +250,7 @@ fn a_disk_that_is_full_gets_whole_pages_only() {
     assert_eq!(pages(&disk.0).last(), Some(&(144_000, 0)));
 }
 
-/// What a program says; none if it is not installed.
+/// Returns the output of a program, or `None` if it is not installed.
 fn run(program: &str, arguments: &[&str], path: &Path) -> Option<String> {
     let run = Command::new(program).args(arguments).arg(path).output();
     let Ok(output) = run else {
@@ -273,7 +274,7 @@ fn duration(path: &Path) -> Option<f64> {
     Some(run("ffprobe", &entries, path)?.trim().parse().unwrap())
 }
 
-/// How loud each tenth of a second is, 0 to 1, by this decoder.
+/// Returns the loudness of each tenth of a second, 0 to 1, by this decoder.
 fn loudness(decoder: &str, path: &Path) -> Option<Vec<f64>> {
     let input = [
         "-v",
@@ -303,7 +304,8 @@ fn other_programs_hear_the_tone_where_it_was_and_silence_where_nothing_came() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.opus");
     let tone = tone();
-    // The tone to 1 s, nothing to 3 s, the tone to 4 s, of it one packet lost, nothing to 5 s.
+    // The tone until 1 s, silence until 3 s, the tone until 4 s with a lost packet, silence until 5
+    // s.
     let first = tone
         .iter()
         .zip(0..50)
@@ -340,7 +342,7 @@ fn other_programs_hear_the_tone_where_it_was_and_silence_where_nothing_came() {
             "{decoder}: {loud:?}"
         );
     }
-    // While it grows, too: without the last pages.
+    // Also while it grows: without the last pages.
     let pages = pages(&file).len();
     assert!(pages >= 7, "{pages}");
     let written = {

@@ -1,5 +1,10 @@
-//! What was recorded together plays together: in order, by the senders' clocks, from any place on.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+//! Recordings are played in order, by the senders' clocks, from any position on.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test fails by a panic"
+)]
 
 use std::io::Cursor;
 use std::path::PathBuf;
@@ -10,7 +15,7 @@ use portunus_files::{FileError, Play, Playback};
 use portunus_rtp::{Fields, Header, Pt, Ssrc, write_header};
 use proptest::prelude::*;
 
-/// When the first of several recordings began.
+/// The start of the first recording.
 const BEGUN: u64 = 1_700_000_000_000_000;
 
 const VP8_KEYFRAME: [u8; 11] = [0x10, 0x10, 0, 0, 0x9d, 0x01, 0x2a, 0x80, 0x02, 0xe0, 0x01];
@@ -63,7 +68,7 @@ impl Recording {
             .unwrap();
     }
 
-    /// Sound of so many packets of 20 ms, each with its number in it.
+    /// Audio of so many packets of 20 ms, each with its number in it.
     fn opus(packets: u16, begins_ms: u64) -> Vec<u8> {
         let mut sound = Self::new(Medium::Audio, "opus", begins_ms);
         for number in 0..packets {
@@ -79,7 +84,7 @@ impl Recording {
         sound.bytes
     }
 
-    /// Pictures of 40 ms, with a keyframe every 50; each of two packets.
+    /// Pictures of 40 ms of two packets each, with a keyframe every 50.
     fn vp8(pictures: u16, begins_ms: u64) -> Vec<u8> {
         let mut video = Self::new(Medium::Video, "vp8", begins_ms);
         for number in 0..pictures {
@@ -101,7 +106,7 @@ impl Recording {
     }
 }
 
-/// What is played: track, ms at which it is due, sequence number, timestamp, payload.
+/// A played packet: track, time in ms, sequence number, timestamp, payload.
 #[derive(Debug, Clone, PartialEq)]
 struct Played {
     track: usize,
@@ -169,7 +174,8 @@ fn sound_and_picture_come_at_their_times() {
 #[test]
 fn jitter_and_disorder_are_gone() {
     let mut sound = Recording::new(Medium::Audio, "pcma", 0);
-    // Pairs are swapped, and all but each tenth come up to 90 ms late; one is missing, one comes twice.
+    // Pairs are swapped, and all but each tenth come up to 90 ms late. One is missing, and one is
+    // duplicated.
     for number in 0..200_u16 {
         let number = number ^ 1;
         if number == 50 {
@@ -186,7 +192,7 @@ fn jitter_and_disorder_are_gone() {
     let numbers: Vec<_> = played.iter().map(|it| it.payload[0]).collect();
     let expected: Vec<_> = (0..200).filter(|number| *number != 50).collect();
     assert_eq!(numbers, expected);
-    // The first packet of all came later than those after it, so it has to hurry.
+    // The first packet came later than those after it, so it is late.
     let (first, last) = (&played[0], &played[198]);
     for it in &played[1..] {
         let number = u16::from(it.payload[0]);
@@ -216,7 +222,7 @@ fn what_is_gone_to_begins_with_a_keyframe_and_goes_on_behind_what_was_sent() {
             .unwrap()
             .clone()
     };
-    // 13 s are in the middle of pictures 300 to 349, and then it goes back.
+    // 13 s is within pictures 300 to 349. Then it goes back.
     for (to_ms, picture) in [(13_000, 300_u16), (2_100, 50), (19_990, 450), (0, 0)] {
         let to = Duration::from_millis(to_ms);
         playback.seek_behind(&sent, to).unwrap();
@@ -239,7 +245,7 @@ fn what_is_gone_to_begins_with_a_keyframe_and_goes_on_behind_what_was_sent() {
     }
 }
 
-/// What a seek goes on behind: the last time, and what a picture lasts.
+/// Returns the end of sent packets: the last time, plus the duration of a picture.
 fn sent_until(sent: &[Played]) -> u64 {
     sent.iter().map(|it| it.ms).max().unwrap() + 20
 }
@@ -451,7 +457,7 @@ fn containers_play_one_behind_the_other() {
     assert_eq!(unreadable[0].file, 1);
     let length = one.duration().unwrap();
     assert_eq!(all.duration(), Some(length * 2));
-    // By track: the number of packets, and the last one's numbers.
+    // By track: the number of packets, and the numbers of the last one.
     let mut seen = vec![(0, None::<(u16, u32)>); all.tracks().len()];
     let mut end = Duration::ZERO;
     while let Some(packet) = all.next() {
@@ -465,7 +471,7 @@ fn containers_play_one_behind_the_other() {
         *count += 1;
         end = end.max(packet.at);
     }
-    // The last packet of sound lasts longer than the file says.
+    // The last audio packet lasts longer than the file's duration.
     let most = length * 2 + Duration::from_millis(40);
     assert!(end > length * 3 / 2 && end <= most, "{end:?}");
     let counts: Vec<_> = seen.iter().map(|it| it.0).collect();
@@ -476,10 +482,10 @@ fn containers_play_one_behind_the_other() {
     }
     let twice: Vec<_> = once.iter().map(|count| count * 2).collect();
     assert_eq!(counts, twice);
-    // From the second on there is as much as there is of one.
+    // From the second pass on, the number of packets is that of one pass.
     all.seek(length).unwrap();
     let left = std::iter::from_fn(|| all.next().map(drop)).count();
-    // Sound of before the first keyframe is left out.
+    // Audio before the first keyframe is left out.
     let all_of_one: usize = once.iter().sum();
     assert!(left <= all_of_one && left + 3 > all_of_one, "{left}");
 }

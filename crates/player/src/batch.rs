@@ -1,26 +1,26 @@
-//! Packets that are read at once, ahead of when they are due.
+//! Batches of packets, read ahead of their time.
 
 use std::ops::Range;
 use std::time::Duration;
 
 use portunus_files::{FileError, Play, Sent};
 
-/// How much is read at once.
+/// The duration that is read at once.
 const AHEAD: Duration = Duration::from_millis(250);
 
-/// The same in bytes: what a fast file has in a few frames.
+/// The bytes that are read at once, for files with large frames.
 const AHEAD_BYTES: usize = 1 << 20;
 
-/// A damaged file that loops and played at least this long before the damage is begun again.
+/// A damaged file that loops starts again if it played at least this long before the damage.
 const WORTHWHILE: Duration = Duration::from_secs(1);
 
-/// Packets that were read at once.
+/// A batch of packets.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     bytes: Vec<u8>,
     pub(crate) packets: Vec<Packet>,
     pub(crate) error: Option<FileError>,
-    /// Nothing comes after it.
+    /// Whether it is the last one.
     pub(crate) ends: bool,
 }
 
@@ -35,7 +35,8 @@ pub(crate) struct Packet {
 }
 
 impl Batch {
-    /// Fills `self` with what comes at `position` of the file, right behind what was sent. Blocks.
+    /// Fills `self` with the packets at `position` of the file, to be sent right after the last
+    /// packet. It blocks.
     pub(crate) fn read_at(
         mut file: Box<dyn Play>,
         sent: &Sent,
@@ -53,7 +54,7 @@ impl Batch {
         }
     }
 
-    /// Fills `self` with what comes next. Blocks.
+    /// Fills `self` with the next packets. It blocks.
     pub(crate) fn read(mut file: Box<dyn Play>, mut batch: Self) -> (Box<dyn Play>, Self) {
         batch.bytes.clear();
         batch.packets.clear();
@@ -93,7 +94,7 @@ impl Batch {
         (file, batch)
     }
 
-    /// The bytes of a packet of this batch, with this RTP timestamp; as they are if they are a message.
+    /// Returns a packet of this batch with this RTP timestamp. A message stays as it is.
     pub(crate) fn stamped(&mut self, packet: usize, timestamp: Option<u32>) -> Option<&[u8]> {
         let range = self.packets.get(packet)?.range.clone();
         let bytes = self.bytes.get_mut(range)?;
@@ -104,13 +105,13 @@ impl Batch {
     }
 }
 
-/// The sequence number of an RTP packet.
+/// Returns the sequence number of an RTP packet.
 fn sequence(packet: &[u8]) -> u16 {
     let bytes = packet.get(2..4).and_then(|bytes| bytes.first_chunk());
     bytes.map_or(0, |bytes| u16::from_be_bytes(*bytes))
 }
 
-/// The timestamp of an RTP packet.
+/// Returns the timestamp of an RTP packet.
 fn timestamp(packet: &[u8]) -> u32 {
     let bytes = packet.get(4..8).and_then(|bytes| bytes.first_chunk());
     bytes.map_or(0, |bytes| u32::from_be_bytes(*bytes))
@@ -118,7 +119,11 @@ fn timestamp(packet: &[u8]) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
 
     use portunus_files::{MediaFile, OpenOptions};
 
@@ -165,7 +170,7 @@ mod tests {
             sent.add(packet.track, packet.sequence, packet.at, packet.presented);
         }
         let start = batch.packets[0].timestamp;
-        // Two batches more than what was sent, as when playing.
+        // Two batches more than were sent, as while playing.
         let (file, batch) = Batch::read(file, batch);
         let (file, batch) = Batch::read(file, batch);
         let (_, batch) = Batch::read_at(file, &sent, Duration::from_secs(5), batch);

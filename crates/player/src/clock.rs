@@ -1,17 +1,17 @@
-//! Times of a file on the clocks of this machine.
+//! A file's times on the clocks of this machine.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::time::Instant;
 
-/// A player that is this late goes on from where it is instead of hurrying after the clock.
+/// A player that is this late goes on from its position instead of catching up.
 const LATE: Duration = Duration::from_secs(1);
 
-/// Times of the file on the clocks of this machine.
+/// Maps a file's times to the clocks of this machine.
 pub(crate) struct Clock {
     start: Instant,
     wall: Duration,
-    /// How long the file was held. RTP's time goes on meanwhile, as if nothing had been there to send.
+    /// The time for which the file was held. RTP timestamps go on meanwhile.
     held: Duration,
 }
 
@@ -25,21 +25,21 @@ impl Clock {
         }
     }
 
-    /// All that is to come is later by `time`.
+    /// Delays everything that is to come.
     pub(crate) fn stood_still(&mut self, time: Duration) {
         self.start += time;
         self.wall = self.wall.saturating_add(time);
         self.held = self.held.saturating_add(time);
     }
 
-    /// How long the file was held in units of an RTP clock, which wrap.
+    /// Returns the held time in units of an RTP clock, which wrap.
     pub(crate) fn held_ticks(&self, rate: u32) -> u32 {
         let ticks = self.held.as_nanos().saturating_mul(rate.into()) / 1_000_000_000;
-        // What wraps around is cut off.
+        // The upper bits are cut off by wrapping.
         (ticks & u128::from(u32::MAX)) as u32
     }
 
-    /// When the file's time `at` is due.
+    /// Returns when the file's time `at` is due.
     pub(crate) fn due(&mut self, at: Duration) -> Instant {
         let (due, now) = (self.start + at, Instant::now());
         match now.checked_duration_since(due) {
@@ -52,7 +52,7 @@ impl Clock {
         }
     }
 
-    /// The file's time `at` as NTP has it (32.32 bits since 1900).
+    /// Returns the file's time `at` as NTP time (32.32 bits since 1900).
     pub(crate) fn ntp(&self, at: Duration) -> u64 {
         const FROM_1900_TO_1970: u64 = 2_208_988_800;
         let since = self.wall.saturating_add(at);

@@ -1,15 +1,15 @@
-//! Files are read on the threads for what blocks, by so many players at a time: a disk that hangs is not to take all of these threads,
-//! which others need as well.
+//! Reading of files on tokio's blocking threads. The number of readers is limited, so that a disk
+//! that hangs leaves threads to others.
 
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, spawn_blocking};
 
-/// Players that read at a time. Each reads a quarter of a second at once; the others wait in the order in which they came.
+/// Players that read at a time. Each reads a quarter of a second; the others wait in order.
 const AT_A_TIME: usize = 64;
 
 static READING: Semaphore = Semaphore::const_new(AT_A_TIME);
 
-/// Does `work` on a thread for what blocks, once it is its turn; nothing if the server stops meanwhile.
+/// Runs `work` on a blocking thread when it is its turn. Returns `None` if the server stops.
 pub(crate) fn on_disk<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> JoinHandle<Option<T>> {
@@ -22,7 +22,7 @@ fn in_turn<T: Send + 'static>(
 ) -> JoinHandle<Option<T>> {
     tokio::spawn(async {
         let turn = turns.acquire().await.ok()?;
-        // Whoever waits no longer leaves the thread at its work, which keeps its turn.
+        // The thread keeps its turn even if nobody waits for it any more.
         let done = spawn_blocking(move || {
             let _until_done = turn;
             work()
@@ -33,7 +33,7 @@ fn in_turn<T: Send + 'static>(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
     use std::sync::mpsc;
     use std::sync::{Arc, Mutex};
@@ -45,7 +45,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_disk_that_hangs_takes_so_many_threads_and_no_more() {
-        // Of its own: other tests read meanwhile.
+        // A semaphore of its own, because other tests read at the same time.
         static TURNS: Semaphore = Semaphore::const_new(3);
         let (go_on, hang) = mpsc::channel::<()>();
         let hang = Arc::new(Mutex::new(hang));
@@ -58,7 +58,7 @@ mod tests {
         let mut next = in_turn(&TURNS, || 7);
         let waits = timeout(Duration::from_millis(100), &mut next).await;
         assert!(waits.is_err(), "all turns are taken");
-        // Others do not miss these threads.
+        // Other work still has threads.
         assert_eq!(spawn_blocking(|| 8).await.unwrap(), 8);
         for _ in 0..3 {
             go_on.send(()).unwrap();

@@ -1,17 +1,17 @@
-//! Where what is played goes.
+//! The destinations of played packets.
 
 use std::fmt;
 
 use portunus_media::ingest::{FeedError, PacketFeed};
 
-/// What takes a message.
+/// Takes a message.
 type TakeMessage = dyn Fn(&[u8]) + Send + Sync;
 
-/// Where the packets of a track go.
+/// The destination of a track.
 pub enum Feed {
-    /// RTP packets, to an ingest.
+    /// RTP packets for an ingest.
     Packets(PacketFeed),
-    /// Messages, which are no RTP; it must not block.
+    /// Messages, which are not RTP. The function must not block.
     Messages(Box<TakeMessage>),
 }
 
@@ -21,12 +21,12 @@ impl From<PacketFeed> for Feed {
     }
 }
 
-/// Nobody takes what is fed any more.
+/// The feed has no receiver any more.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Gone;
 
 impl Feed {
-    /// Hands over a packet. What finds no room is lost, and counted where it is missed.
+    /// Sends a packet. A full ingest drops it and counts it.
     pub(crate) fn send(&self, packet: &[u8]) -> Result<(), Gone> {
         match self {
             Feed::Packets(feed) => match feed.send(0, packet) {
@@ -40,7 +40,7 @@ impl Feed {
         }
     }
 
-    /// Says which time of the day a timestamp stands for. A report that finds no room comes again.
+    /// Reports the time of day of a timestamp. A dropped report is repeated later.
     pub(crate) fn report(&self, ntp: u64, timestamp: u32) {
         if let Feed::Packets(feed) = self {
             let _ = feed.sender_report(0, ntp, timestamp);

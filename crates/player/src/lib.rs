@@ -1,8 +1,8 @@
 //! Plays files: hands their packets to the media plane when they are due.
 //!
-//! A [`Player`] takes whatever can be read packet by packet ([`portunus_files::Play`]) and feeds an ingest for each of
-//! its tracks. Files are read ahead on the threads for what blocks, a batch at a time; the task that sleeps until
-//! packets are due never touches the disk.
+//! A [`Player`] plays anything that can be read packet by packet ([`portunus_files::Play`]), and
+//! feeds an ingest for each track. Files are read ahead in batches on blocking threads; the task
+//! that waits for packets to be due never touches the disk.
 #![forbid(unsafe_code)]
 
 mod batch;

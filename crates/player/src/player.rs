@@ -1,4 +1,4 @@
-//! A file that is played.
+//! The player of a file.
 
 use std::time::Duration;
 
@@ -13,44 +13,44 @@ use crate::disk::on_disk;
 use crate::feed::{Feed, Gone};
 use crate::requests::{Hold, Requests, Turn};
 
-/// How often viewers are told how the streams' times belong together.
+/// The interval of reports, by which viewers synchronize the streams.
 const REPORTS: Duration = Duration::from_secs(5);
 
-/// A file being played; dropping it stops it.
+/// A file that is being played. Dropping it stops it.
 #[derive(Debug)]
 pub struct Player {
     task: AbortHandle,
-    /// Where it is to go on; of several requests the last one holds.
+    /// The requested position. The last request counts.
     position: watch::Sender<Duration>,
     hold: Hold,
     ended: watch::Receiver<Option<Ended>>,
 }
 
-/// How a player ended by itself.
+/// The end of a player, unless it was dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// All of the file was played.
+    /// The file was played to its end.
     Complete,
-    /// The file could not be read, or not any further.
+    /// The file could not be read.
     Failed,
-    /// Nobody takes the packets any more, or the player was dropped.
+    /// Nobody receives the packets any more.
     Unwanted,
 }
 
 impl Player {
-    /// Plays `file`, the packets of each track into the feed at its index. The name is for the log.
+    /// Plays `file`, each track into the feed at its index. The name is for the log.
     pub fn start(file: Box<dyn Play>, feeds: Vec<Feed>, name: &str) -> Self {
         Self::start_held_by(Hold::default(), file, feeds, name)
     }
 
-    /// The same for a player that stands still whenever `hold` says so.
+    /// Plays `file`, and pauses whenever `hold` is set.
     pub fn start_held_by(hold: Hold, file: Box<dyn Play>, feeds: Vec<Feed>, name: &str) -> Self {
         let name = name.to_owned();
         let playing = async move |requests| play(file, &feeds, &name, requests).await;
         Self::spawn(hold, playing)
     }
 
-    /// Opens the file first, on a thread for what blocks: for one that was opened before, and has as many tracks as
+    /// Opens the file on a blocking thread, and plays it. The file must have as many tracks as
     /// there are feeds.
     pub fn open(
         open: impl FnOnce() -> Result<Box<dyn Play>, FileError> + Send + 'static,
@@ -75,17 +75,17 @@ impl Player {
         })
     }
 
-    /// Goes on at `position` of the file; false if nothing is played any more.
+    /// Seeks to `position` of the file. Returns false if the player has ended.
     pub fn seek(&self, position: Duration) -> bool {
         self.position.send(position).is_ok()
     }
 
-    /// Stands still, or goes on from there, with all that its [`Hold`] holds.
+    /// Pauses or resumes all players of its [`Hold`].
     pub fn hold(&self, hold: bool) {
         self.hold.set(hold);
     }
 
-    /// Waits until nothing is played any more, without holding the player.
+    /// Waits for the end without holding the player.
     pub fn ended(&self) -> impl Future<Output = Ended> + Send + use<> {
         let mut ended = self.ended.clone();
         async move {
@@ -119,9 +119,9 @@ impl Drop for Player {
     }
 }
 
-/// Plays until the file or its viewers end.
+/// Plays until the file ends or nobody receives it.
 async fn play(file: Box<dyn Play>, feeds: &[Feed], name: &str, mut requests: Requests) -> Ended {
-    // When the next report is due, of each track.
+    // When the next report of each track is due.
     let rates = file.clock_rates().into_iter();
     let mut reports: Vec<_> = rates.map(|rate| (rate, Duration::ZERO)).collect();
     let mut clock = Clock::start();
@@ -147,7 +147,7 @@ async fn play(file: Box<dyn Play>, feeds: &[Feed], name: &str, mut requests: Req
             match requests.turn(&mut clock, at).await {
                 Turn::Packet => {}
                 Turn::Seek(position) => {
-                    // What was read ahead is dropped.
+                    // Packets that were read ahead are dropped.
                     let Some((file, _)) = reading.await.ok().flatten() else {
                         return Ended::Failed;
                     };
@@ -162,7 +162,7 @@ async fn play(file: Box<dyn Play>, feeds: &[Feed], name: &str, mut requests: Req
             else {
                 continue;
             };
-            // Of messages there is none.
+            // Messages have no timestamp.
             let timestamp = rate.map(|rate| timestamp.wrapping_add(clock.held_ticks(rate)));
             if let Some(timestamp) = timestamp
                 && at >= *report
@@ -189,14 +189,18 @@ async fn play(file: Box<dyn Play>, feeds: &[Feed], name: &str, mut requests: Req
     }
 }
 
-/// A file that could not be opened because the server stops is as good as one that cannot be read.
+/// The error of a file that was not opened because the server stops.
 fn stopping() -> FileError {
     FileError::Io(std::io::Error::other("the server stops"))
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
 
     use portunus_files::{MediaFile, OpenOptions};
     use portunus_media::ingest::{PacketReceiver, packet_feed};
@@ -205,7 +209,7 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// A tone whose 20 ms are numbered.
+    /// A tone whose packets are numbered.
     fn numbered() -> Box<dyn Play> {
         let samples: Vec<u8> = (0..8_000).map(|at| (at / 160) as u8).collect();
         let options = OpenOptions {
@@ -216,7 +220,7 @@ mod tests {
         Box::new(MediaFile::from_reader(samples, "alaw", &options).unwrap())
     }
 
-    /// Of the packets that have come: sequence number, timestamp, and which 20 ms they are.
+    /// Returns sequence number, timestamp and packet number of the received packets.
     fn come(receiver: &PacketReceiver) -> Vec<(u16, u32, u8)> {
         let packets = std::iter::from_fn(|| receiver.take_packet());
         packets

@@ -1,4 +1,4 @@
-//! What is wanted of a player while it plays.
+//! The requests to a player while it plays.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,41 +8,41 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::clock::Clock;
 
-/// Lets players stand still: one, or several together. Cheap to clone.
+/// Pauses one player, or several together. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Hold(Arc<watch::Sender<bool>>);
 
 impl Default for Hold {
-    /// One that holds nothing yet.
+    /// Returns a hold that pauses nothing.
     fn default() -> Self {
         Hold(Arc::new(watch::Sender::new(false)))
     }
 }
 
 impl Hold {
-    /// Lets its players stand still, or go on from there. A position can be gone to meanwhile.
+    /// Pauses or resumes the players. They can seek while paused.
     pub fn set(&self, hold: bool) {
         self.0
             .send_if_modified(|held| std::mem::replace(held, hold) != hold);
     }
 
-    /// Whether its players stand still.
+    /// Whether the players are paused.
     pub fn is_set(&self) -> bool {
         *self.0.borrow()
     }
 }
 
-/// What is wanted of a player.
+/// The receiver of requests.
 pub(crate) struct Requests {
     seeks: watch::Receiver<Duration>,
     holds: watch::Receiver<bool>,
 }
 
-/// What comes next.
+/// The next step of a player.
 pub(crate) enum Turn {
     Packet,
     Seek(Duration),
-    /// Nobody wants anything any more.
+    /// The player was dropped.
     Over,
 }
 
@@ -53,7 +53,7 @@ impl Requests {
         Self { seeks, holds }
     }
 
-    /// Waits until the file's time `at` is due, which is as much later as the file is held.
+    /// Waits until the file's time `at` is due. Pauses delay that.
     pub(crate) async fn turn(&mut self, clock: &mut Clock, at: Duration) -> Turn {
         loop {
             if !*self.holds.borrow_and_update() {

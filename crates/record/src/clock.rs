@@ -1,11 +1,11 @@
-//! The time of day of what came at a monotonic time.
+//! The time of day of monotonic times.
 
 use std::time::{Instant, SystemTime};
 
 use portunus_files::mjr::UnixMicros;
 
-/// Tells the time of day of what came at a monotonic time: distances stay what they are, whatever is done to the system's clock
-/// meanwhile.
+/// Converts monotonic times to the time of day. Their distances stay the same even if the system's
+/// clock is set meanwhile.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clock {
     start: Instant,
@@ -20,18 +20,18 @@ impl Clock {
         }
     }
 
-    /// When it was made.
+    /// Returns the monotonic time of its creation.
     pub(crate) fn start(&self) -> Instant {
         self.start
     }
 
-    /// The time of day when it was made.
+    /// Returns the time of day of its creation.
     pub(crate) fn started(&self) -> UnixMicros {
         self.is
     }
 
     pub(crate) fn at(&self, time: Instant) -> UnixMicros {
-        // Whole microseconds only at the end: distances stay what they are.
+        // Rounding to microseconds comes last, so that distances stay exact.
         let is = u128::from(self.is.0) * 1_000;
         let after = time.saturating_duration_since(self.start).as_nanos();
         let before = self.start.saturating_duration_since(time).as_nanos();

@@ -1,4 +1,4 @@
-//! What a recorder can be told.
+//! The configuration of the recorder.
 
 use std::path::PathBuf;
 
@@ -8,35 +8,37 @@ use serde::{Deserialize, Serialize};
 use crate::Format;
 use crate::place::Places;
 
-/// How and where recordings are made; every key has a default.
+/// The files and folders of recordings. Every key has a default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RecorderConfig {
-    /// Whether anything is recorded at all.
+    /// Whether recording is allowed at all.
     pub enabled: bool,
-    /// What files are like where a request does not say it.
+    /// The format of files, unless a request names one.
     pub format: Format,
-    /// The folder that names of files and folders are relative to; none: the working directory.
+    /// The folder that names of files and folders are relative to. Default: the working directory.
     #[serde(with = "portunus_config::optional")]
     pub dir: Option<PathBuf>,
-    /// More folders that clients may name files and folders below. `/` lets them name any.
+    /// More folders in which clients may name files and folders. `/` allows all.
     pub folders: Vec<PathBuf>,
-    /// What is appended to a file's name, after a dot, until it is complete; empty: nothing.
+    /// The suffix of a file, after a dot, until it is complete. Empty: no suffix.
     pub temporary: String,
-    /// A file that is there already is replaced, instead of refusing to record.
+    /// Whether an existing file is replaced. Otherwise recording is refused.
     pub overwrite: bool,
-    /// Bytes that a file may have; a recording ends there. 0: any.
+    /// The greatest length of a file in bytes, at which its recording ends. 0: no limit.
     pub max_file_bytes: u64,
-    /// MiB of the disk that are left free: with less, nothing is begun, and what is being recorded ends. 0: the disk may
-    /// be filled.
+    /// The MiB of the disk that are kept free. With less, no recording starts, and running ones
+    /// end. 0: the disk may be filled.
     pub keep_free_mb: u64,
-    /// Whether a manifest is written beside the files of a room or call.
+    /// Whether a manifest is written next to the files of a room or call.
     pub manifest: bool,
-    /// MiB of packets that may wait for slow disks, of all recordings together. What finds no room is left out.
+    /// The MiB of packets that may wait for slow disks, of all recordings together. Further packets
+    /// are dropped.
     pub max_waiting_mb: u64,
-    /// A program with its arguments that is run for each complete file; `{file}` and `{manifest}` are replaced. Empty: none.
+    /// The program with its arguments that runs for each complete file. `{file}` and `{manifest}`
+    /// are replaced. Empty: none.
     pub on_complete: Vec<String>,
-    /// Seconds after which such a program is ended.
+    /// The time limit of that program, in seconds.
     pub on_complete_timeout: u64,
 }
 
@@ -104,7 +106,7 @@ impl Configuration for RecorderConfig {
 }
 
 impl RecorderConfig {
-    /// Checks that the recordings that a key asks for can be made.
+    /// Checks that the recordings of a key can be made.
     pub fn check(&self, recorded: &Recorded) -> Result<(), Finding> {
         let finding = |severity, text| Finding {
             key: recorded.key.clone(),
@@ -115,7 +117,7 @@ impl RecorderConfig {
             let text = "nothing is recorded: recording.enabled is false".to_owned();
             return Err(finding(Severity::Warning, text));
         }
-        let places = Places::new(self);
+        let places = Places::new(self.dir.as_deref(), &self.folders);
         let file = places.file(recorded.dir.as_deref(), "name", "mjr");
         let file = file.map_err(|error| finding(Severity::Error, error.to_string()))?;
         let folder = file.parent().unwrap_or(&file);

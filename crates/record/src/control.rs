@@ -1,4 +1,4 @@
-//! What a recording and the thread that writes it have in common.
+//! The state that a recording and its writing thread share.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ pub(crate) struct Control {
     listener: OnceLock<Listener>,
 }
 
-/// Who is told of the files of a recording that are complete.
+/// A function that gets the complete files of a recording.
 #[derive(Clone)]
 pub(crate) struct Listener(pub(crate) Arc<dyn Fn(&Completed) + Send + Sync>);
 
@@ -27,7 +27,7 @@ impl fmt::Debug for Listener {
 }
 
 impl Control {
-    /// Nothing more is wanted: what was handed over before is written.
+    /// Ends the recording. Packets that were handed over before are written.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
         self.wake();
@@ -37,7 +37,7 @@ impl Control {
         self.stopped.load(Ordering::Acquire)
     }
 
-    /// It ends by itself at this time.
+    /// Sets the time at which it ends by itself.
     pub(crate) fn end_at(&self, until: Instant) {
         *self.until.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
     }
@@ -46,28 +46,28 @@ impl Control {
         *self.until.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has the thread look at once.
+    /// Wakes the thread.
     pub(crate) fn wake(&self) {
         if let Some(waker) = self.waker.get() {
             waker.wake();
         }
     }
 
-    /// Who is told of complete files; the first one who asks.
+    /// Sets the listener. Only the first one counts.
     pub(crate) fn listen(&self, listener: Listener) {
         let _ = self.listener.set(listener);
     }
 
-    /// A file is complete.
+    /// Tells the listener of a complete file.
     pub(crate) fn tell(&self, completed: &Completed) {
         if let Some(Listener(listener)) = self.listener.get() {
             listener(completed);
         }
     }
 
-    /// A thread has it from now on.
+    /// Sets the thread that writes it.
     pub(crate) fn set_waker(&self, waker: Waker) {
-        // It has one thread only.
+        // There is only one thread.
         let _ = self.waker.set(waker);
     }
 }

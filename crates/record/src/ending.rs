@@ -1,4 +1,5 @@
-//! The end of a file: it has its name, its manifest says why it ended, and whoever waits for that is told.
+//! The end of a file: it gets its name, its manifest notes the reason, and subscribers are
+//! notified.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -7,25 +8,26 @@ use std::time::Duration;
 use portunus_files::manifest::FileEnd;
 
 use crate::control::Control;
-use crate::session::Entry;
-use crate::shared::Unfinished;
+use crate::pending::Unfinished;
+use crate::session::{Entry, FileDone, Owner, complete};
 use crate::target::Target;
 use crate::{Participant, RecordError};
 
-/// What is known of a file that nothing more is written into.
+/// A file that has ended.
 #[derive(Debug)]
 pub(crate) struct Ending<'a> {
     pub(crate) entry: Option<Entry>,
     pub(crate) of: Option<&'a Participant>,
     pub(crate) control: &'a Control,
     pub(crate) end: FileEnd,
-    /// What ended it.
+    /// The error that ended it, if any.
     pub(crate) error: Option<&'a RecordError>,
     pub(crate) duration: Duration,
 }
 
 impl Ending<'_> {
-    /// Keeps what was written under its name, and tells of it. `finished`: whether its end could be written.
+    /// Gives the file its final name, and notifies subscribers. `finished` is the result of writing
+    /// its end.
     pub(crate) fn conclude(
         self,
         target: Target,
@@ -34,8 +36,8 @@ impl Ending<'_> {
         let shared = Arc::clone(target.shared());
         let (path, bytes) = (target.path().to_owned(), target.len());
         let whose = target.whose();
-        // Whoever waits for all to be complete waits for those who are told of it, too.
-        let _unfinished = Unfinished::new(&shared);
+        // Waiting for all recordings includes the notifications.
+        let _unfinished = Unfinished::new(&shared.pending);
         let left = target.leave();
         let outcome = finished.and(left);
         let (end, error) = match &outcome {
@@ -48,9 +50,18 @@ impl Ending<'_> {
         if error.is_some() {
             shared.counters.failed.fetch_add(1, Relaxed);
         }
-        let done = (end, error.map(ToString::to_string), self.duration, bytes);
-        let completed =
-            Entry::complete(self.entry, (self.of, whose.as_deref()), &shared, path, done);
+        let done = FileDone {
+            path,
+            end,
+            error: error.map(ToString::to_string),
+            duration: self.duration,
+            bytes,
+        };
+        let owner = Owner {
+            participant: self.of,
+            whose: whose.as_deref(),
+        };
+        let completed = complete(self.entry, owner, &shared, done);
         self.control.tell(&completed);
         outcome
     }

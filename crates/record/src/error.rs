@@ -1,96 +1,96 @@
-//! Why something is not recorded.
+//! The errors of recordings.
 
 use std::io::{self, ErrorKind};
 
 use portunus_files::manifest::FileEnd;
 use thiserror::Error;
 
-/// Why something is not recorded, or not any further. Texts name files as clients did: where the server keeps them is
-/// not for everybody.
+/// The reason why something is not recorded, or why a recording has ended. The texts name files as
+/// clients do, because the folders of the server are confidential.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RecordError {
-    /// The configuration says so.
+    /// Recording is turned off in the configuration.
     #[error("recording is switched off (recording.enabled)")]
     Disabled,
-    /// The name may not be used.
+    /// The name is not allowed.
     #[error("the file name {0:?} is empty, too long, has a control character or goes up by '..'")]
     Name(String),
-    /// It is in no folder that files may be in.
+    /// The folder is not one of the configured ones.
     #[error("{0:?} is below none of the folders for recordings (recording.dir, recording.folders)")]
     Outside(String),
-    /// The format is not one for what is to be recorded.
+    /// The format does not fit the codec.
     #[error("{name:?} cannot be recorded as .{format}")]
     Unfit {
-        /// As it was asked for.
+        /// The requested name.
         name: String,
-        /// What names of its files end with.
+        /// The extension of the format.
         format: &'static str,
     },
-    /// Another recording writes to it now.
+    /// Another recording writes to the file now.
     #[error("{0:?} is being recorded already")]
     Busy(String),
-    /// There is a file of that name.
+    /// The file exists.
     #[error("there is a file {0:?} already")]
     Exists(String),
     /// The file or its folder cannot be made.
     #[error("{name:?} cannot be made: {error}")]
     Create {
-        /// As it was asked for.
+        /// The requested name.
         name: String,
-        /// What the system says.
+        /// The error of the system.
         error: io::Error,
     },
-    /// The disk does not answer, or too much waits for it.
+    /// The disk does not answer, or too many requests wait for it.
     #[error("{0:?} is not recorded: the disk does not answer")]
     Stalled(String),
-    /// It has become as long as files may be: what came before is in the file.
+    /// The file has reached its greatest length. It is complete up to there.
     #[error("{name:?} has reached {limit} bytes (recording.max_file_bytes)")]
     Full {
-        /// As it was asked for.
+        /// The requested name.
         name: String,
-        /// The most that a file may have.
+        /// The greatest length in bytes.
         limit: u64,
     },
-    /// The disk is to keep some room for others.
+    /// The disk has too little free space.
     #[error("{name:?} is not recorded: less than {keep} MiB are free (recording.keep_free_mb)")]
     NoRoom {
-        /// As it was asked for.
+        /// The requested name.
         name: String,
-        /// What is to stay free.
+        /// The MiB to keep free.
         keep: u64,
     },
-    /// Its codec, size or rotation changes all the time, and each change is a file.
+    /// Codec, size or rotation changed too often, and each change needs a file.
     #[error("{name:?} has {limit} files: what is recorded changes too often")]
     Parts {
-        /// As it was asked for.
+        /// The requested name.
         name: String,
-        /// The most files that a recording may have.
+        /// The limit of files of a recording.
         limit: u32,
     },
-    /// A fault of the server's own: what was written before is in the file.
+    /// A fault of the server. The file is complete up to there.
     #[error("{name:?} is not recorded any more: a fault of the server, which its log tells of")]
     Fault {
-        /// As it was asked for.
+        /// The requested name.
         name: String,
     },
-    /// Writing failed: what was written before is in the file.
+    /// Writing failed. The file is complete up to there.
     #[error("{name:?} cannot be written any more: {error}")]
     Write {
-        /// As it was asked for.
+        /// The requested name.
         name: String,
-        /// What the system says.
+        /// The error of the system.
         error: io::Error,
     },
 }
 
 impl RecordError {
-    /// Whether the file can be completed all the same.
+    /// Whether the file can still be completed.
     pub(crate) fn leaves_room(&self) -> bool {
         matches!(self, RecordError::Full { .. } | RecordError::NoRoom { .. })
     }
 
-    /// Why a file ended by it.
+    /// Returns the reason for the manifest.
     pub(crate) fn end(&self) -> FileEnd {
         match self {
             RecordError::Full { .. } => FileEnd::Limit,

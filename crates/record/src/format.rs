@@ -1,25 +1,25 @@
-//! What the files of recordings are like.
+//! The formats of recorded files.
 
 use std::str::FromStr;
 
 use portunus_sdp::CodecName;
 use serde::{Deserialize, Serialize};
 
-/// What a recording's file is like.
+/// The format of a recorded file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum Format {
-    /// Janus's format: anything, as it came; a file for each track.
+    /// Janus's format: any content, unchanged, with a file for each track.
     #[default]
     #[serde(rename = "mjr")]
     Mjr,
-    /// Ogg, which plays as it is: Opus only, not encrypted end to end. Late packets are put in order; of time of which
-    /// nothing came there is silence.
+    /// Ogg: Opus only, and not encrypted end to end. Late packets are sorted in, and gaps are
+    /// silent.
     #[serde(rename = "opus")]
     OggOpus,
     /// WebM: VP8, VP9, AV1 and Opus, all tracks in one file.
     #[serde(rename = "webm")]
     WebM,
-    /// Matroska: as WebM, with H.264, H.265 and G.711 too.
+    /// Matroska: like WebM, with H.264, H.265 and G.711.
     #[serde(rename = "mkv")]
     Matroska,
     /// Fragmented MP4: H.264, H.265, AV1, VP9 and Opus, all tracks in one file.
@@ -27,7 +27,7 @@ pub enum Format {
     Mp4,
 }
 
-/// A format that there is not.
+/// The name of an unknown format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no format {0:?} of recordings, but mjr, webm, mkv, mp4 and opus")]
 pub struct UnknownFormat(pub String);
@@ -42,7 +42,7 @@ impl FromStr for Format {
 }
 
 impl Format {
-    /// All that there are.
+    /// All formats.
     pub const ALL: [Self; 5] = [
         Format::Mjr,
         Format::OggOpus,
@@ -51,7 +51,8 @@ impl Format {
         Format::Mp4,
     ];
 
-    /// What names of its files end with, behind the dot; the format's name in requests and the configuration too.
+    /// Returns the extension of its files, which is also the format's name in requests and the
+    /// configuration.
     pub const fn extension(self) -> &'static str {
         match self {
             Format::Mjr => "mjr",
@@ -62,12 +63,12 @@ impl Format {
         }
     }
 
-    /// Whether all tracks of a participant are in one file.
+    /// Whether all tracks of a participant go into one file.
     pub const fn is_container(self) -> bool {
         matches!(self, Format::WebM | Format::Matroska | Format::Mp4)
     }
 
-    /// Whether a file of it may have a track of this codec.
+    /// Whether its files may have a track of this codec.
     pub const fn takes(self, codec: CodecName) -> bool {
         use CodecName::{Av1, H264, H265, Opus, Pcma, Pcmu, Vp8, Vp9};
         match self {
@@ -81,8 +82,8 @@ impl Format {
         }
     }
 
-    /// The format of one file for all these codecs, if this is asked for: Matroska where WebM or MP4 lacks one of them.
-    /// Codecs that no container has are not looked at.
+    /// Returns the format for a file with all these codecs: Matroska if WebM or MP4 lacks one of
+    /// them. Codecs that no container supports are ignored.
     pub fn for_codecs(self, codecs: &[CodecName]) -> Self {
         let mut contained = codecs
             .iter()

@@ -1,13 +1,15 @@
-//! Recorders: what comes from a source of the media graph, into files of Janus's format (`.mjr`), or Opus into Ogg.
+//! Recorders: sources of the media graph are written into files of Janus's format (`.mjr`), Ogg, or
+//! a container.
 //!
-//! A plugin asks a [`Recorder`] to record a source, and holds the [`Recording`] as long as that is to go on. A tap of the
-//! source hands packets over by a bounded queue, and the thread of the disk that the file is on writes them, a few times a
-//! second: no worker ever waits for a disk, and no recording for another disk than its own. What a disk is too slow for is
-//! dropped and counted.
+//! A plugin has a [`Recorder`] record a source, and holds the [`Recording`] until it is to end. A
+//! tap of the source hands packets over by a bounded queue, and the thread of the file's disk
+//! writes them a few times a second. So no worker waits for a disk, and no recording for another
+//! disk than its own. Packets that a disk is too slow for are dropped and counted.
 #![forbid(unsafe_code)]
 
 mod clock;
-mod complete;
+mod complete_file;
+mod completions;
 mod config;
 mod content;
 mod control;
@@ -16,11 +18,13 @@ mod ending;
 mod error;
 mod file;
 mod format;
-mod held;
 mod joint;
-mod manifest_file;
+mod new_file;
+mod on_complete;
 mod opening;
+mod outcome;
 mod output;
+mod pending;
 mod place;
 mod recorder;
 mod recording;
@@ -29,8 +33,9 @@ mod shared;
 mod single;
 mod spec;
 mod target;
+mod write_delay;
 
-pub use complete::{Completed, Whose};
+pub use complete_file::{Completed, Whose};
 pub use config::RecorderConfig;
 #[cfg(feature = "testing")]
 pub use disk::StallingDisk;
@@ -38,10 +43,12 @@ pub use error::RecordError;
 pub use file::RecordedFile;
 pub use format::{Format, UnknownFormat};
 pub use joint::{JointRecording, JointSpec, TrackSpec};
+pub use opening::Prepared;
+pub use outcome::{End, Outcome};
 pub use place::{file_safe, stamped};
 pub use portunus_files::manifest::FileEnd;
 pub use portunus_files::mjr::Medium;
-pub use recorder::{Prepared, Recorder, RecorderTotals};
-pub use recording::{End, Outcome, Recording};
+pub use recorder::{Recorder, RecorderTotals};
+pub use recording::Recording;
 pub use session::{Participant, RecordedSession, SessionSpec, WeakSession};
 pub use spec::{RecordedMedia, RecordingSpec};

@@ -1,4 +1,4 @@
-//! The file of a recording of one source. All of it is blocking.
+//! The file of a recording of one source. All functions block.
 
 use std::time::{Duration, Instant};
 
@@ -6,43 +6,43 @@ use portunus_media::Tapped;
 
 use crate::clock::Clock;
 use crate::content::{Content, Put};
-use crate::held::Held;
 use crate::place::Places;
 use crate::shared::Claim;
 use crate::target::Target;
+use crate::write_delay::WriteDelay;
 use crate::{RecordError, RecordingSpec};
 
-/// A file that is being written, and what comes into it.
+/// A file that is being written, with its content.
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) target: Target,
-    /// None once it is finished.
+    /// `None` once it is finished.
     content: Option<Content>,
     buffer: Vec<u8>,
-    /// Since when there is something in the buffer.
-    held: Held,
+    /// The waiting time of the buffer.
+    held: WriteDelay,
     clock: Clock,
     written: Written,
 }
 
-/// The buffer is written once there are so many bytes in it while packets are taken.
+/// The buffer is written when it has so many bytes.
 const MANY: usize = 1 << 20;
-/// What has come waits so long for more, and is written by one call: a recording is written once a second. After a crash as much is
-/// missing at its end.
+/// The time for which bytes wait to be written by one call: a recording writes once a second. After
+/// a crash as much is missing at its end.
 const HOLD: Duration = Duration::from_millis(700);
 
-/// What was written.
+/// The counters of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Written {
     pub(crate) frames: u64,
-    /// Frames that the format has no room for, or that came too late for it.
+    /// Frames that do not fit the format, or came too late for it.
     pub(crate) left_out: u64,
-    /// When the first frame came, and the last one.
+    /// The arrival of the first and of the last frame.
     came: Option<(Instant, Instant)>,
 }
 
 impl Written {
-    /// From the first frame to the last.
+    /// Returns the time from the first frame to the last.
     pub(crate) fn duration(&self) -> Duration {
         let passed = |(first, last): (Instant, Instant)| last.saturating_duration_since(first);
         self.came.map(passed).unwrap_or_default()
@@ -50,7 +50,7 @@ impl Written {
 }
 
 impl Output {
-    /// Makes the file, and its folder.
+    /// Makes the file and its folder.
     pub(crate) fn create(
         claim: Claim,
         places: &Places,
@@ -58,9 +58,9 @@ impl Output {
     ) -> Result<Self, RecordError> {
         let mut buffer = Vec::new();
         let content = Content::begin(spec, &mut buffer)?;
-        let held = Held::new(match content {
+        let held = WriteDelay::new(match content {
             Content::Mjr(_) => HOLD,
-            // A page is of a second already.
+            // A page has a second already.
             Content::OggOpus(_) => Duration::ZERO,
         });
         let mut target = Target::create(claim, places, &spec.name)?;
@@ -79,11 +79,13 @@ impl Output {
         })
     }
 
-    /// Takes what there is, and writes it if it is time to. What came at `until` or later is not taken any more, and the answer is true.
+    /// Takes waiting packets, and writes them if it is time. Returns true if a packet arrived at
+    /// `until` or later; it is not taken.
     pub(crate) fn write(
         &mut self,
         batch: &[Tapped],
-        (until, now): (Option<Instant>, Instant),
+        until: Option<Instant>,
+        now: Instant,
     ) -> Result<bool, RecordError> {
         for tapped in batch {
             if until.is_some_and(|until| tapped.arrival() >= until) {
@@ -106,17 +108,17 @@ impl Output {
         Ok(false)
     }
 
-    /// What was written so far.
+    /// Returns the counters so far.
     pub(crate) fn written(&self) -> Written {
         self.written
     }
 
-    /// When the first frame came, in µs since 1970.
+    /// Returns the arrival of the first frame, in µs since 1970.
     pub(crate) fn started_us(&self) -> Option<u64> {
         self.written.came.map(|(first, _)| self.clock.at(first).0)
     }
 
-    /// Puts what a complete file ends with.
+    /// Writes the end of a complete file.
     pub(crate) fn finish(&mut self) -> Result<(), RecordError> {
         self.put(Content::end)?;
         if let Some(content) = self.content.take() {
@@ -125,8 +127,8 @@ impl Output {
         self.flush()
     }
 
-    /// Lets `put` append to the buffer. If the file would be too long by that, it is taken back, and the recording ends:
-    /// whole frames only.
+    /// Has `put` append a frame to the buffer. If the file would become too long, the frame is
+    /// removed again, and the recording ends.
     fn put(
         &mut self,
         put: impl FnOnce(&mut Content, &mut Vec<u8>) -> Put,
@@ -146,7 +148,7 @@ impl Output {
         Ok(put)
     }
 
-    /// Writes what was taken.
+    /// Writes the buffer.
     pub(crate) fn flush(&mut self) -> Result<(), RecordError> {
         let written = self.target.append(&self.buffer);
         self.buffer.clear();

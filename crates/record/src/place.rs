@@ -1,4 +1,4 @@
-//! Where a recording may be.
+//! The names and folders of recordings.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -7,18 +7,20 @@ use std::time::SystemTime;
 
 use portunus_files::mjr::UnixMicros;
 
-use crate::{RecordError, RecorderConfig};
+use crate::RecordError;
 
-/// The longest name that a client may give a file, in bytes. File systems take 255 for each part, with what is appended.
+/// The longest name in bytes that a client may give a file. File systems allow 255 for each part,
+/// including suffixes.
 const MAX_NAME: usize = 1_024;
 const MAX_PART: usize = 200;
 
-/// A name that nobody else has: with the time in µs since 1970 at its end.
+/// Returns a unique name: with the time in µs since 1970 at its end.
 pub fn stamped(name: &str) -> String {
     format!("{name}-{}", UnixMicros::from(SystemTime::now()).0)
 }
 
-/// Somebody's id or name as it can stand in that of a file: its first 40 letters and digits, `_` for others.
+/// Returns an id or name for use in a file's name: its first 40 characters, with `_` for all but
+/// letters, digits and hyphens.
 pub fn file_safe(name: &str) -> String {
     let safe = |c: char| match c.is_ascii_alphanumeric() || c == '-' {
         true => c,
@@ -27,7 +29,18 @@ pub fn file_safe(name: &str) -> String {
     name.chars().take(40).map(safe).collect()
 }
 
-/// The folders that recordings may be in.
+/// The numbers that are tried if a name is taken.
+pub(crate) const NAMES: u32 = 1_000;
+
+/// Appends a number to a name, except to the first one.
+pub(crate) fn numbered(name: &str, number: u32) -> String {
+    match number {
+        0 | 1 => name.to_owned(),
+        number => format!("{name}-{number}"),
+    }
+}
+
+/// The folders of recordings.
 #[derive(Debug)]
 pub(crate) struct Places {
     dir: PathBuf,
@@ -35,7 +48,7 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// This folder and no other; if it is relative, it is so to the first of these.
+    /// Returns only this folder. A relative path is relative to the recorder's folder.
     pub(crate) fn only(&self, folder: &Path) -> Self {
         Self {
             dir: plain(&self.dir.join(folder)),
@@ -43,24 +56,25 @@ impl Places {
         }
     }
 
-    /// As it is configured; what is relative is so to the server's working directory.
-    pub(crate) fn new(config: &RecorderConfig) -> Self {
-        let absolute = |path: &PathBuf| {
-            let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+    /// Returns the configured folders. Relative paths are relative to the working directory.
+    pub(crate) fn new(dir: Option<&Path>, folders: &[PathBuf]) -> Self {
+        let absolute = |path: &Path| {
+            let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
             plain(&path)
         };
         Self {
-            dir: absolute(config.dir.as_ref().unwrap_or(&PathBuf::from("."))),
-            folders: config.folders.iter().map(absolute).collect(),
+            dir: absolute(dir.unwrap_or(Path::new("."))),
+            folders: folders.iter().map(|folder| absolute(folder)).collect(),
         }
     }
 
-    /// The folder that names are relative to.
+    /// Returns the folder that names are relative to.
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// The file for `name` with this extension, which is relative to `dir`, which is relative to the configured folder.
+    /// Returns the path of the file `name` with this extension. It is relative to `dir`, which is
+    /// relative to the recorder's folder.
     pub(crate) fn file(
         &self,
         dir: Option<&str>,
@@ -89,8 +103,8 @@ impl Places {
         }
     }
 
-    /// Makes the folder of a file that [`Places::file`] has given, and gives the file's path without links in it. A link
-    /// that leads out of the folders that recordings may be in is not followed. It blocks.
+    /// Makes the folder of a path from [`Places::file`], and returns the path without links. Fails
+    /// if a link leads out of the allowed folders. It blocks.
     pub(crate) fn make_folder(&self, path: &Path) -> io::Result<PathBuf> {
         let lost = || io::Error::from(ErrorKind::NotFound);
         let folder = path.parent().ok_or_else(lost)?;
@@ -115,7 +129,7 @@ impl Places {
     }
 }
 
-/// Refuses what could lead elsewhere than it seems, or cannot be made.
+/// Refuses names that mean another path than they show, or that no file can have.
 fn check(name: &str) -> Result<(), RecordError> {
     let is_wrong =
         |part: Component<'_>| part == Component::ParentDir || part.as_os_str().len() > MAX_PART;
@@ -129,7 +143,7 @@ fn check(name: &str) -> Result<(), RecordError> {
     Ok(())
 }
 
-/// The same path without `.` in it.
+/// Returns the path without `.` in it.
 fn plain(path: &Path) -> PathBuf {
     path.components()
         .filter(|part| *part != Component::CurDir)
@@ -138,7 +152,7 @@ fn plain(path: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use std::os::unix::fs::symlink;
 
     use proptest::prelude::*;
@@ -146,11 +160,8 @@ mod tests {
     use super::*;
 
     fn places() -> Places {
-        Places::new(&RecorderConfig {
-            dir: Some(PathBuf::from("/srv/./rec")),
-            folders: vec![PathBuf::from("/mnt/a")],
-            ..RecorderConfig::default()
-        })
+        let folders = [PathBuf::from("/mnt/a")];
+        Places::new(Some(Path::new("/srv/./rec")), &folders)
     }
 
     #[test]
@@ -197,10 +208,7 @@ mod tests {
 
     #[test]
     fn the_root_lets_clients_name_any_file() {
-        let places = Places::new(&RecorderConfig {
-            folders: vec![PathBuf::from("/")],
-            ..RecorderConfig::default()
-        });
+        let places = Places::new(None, &[PathBuf::from("/")]);
         let file = places.file(None, "/var/tmp/a", "mjr").unwrap();
         assert_eq!(file, Path::new("/var/tmp/a.mjr"));
         assert!(places.file(None, "a", "opus").unwrap().is_absolute());
@@ -213,11 +221,7 @@ mod tests {
         for folder in ["other", "more"] {
             fs::create_dir(at(folder)).unwrap();
         }
-        let places = Places::new(&RecorderConfig {
-            dir: Some(at("rec")),
-            folders: vec![at("more")],
-            ..RecorderConfig::default()
-        });
+        let places = Places::new(Some(&at("rec")), &[at("more")]);
         let made = |name: &str| places.make_folder(&places.file(None, name, "mjr").unwrap());
         let real = at("").canonicalize().unwrap();
         assert_eq!(made("a/b/c").unwrap(), real.join("rec/a/b/c.mjr"));

@@ -1,4 +1,4 @@
-//! What all recordings of a server share: counters, the names that are taken, and the disks.
+//! The state that all recordings of a server share: counters, names in use, and disks.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use portunus_media::TapRoom;
-use tokio::sync::Notify;
 
-use crate::complete::Completions;
+use crate::completions::Completions;
 use crate::disk::Disks;
+use crate::pending::{Pending, Unfinished};
 use crate::{RecordError, RecorderConfig, Whose};
 
 #[derive(Debug)]
@@ -17,15 +17,13 @@ pub(crate) struct Shared {
     pub(crate) config: RecorderConfig,
     pub(crate) counters: Counters,
     pub(crate) disks: Disks,
-    /// The bytes that may wait for disks.
+    /// The room for bytes that wait for disks.
     pub(crate) room: Arc<TapRoom>,
     pub(crate) completions: Completions,
     /// The files that are being written.
     claimed: Mutex<HashSet<PathBuf>>,
-    /// What is not complete yet: files, manifests and commands.
-    unfinished: AtomicU64,
-    /// Told when something becomes complete.
-    finished: Notify,
+    /// Files, manifests and commands that are not complete yet.
+    pub(crate) pending: Arc<Pending>,
 }
 
 #[derive(Debug, Default)]
@@ -52,8 +50,7 @@ impl Shared {
             room: TapRoom::new(waiting.saturating_mul(1 << 20)),
             completions: Completions::default(),
             claimed: Mutex::default(),
-            unfinished: AtomicU64::new(0),
-            finished: Notify::new(),
+            pending: Arc::default(),
             config,
         }
     }
@@ -61,65 +58,35 @@ impl Shared {
     fn claimed(&self) -> MutexGuard<'_, HashSet<PathBuf>> {
         self.claimed.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    /// Waits until nothing is unfinished.
-    pub(crate) async fn finished(&self) {
-        loop {
-            let finished = self.finished.notified();
-            tokio::pin!(finished);
-            // From here on no end is missed.
-            finished.as_mut().enable();
-            if self.unfinished.load(Relaxed) == 0 {
-                return;
-            }
-            finished.await;
-        }
-    }
 }
 
-/// Something that has to be complete before the server may end.
-#[derive(Debug)]
-pub(crate) struct Unfinished(pub(crate) Arc<Shared>);
-
-impl Unfinished {
-    pub(crate) fn new(shared: &Arc<Shared>) -> Self {
-        shared.unfinished.fetch_add(1, Relaxed);
-        Self(Arc::clone(shared))
-    }
-}
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        self.0.unfinished.fetch_sub(1, Relaxed);
-        self.0.finished.notify_waiters();
-    }
-}
-
-/// A name that no other file may have.
+/// A name in use. No other file may have it.
 #[derive(Debug)]
 pub(crate) struct Name {
     pub(crate) path: PathBuf,
-    unfinished: Unfinished,
+    shared: Arc<Shared>,
+    _unfinished: Unfinished,
 }
 
 impl Name {
-    /// None if another file has it.
+    /// Returns `None` if another file has the name.
     pub(crate) fn take(shared: &Arc<Shared>, path: &Path) -> Option<Self> {
         let is_free = shared.claimed().insert(path.to_owned());
         is_free.then(|| Self {
             path: path.to_owned(),
-            unfinished: Unfinished::new(shared),
+            shared: Arc::clone(shared),
+            _unfinished: Unfinished::new(&shared.pending),
         })
     }
 }
 
 impl Drop for Name {
     fn drop(&mut self) {
-        self.unfinished.0.claimed().remove(&self.path);
+        self.shared.claimed().remove(&self.path);
     }
 }
 
-/// A file that no other recording may write to, and a recording that is counted.
+/// The exclusive right to write a file, and its place among the counted recordings.
 #[derive(Debug)]
 pub(crate) struct Claim {
     name: Name,
@@ -141,14 +108,14 @@ impl Claim {
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
-        &self.name.unfinished.0
+        &self.name.shared
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.name.path
     }
 
-    /// Whose file it is, if nothing else says it.
+    /// The owner, if the file has no session.
     pub(crate) fn whose(&self) -> Option<&Arc<Whose>> {
         self.whose.as_ref()
     }

@@ -1,4 +1,4 @@
-//! A recording of one source into one file, as the disk's thread sees it.
+//! A recording of one source into one file, on the thread of the disk.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -11,14 +11,14 @@ use tokio::sync::watch;
 use crate::control::Control;
 use crate::disk::{Job, Round, Turn, ended, guarded};
 use crate::ending::Ending;
+use crate::outcome::{End, State, file_end};
 use crate::output::{Output, Written};
-use crate::recording::{End, State, why};
 use crate::session::Entry;
 use crate::{RecordError, RecordingSpec};
 
-/// Packets written at a time.
+/// The packets that are written at a time.
 const BATCH: usize = 4_096;
-/// How long after its end a recording waits for what the worker had handed over before.
+/// The time for which an ended recording waits for the last packets of the worker.
 pub(crate) const LAST_WAIT: Duration = Duration::from_secs(2);
 
 /// A recording of one source.
@@ -28,15 +28,15 @@ pub(crate) struct Single {
     spec: RecordingSpec,
     control: Arc<Control>,
     state: watch::Sender<State>,
-    /// None once it has ended.
+    /// `None` once it has ended.
     output: Option<Output>,
     entry: Option<Entry>,
     progress: Progress,
-    /// Since when it is to end.
+    /// Since when it is ending.
     ends_since: Option<Instant>,
 }
 
-/// What of a recording is counted already.
+/// The counters that were published already.
 #[derive(Debug, Default)]
 struct Progress {
     written: Written,
@@ -44,10 +44,11 @@ struct Progress {
 }
 
 impl Single {
-    /// A recording into a file that was made.
+    /// Returns a recording into this file.
     pub(crate) fn new(
         tap: Tap,
-        (spec, output): (RecordingSpec, Output),
+        spec: RecordingSpec,
+        output: Output,
         control: Arc<Control>,
         state: watch::Sender<State>,
     ) -> Self {
@@ -65,7 +66,7 @@ impl Single {
         }
     }
 
-    /// Writes what there is; tells when it is over.
+    /// Writes waiting packets. Returns the end of the recording, if it has come.
     fn write(&mut self, round: &mut Round) -> Result<Option<End>, RecordError> {
         let is_stopped = self.control.is_stopped();
         let Some(output) = &mut self.output else {
@@ -76,7 +77,7 @@ impl Single {
             round.batch.clear();
             let goes_on = self.tap.drain(&mut round.batch, BATCH);
             let is_all = round.batch.len() < BATCH;
-            let is_time_up = output.write(&round.batch, (self.control.until(), round.now));
+            let is_time_up = output.write(&round.batch, self.control.until(), round.now);
             round.batch.clear();
             if is_time_up? {
                 return Ok(Some(End::Time));
@@ -85,7 +86,7 @@ impl Single {
                 (false, true) => return Ok(Some(End::Stopped)),
                 (false, false) => return Ok(Some(End::Source)),
                 (true, true) if is_all => {
-                    // The plugin has asked for the tap's end already: what was handed over before still comes.
+                    // The tap is ending already, but packets handed over before still come.
                     let since = *self.ends_since.get_or_insert(round.now);
                     let is_over = round.now >= since + LAST_WAIT;
                     return Ok(is_over.then_some(End::Stopped));
@@ -96,7 +97,7 @@ impl Single {
         }
     }
 
-    /// Names the file in the manifest, once there is something in it.
+    /// Adds the file to the manifest, once it has content.
     fn enter(&mut self) {
         let (Some(output), Some(of)) = (&self.output, &self.spec.of) else {
             return;
@@ -104,15 +105,15 @@ impl Single {
         if self.progress.written.frames == 0 && output.written().frames > 0 {
             let mut track = self.spec.media.track();
             track.track = 1;
-            let part = (self.spec.format, 1);
-            self.entry = Entry::begin(of, &output.target, part, |file| {
+            let (path, format) = (output.target.claimed(), self.spec.format);
+            self.entry = Entry::begin(of, path, format, 1, |file| {
                 file.encrypted = self.spec.media.is_encrypted();
                 file.tracks.push(track);
             });
         }
     }
 
-    /// Counts what is new.
+    /// Publishes the new counts.
     fn count(&mut self) {
         self.enter();
         let Some(output) = &self.output else {
@@ -142,7 +143,7 @@ impl Single {
         self.progress = Progress { written, dropped };
     }
 
-    /// Whether its manifest is being made: whoever is told of the end is told where that is, too.
+    /// Whether its manifest is still being made. The end is reported with the manifest's path.
     fn awaits_manifest(&mut self, now: Instant) -> bool {
         let since = *self.ends_since.get_or_insert(now);
         let is_made = self.entry.as_ref().is_none_or(Entry::has_place);
@@ -166,7 +167,7 @@ impl Single {
         };
         let outcome = match output.written().frames {
             0 => {
-                // Nobody needs a file that nothing came into.
+                // A failed file without content is deleted.
                 if ended.is_err() {
                     let counters = &output.target.shared().counters;
                     counters.failed.fetch_add(1, Relaxed);
@@ -179,7 +180,7 @@ impl Single {
                     entry: self.entry.take(),
                     of: self.spec.of.as_ref(),
                     control: &self.control,
-                    end: why(&ended),
+                    end: file_end(&ended),
                     error: ended.as_ref().err(),
                     duration: output.written().duration(),
                 };

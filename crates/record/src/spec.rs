@@ -1,4 +1,4 @@
-//! What is to be recorded, and under which name.
+//! The description of a recording.
 
 use portunus_files::manifest::Track;
 use portunus_files::mjr::{Info, Medium, UnixMicros};
@@ -8,25 +8,26 @@ use portunus_sdp::{CodecName, Kind, Media};
 
 use crate::{Format, Participant};
 
-/// The payload type that redundant audio has in recordings.
+/// The payload type of redundant audio in recordings.
 const RED_PT: Pt = Pt(63);
 
-/// A recording to be.
+/// The description of a recording.
 #[derive(Debug, Clone)]
 pub struct RecordingSpec {
-    /// The folder, as a client or the configuration names it; none: the recorder's own.
+    /// The folder, as a client or the configuration names it. `None`: the recorder's own.
     pub dir: Option<String>,
-    /// The file's name without its extension. It may have folders in it; they are made if missing.
+    /// The name of the file without its extension. It may contain folders, which are made if
+    /// missing.
     pub name: String,
-    /// What comes from the source.
+    /// The content of the source.
     pub media: RecordedMedia,
-    /// What the file is like.
+    /// The format of the file.
     pub format: Format,
-    /// Whose recording it is, for the manifest.
+    /// The owner, for the manifest.
     pub of: Option<Participant>,
 }
 
-/// What comes from a source that is recorded.
+/// The content of a recorded source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedMedia {
     content: Content,
@@ -46,17 +47,18 @@ enum Content {
 }
 
 impl RecordedMedia {
-    /// Audio or video of this codec.
+    /// Returns audio or video of this codec.
     pub fn codec(codec: CodecName) -> Self {
         Self::new(Content::Codec(codec))
     }
 
-    /// Messages of data channels: mainly text, else mainly bytes.
+    /// Returns messages of data channels: mainly text, or else mainly bytes.
     pub fn data(text: bool) -> Self {
         Self::new(if text { Content::Text } else { Content::Binary })
     }
 
-    /// What comes on an m-line as it was answered; none if it was rejected or has no codec that can be recorded.
+    /// Returns the content of an answered m-line, or `None` if it was rejected or has no known
+    /// codec.
     pub fn answered(media: &Media) -> Option<Self> {
         if media.rejected {
             return None;
@@ -89,13 +91,13 @@ impl RecordedMedia {
         }
     }
 
-    /// With these format parameters.
+    /// Sets the format parameters.
     #[must_use]
     pub fn with_fmtp(self, fmtp: Option<String>) -> Self {
         Self { fmtp, ..self }
     }
 
-    /// With what its publisher says of it.
+    /// Sets the publisher's description.
     #[must_use]
     pub fn with_description(self, description: Option<String>) -> Self {
         Self {
@@ -104,31 +106,31 @@ impl RecordedMedia {
         }
     }
 
-    /// There may be redundant audio (RFC 2198) made of the codec.
+    /// Sets whether redundant audio (RFC 2198) of the codec may come.
     #[must_use]
     pub fn with_red(self, red: bool) -> Self {
         Self { red, ..self }
     }
 
-    /// It is encrypted end to end.
+    /// Sets whether it is encrypted end to end.
     #[must_use]
     pub fn with_encryption(self, encrypted: bool) -> Self {
         Self { encrypted, ..self }
     }
 
-    /// Packets have this SSRC in the file; none: the source's own.
+    /// Sets the SSRC of packets in the file. `None`: the source's own.
     #[must_use]
     pub fn with_ssrc(self, ssrc: Option<Ssrc>) -> Self {
         Self { ssrc, ..self }
     }
 
-    /// It comes by this m-line, as manifests tell.
+    /// Sets the m-line, for manifests.
     #[must_use]
     pub fn with_mid(self, mid: Option<String>) -> Self {
         Self { mid, ..self }
     }
 
-    /// What kind it is.
+    /// Returns the medium.
     pub fn medium(&self) -> Medium {
         match self.content {
             Content::Codec(codec) if codec.kind() == Kind::Video => Medium::Video,
@@ -137,12 +139,12 @@ impl RecordedMedia {
         }
     }
 
-    /// What its publisher says of it.
+    /// Returns the publisher's description.
     pub(crate) fn description(&self) -> Option<&str> {
         self.description.as_deref()
     }
 
-    /// Its codec; none of data.
+    /// Returns the codec, or `None` for data.
     pub fn codec_name(&self) -> Option<CodecName> {
         match self.content {
             Content::Codec(codec) => Some(codec),
@@ -155,12 +157,12 @@ impl RecordedMedia {
         self.encrypted
     }
 
-    /// The format parameters of the SDP.
+    /// Returns the format parameters of the SDP.
     pub(crate) fn fmtp(&self) -> Option<&str> {
         self.fmtp.as_deref()
     }
 
-    /// As a manifest tells of it.
+    /// Describes it for a manifest.
     pub(crate) fn track(&self) -> Track {
         let channels = match self.content {
             Content::Codec(codec) if codec.kind() == Kind::Audio => Some(codec.channels().max(1)),
@@ -176,7 +178,7 @@ impl RecordedMedia {
         }
     }
 
-    /// The codec's name, or what data is.
+    /// Returns the name of the codec, or the kind of data.
     fn word(&self) -> &'static str {
         match self.content {
             Content::Codec(codec) => codec.name(),
@@ -185,22 +187,23 @@ impl RecordedMedia {
         }
     }
 
-    /// Whether it is of this codec, and can be read.
+    /// Whether it has this codec, and is not encrypted.
     pub(crate) fn is_plain(&self, codec: CodecName) -> bool {
         self.content == Content::Codec(codec) && !self.encrypted
     }
 
-    /// Whether a recording has to begin with a keyframe, as far as one can tell them.
+    /// Whether a recording has to start with a keyframe, as far as keyframes can be detected.
     pub(crate) fn has_keyframes(&self) -> bool {
         self.medium() == Medium::Video && !self.encrypted
     }
 
-    /// The SSRC that packets have in the file, where it is not the source's.
+    /// Returns the SSRC of packets in the file, if it is not the source's.
     pub(crate) fn ssrc(&self) -> Option<Ssrc> {
         self.ssrc
     }
 
-    /// The payload type that packets of this codec have in the file; none: they do not belong into it.
+    /// Returns the payload type of packets of this codec in the file, or `None` if they do not
+    /// belong into it.
     pub(crate) fn payload_type(&self, codec: Codec) -> Option<Pt> {
         match self.content {
             Content::Codec(own) if own.codec() == codec => Some(own.default_pt()),
@@ -209,7 +212,7 @@ impl RecordedMedia {
         }
     }
 
-    /// What the file says of itself, but for the header extensions.
+    /// Returns the header of the file, without header extensions.
     pub(crate) fn info(&self, created: UnixMicros) -> Info {
         Info {
             fmtp: self.fmtp.clone(),
@@ -223,7 +226,7 @@ impl RecordedMedia {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[test]

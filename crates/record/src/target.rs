@@ -1,16 +1,16 @@
-//! The file that a recording writes. All of it is blocking.
+//! The file that a recording writes. All functions block.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use portunus_files::container::Edits;
 
 use crate::disk::{Disk, Round};
-use crate::file::create_file;
+use crate::new_file::{NewFile, Paths, create_file};
 use crate::place::Places;
 use crate::shared::{Claim, Shared};
 use crate::{RecordError, RecorderConfig, Whose};
@@ -21,25 +21,23 @@ pub(crate) struct Target {
     file: File,
     claim: Claim,
     disk: Disk,
-    /// As it was asked for.
+    /// The requested name.
     name: String,
-    /// Where it is while it is written, and then.
-    paths: (PathBuf, PathBuf),
-    /// Bytes that are in it.
+    paths: Paths,
+    /// The length in bytes.
     len: u64,
-    /// What of it is counted.
+    /// The bytes that are counted already.
     counted: u64,
 }
 
 impl Target {
-    /// Makes the file, and its folder.
+    /// Makes the file and its folder.
     pub(crate) fn create(claim: Claim, places: &Places, name: &str) -> Result<Self, RecordError> {
         let shared = claim.shared();
-        let set_up = (&shared.config, places);
-        let (file, temporary, path) = create_file(set_up, claim.path(), name)?;
-        let folder = path.parent().unwrap_or(Path::new("."));
+        let NewFile { file, paths } = create_file(&shared.config, places, claim.path(), name)?;
+        let folder = paths.complete.parent().unwrap_or(Path::new("."));
         let disk = shared.disks.of(folder).map_err(|error| {
-            let _ = fs::remove_file(&temporary);
+            let _ = fs::remove_file(&paths.temporary);
             RecordError::Create {
                 name: name.to_owned(),
                 error,
@@ -50,18 +48,18 @@ impl Target {
             claim,
             disk,
             name: name.to_owned(),
-            paths: (temporary, path),
+            paths,
             len: 0,
             counted: 0,
         })
     }
 
-    /// What all recordings share.
+    /// The state that all recordings share.
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         self.claim.shared()
     }
 
-    /// Whose it is, if nothing else says it.
+    /// The owner, if the file has no session.
     pub(crate) fn whose(&self) -> Option<Arc<Whose>> {
         self.claim.whose().cloned()
     }
@@ -70,27 +68,27 @@ impl Target {
         &self.claim.shared().config
     }
 
-    /// The disk that it is on.
+    /// The disk of the file.
     pub(crate) fn disk(&self) -> &Disk {
         &self.disk
     }
 
-    /// Where it is once it is complete.
+    /// The path of the complete file.
     pub(crate) fn path(&self) -> &Path {
-        &self.paths.1
+        &self.paths.complete
     }
 
-    /// The same as it was asked for: with links in it, if there are any.
+    /// The requested path, which may have links in it.
     pub(crate) fn claimed(&self) -> &Path {
         self.claim.path()
     }
 
-    /// Bytes that are in it.
+    /// The length in bytes.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
 
-    /// Bytes that it may have.
+    /// The greatest length in bytes.
     pub(crate) fn limit(&self) -> u64 {
         match self.config().max_file_bytes {
             0 => u64::MAX,
@@ -98,12 +96,12 @@ impl Target {
         }
     }
 
-    /// Whether so many bytes more are too many.
+    /// Whether so many more bytes would be too many.
     pub(crate) fn is_full_with(&self, more: u64) -> bool {
         self.len.saturating_add(more) > self.limit()
     }
 
-    /// The error of a file that has reached its limit.
+    /// Returns the error of a file that has reached its greatest length.
     pub(crate) fn full(&self) -> RecordError {
         RecordError::Full {
             name: self.name.clone(),
@@ -111,7 +109,7 @@ impl Target {
         }
     }
 
-    /// Whether the disk has room for more: some of it is left for others.
+    /// Checks the free space of the disk.
     pub(crate) fn check_room(&self, round: &mut Round) -> Result<(), RecordError> {
         let keep = self.config().keep_free_mb;
         match round.free(&self.file).is_some_and(|free| free < keep) {
@@ -123,14 +121,14 @@ impl Target {
         }
     }
 
-    /// Writes these bytes at the end, all or none of them.
+    /// Appends all of these bytes, or none.
     pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<(), RecordError> {
         if bytes.is_empty() {
             return Ok(());
         }
         self.disk.wait();
         if let Err(error) = self.file.write_all(bytes) {
-            // What was begun and has no end is of no use.
+            // Incomplete data is removed.
             let _ = self.file.set_len(self.len);
             return Err(self.failed(error));
         }
@@ -139,7 +137,7 @@ impl Target {
         Ok(())
     }
 
-    /// Does these edits, and forgets them.
+    /// Applies these edits, and clears them.
     pub(crate) fn edit(&mut self, edits: &mut Edits) -> Result<(), RecordError> {
         let appended = self.append(&edits.append);
         let patched = appended.and_then(|()| {
@@ -157,9 +155,12 @@ impl Target {
         self.counted = self.len;
     }
 
-    /// Gives the file, complete or as far as it came, the name that it is to have. The name is free for others then.
+    /// Gives the file its final name. Afterwards the name is free for others.
     pub(crate) fn leave(self) -> Result<(), RecordError> {
-        let (temporary, path) = &self.paths;
+        let Paths {
+            temporary,
+            complete: path,
+        } = &self.paths;
         if temporary != path {
             self.disk.wait();
             fs::rename(temporary, path).map_err(|error| self.failed(error))?;
@@ -169,7 +170,7 @@ impl Target {
 
     /// Deletes the file.
     pub(crate) fn discard(self) {
-        if let Err(error) = fs::remove_file(&self.paths.0) {
+        if let Err(error) = fs::remove_file(&self.paths.temporary) {
             tracing::warn!(file = self.name, "cannot be deleted: {error}");
         }
     }

@@ -1,11 +1,12 @@
-//! Recordings of Opus as Ogg files, of a media plane without workers: what its taps are handed is in the files, in order
-//! and at its time.
+//! Recordings of Opus as Ogg files, on a media plane without workers: the tests hand packets to its
+//! taps, and find them in the files, in order and at their times.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 use std::path::Path;
@@ -29,7 +30,7 @@ struct Stage {
     media: MediaPlane,
     recorder: Recorder,
     source: SourceRef,
-    // The channel has to stay open.
+    // The channel must stay open.
     _events: Box<dyn std::any::Any>,
 }
 
@@ -84,7 +85,7 @@ fn spec(name: &str, media: RecordedMedia) -> RecordingSpec {
     }
 }
 
-/// 20 ms of sound that tells its number.
+/// 20 ms of audio that contains its number.
 fn sound(sequence: u16) -> Vec<u8> {
     let mut packet = vec![0x80, 111];
     packet.extend_from_slice(&sequence.to_be_bytes());
@@ -94,7 +95,7 @@ fn sound(sequence: u16) -> Vec<u8> {
     packet
 }
 
-/// Lets packets come at the time of their numbers, in the order given.
+/// Sends packets in this order, each at the time of its number.
 fn send(tap: &RequestedOutlet, sequences: impl IntoIterator<Item = u16>) {
     let start = Instant::now();
     for sequence in sequences {
@@ -103,7 +104,7 @@ fn send(tap: &RequestedOutlet, sequences: impl IntoIterator<Item = u16>) {
     }
 }
 
-/// The numbers of the packets in a file with the ms at which they begin; and how long it is, in ms.
+/// Returns the packets of a file with their start in ms, and the length of the file in ms.
 fn read(path: &Path) -> (Vec<(u16, u64)>, u64) {
     let once = OpenOptions {
         looping: false,
@@ -135,7 +136,7 @@ async fn late_packets_are_in_order_and_lost_ones_leave_silence() {
     assert_eq!(recording.file_name(), "talk.opus");
     let tap = stage.tap();
     send(&tap, [0, 1, 4, 3, 3, 2, 60, 61, 5, 200]);
-    // What is no Opus is left out.
+    // Other codecs are left out.
     assert!(tap.pretend_packet(&sound(201), Codec::TelephoneEvent, Instant::now()));
     drop(tap);
     end(recording).await;
@@ -148,12 +149,12 @@ async fn late_packets_are_in_order_and_lost_ones_leave_silence() {
     assert_eq!((totals.frames, totals.bytes), (9, bytes));
 }
 
-/// The same as redundant audio, with the packet before it in it.
+/// Redundant audio with the packet before it.
 fn redundant(sequence: u16) -> Vec<u8> {
     let packet = sound(sequence);
     let (header, primary) = packet.split_at(12);
     let before = sound(sequence - 1).split_off(12);
-    // The timestamp 960 earlier in 14 bits, and the length in 10.
+    // 14 bits of the timestamp offset 960, and 10 bits of the length.
     let first = (960_u32 << 10 | before.len() as u32).to_be_bytes();
     let mut packet = header.to_vec();
     packet.extend_from_slice(&[0x80 | 111, first[1], first[2], first[3], 111]);
@@ -177,7 +178,7 @@ async fn redundant_audio_is_taken_apart_and_makes_up_for_losses() {
         let packet = redundant(sequence as u16);
         assert!(tap.pretend_packet(&packet, Codec::Red, at));
     }
-    // Nonsense is left out.
+    // Malformed packets are left out.
     assert!(tap.pretend_packet(&sound(19), Codec::Red, start + Duration::from_millis(380)));
     drop(tap);
     end(recording).await;
@@ -193,7 +194,7 @@ async fn the_file_plays_while_it_grows() {
     let recording = stage.start("grows");
     recording.outcome().opened().await.unwrap();
     send(&stage.tap(), 0..150);
-    // Three seconds came, of which two are there before it is complete.
+    // Three seconds were sent, of which two are written before the file is complete.
     let deadline = Instant::now() + Duration::from_secs(60);
     while stage.recorder.totals().frames < 150 {
         assert!(Instant::now() < deadline, "nothing is written");
@@ -214,7 +215,7 @@ async fn it_ends_with_the_first_packet_after_its_time() {
     assert_eq!(recording.outcome().ended().await.unwrap(), End::Time);
     let (_, length) = read(&stage.path("timed.opus"));
     assert!((1_980..=2_020).contains(&length), "{length}");
-    // Without a packet it goes on.
+    // It goes on without packets.
     let recording = stage.start("silent");
     recording.end_at(Instant::now());
     recording.outcome().opened().await.unwrap();
@@ -297,6 +298,6 @@ async fn a_file_becomes_no_longer_than_it_may_and_has_whole_pages() {
     assert!(matches!(&*error, RecordError::Full { .. }), "{error}");
     let path = stage.path("long.opus");
     assert!(path.metadata().unwrap().len() <= LIMIT);
-    // What was there is completed.
+    // The content so far is complete.
     assert!(read(&path).1 >= 1_000);
 }

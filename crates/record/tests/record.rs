@@ -1,11 +1,12 @@
-//! Recordings of a media plane without workers: what its taps are handed is in the files, and what goes wrong stops
-//! the recording and nothing else.
+//! Recordings on a media plane without workers: the tests hand packets to its taps, and find them
+//! in the files. A failure ends its recording and nothing else.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 use std::path::Path;
@@ -28,7 +29,7 @@ struct Stage {
     media: MediaPlane,
     recorder: Recorder,
     source: SourceRef,
-    // The channel has to stay open.
+    // The channel must stay open.
     _events: Box<dyn std::any::Any>,
 }
 
@@ -109,7 +110,7 @@ fn rtp(pt: u8, sequence: u16, payload: &[u8]) -> Vec<u8> {
 
 /// The packet of a VP8 frame.
 fn vp8(sequence: u16, keyframe: bool) -> Vec<u8> {
-    // Start of the partition; then the frame's own header, whose lowest bit is 0 in a keyframe.
+    // The start of the partition, then the frame's header, whose lowest bit is 0 in a keyframe.
     let payload = [
         0x10,
         u8::from(!keyframe),
@@ -126,7 +127,7 @@ fn vp8(sequence: u16, keyframe: bool) -> Vec<u8> {
     rtp(100, sequence, &payload)
 }
 
-/// Waits until the recorder has nothing open.
+/// Waits until the recorder has no open file.
 async fn end(stage: &Stage, recording: Recording) {
     let outcome = recording.outcome();
     drop(recording);
@@ -145,7 +146,7 @@ async fn packets_are_written_with_their_times_and_the_static_payload_type() {
         let at = start + Duration::from_millis(20) * sequence.into();
         assert!(tap.pretend_packet(&rtp(96, sequence, b"sound"), Codec::Opus, at));
     }
-    // What is not of the recorded codec is left out.
+    // Other codecs are left out.
     assert!(tap.pretend_packet(&rtp(101, 5, b"tone"), Codec::TelephoneEvent, start));
     recording.outcome().opened().await.unwrap();
     assert!(!recording.is_over());
@@ -346,7 +347,7 @@ async fn a_folder_that_cannot_be_made_is_told() {
             .contains(stage.folder.path().to_str().unwrap())
     );
     recording.outcome().ended().await.unwrap_err();
-    // The tap has ended too.
+    // The tap has ended, too.
     let tap = stage.tap();
     assert!(!tap.pretend_packet(&rtp(96, 1, b"x"), Codec::Opus, Instant::now()));
 }
@@ -354,7 +355,7 @@ async fn a_folder_that_cannot_be_made_is_told() {
 #[tokio::test]
 async fn a_full_disk_ends_the_recording() {
     let stage = Stage::with(|config| config.overwrite = true);
-    // Links are not followed. To make a device takes root, as CI is.
+    // Links are not followed. Making a device takes root, which CI has.
     let device = stage.folder.path().join("full.mjr");
     let mut mknod = Command::new("mknod");
     mknod.arg(&device).args(["c", "1", "7"]);
@@ -398,7 +399,7 @@ async fn what_finds_no_room_is_counted() {
     let stage = Stage::new();
     let recording = stage.audio("burst").unwrap();
     let tap = stage.tap();
-    // Nothing is written meanwhile: the task has the same thread.
+    // Nothing is written meanwhile, because the task has the same thread.
     for sequence in 0..3_000 {
         tap.pretend_packet(&rtp(96, sequence, b"x"), Codec::Opus, Instant::now());
     }

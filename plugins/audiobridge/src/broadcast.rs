@@ -1,5 +1,5 @@
-//! What WHIP publishes and WHEP watches: `/whip/audiobridge/ROOM/PARTICIPANT` joins a room and talks in it, with a random id if the
-//! path names none; `/whep/audiobridge/ROOM` listens to the mix.
+//! WHIP and WHEP: `/whip/audiobridge/ROOM/PARTICIPANT` joins a room and talks in it, with a random
+//! id if the path names none. `/whep/audiobridge/ROOM` listens to the mix.
 
 use portunus_core::{Broadcast, Object, Refusal, Stream};
 use serde_json::{Value, json};
@@ -16,14 +16,14 @@ impl Broadcast for AudioBridge {
             .about(stream, "join")
             .with_some("id", stream.part.map(|id| self.id(id)))
             .with_some("display", stream.parameter("display"))
-            // Where groups matter, no name is no group: what is missing otherwise would be taken for a pin or token.
+            // An empty name means no group. A missing group would look like a missing pin or token.
             .with("group", stream.parameter("group").unwrap_or_default());
         Some(request.into())
     }
 
     fn watch(&self, stream: &Stream<'_>) -> Option<Value> {
         match stream.part {
-            // There is nothing to hear but the room.
+            // A watcher hears the whole room, never one participant.
             Some(_) => None,
             None => Some(self.about(stream, "listen").into()),
         }
@@ -37,7 +37,7 @@ impl Broadcast for AudioBridge {
         match error_code {
             485 => Refusal::NotFound,
             484 | 494 => Refusal::Parameter,
-            // What can be missing is a pin or token.
+            // These codes mean a missing pin or token.
             483 | 489 => Refusal::Unauthorized,
             490 | 491 => Refusal::Conflict,
             493 => Refusal::Unusable,
@@ -47,8 +47,8 @@ impl Broadcast for AudioBridge {
 }
 
 impl AudioBridge {
-    /// A request about a room. The bearer token may be whatever opens it: its pin, a token of its list or a signed token; a room with
-    /// several of them takes the others from the query.
+    /// Returns a request about a room. The bearer token may be the pin, a token of the list or a
+    /// signed token. A room that requires several of them takes the others from the query.
     fn about(&self, stream: &Stream<'_>, request: &str) -> Object {
         let shown = |name| stream.parameter(name).or(stream.token);
         Object::new()

@@ -1,4 +1,4 @@
-//! The codecs of participants and forwarders: their names, and how mixes are encoded.
+//! The codecs of participants and forwarders: their names and their encodings.
 
 use portunus_core::sdp::CodecName;
 use portunus_dsp::{AudioCodec, Encoding};
@@ -6,10 +6,10 @@ use portunus_dsp::{AudioCodec, Encoding};
 use crate::options::RoomOptions;
 use crate::refusal::Refusal;
 
-/// The complexity of encoders, where nobody says otherwise.
+/// The default complexity of encoders, 1 to 10.
 pub(crate) const QUALITY: u8 = 4;
 
-/// The name on the wire.
+/// Returns the name on the wire.
 pub(crate) const fn codec_name(codec: AudioCodec) -> &'static str {
     match codec {
         AudioCodec::Opus => "opus",
@@ -19,7 +19,7 @@ pub(crate) const fn codec_name(codec: AudioCodec) -> &'static str {
     }
 }
 
-/// The codec in the words of SDP.
+/// Returns the name in SDP.
 pub(crate) const fn sdp_codec(codec: AudioCodec) -> CodecName {
     match codec {
         AudioCodec::Opus => CodecName::Opus,
@@ -29,7 +29,7 @@ pub(crate) const fn sdp_codec(codec: AudioCodec) -> CodecName {
     }
 }
 
-/// The codec with this name; Opus without one.
+/// Returns the codec with this name, or Opus if `name` is `None`.
 pub(crate) fn named_codec(name: Option<&str>) -> Result<AudioCodec, Refusal> {
     let Some(text) = name else {
         return Ok(AudioCodec::Opus);
@@ -46,7 +46,8 @@ pub(crate) fn named_codec(name: Option<&str>) -> Result<AudioCodec, Refusal> {
     known.ok_or_else(|| Refusal::Codec(text.to_owned()))
 }
 
-/// How a mix is encoded as `codec`. Of G.711 and G.722 all encodings are alike, so that all share one.
+/// Returns the encoding of a mix as `codec`. There is only one encoding of G.711 and G.722 each, so
+/// that all participants share it.
 pub(crate) fn encoding(codec: AudioCodec, opus: impl FnOnce() -> Encoding) -> Encoding {
     match codec {
         AudioCodec::Opus => opus(),
@@ -60,7 +61,7 @@ pub(crate) fn encoding(codec: AudioCodec, opus: impl FnOnce() -> Encoding) -> En
     }
 }
 
-/// How a mix is encoded for those who set nothing: forwarders and listeners.
+/// Returns the encoding for forwarders and listeners, which have no settings.
 pub(crate) fn shared_encoding(codec: AudioCodec, options: &RoomOptions) -> Encoding {
     encoding(codec, || Encoding {
         codec,

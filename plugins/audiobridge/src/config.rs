@@ -1,4 +1,4 @@
-//! The plugin's part of the configuration.
+//! The plugin's section of the configuration.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -16,23 +16,26 @@ use crate::options::{OPTIONS, RoomOptions, is_type, sampling_rate};
 use crate::refusal::Refusal;
 
 resource_config! {
-    /// What the plugin can be told.
+    /// The keys of the section.
     pub struct AudioBridgeConfig (Limits::default()) {
-        /// With an `admin_key`: forwarding to other machines needs it too.
+        /// Whether forwarding needs the `admin_key`, if one is set.
         pub lock_rtp_forward: bool = false,
-        /// With an `admin_key`: announcements need it too.
+        /// Whether announcements need the `admin_key`, if one is set.
         pub lock_play_file: bool = false,
-        /// The folders that requests may name files in, to be played as announcements; none: requests may name no files.
+        /// The folders in which requests may name files for announcements. Empty: requests may name
+        /// no files.
         pub folders: Vec<PathBuf> = Vec::new(),
-        /// The networks that media may be sent to without a PeerConnection: those of the server.
+        /// The networks that media may be sent to without a PeerConnection. They are those of the
+        /// server.
         #[serde(skip)]
         pub outgoing: Networks = Networks::default(),
-        /// The address that plain RTP participants are told, or the name of an interface that has it; none: the server's own.
+        /// The address in answers to plain RTP participants, or the name of the interface that has
+        /// it. Default: the server's own address.
         #[serde(with = "portunus_core::configuration::optional")]
         pub local_ip: Option<String> = None,
-        /// Where the ports of plain RTP participants are taken from.
+        /// The range of the ports for plain RTP participants.
         pub rtp_port_range: PortRange = PortRange::default(),
-        /// The rooms that are there from the start.
+        /// The rooms that exist from the start.
         #[serde(
             rename = "room",
             skip_deserializing,
@@ -76,10 +79,11 @@ impl Configuration for AudioBridgeConfig {
 }
 
 impl AudioBridgeConfig {
-    /// The address that plain RTP participants are told, where one is set and is there.
-    pub(crate) fn told_address(&self) -> Option<IpAddr> {
+    /// Returns the address for plain RTP participants, or `None` if none is set or the interface is
+    /// not there.
+    pub(crate) fn announced_address(&self) -> Option<IpAddr> {
         let name = self.local_ip.as_deref()?;
-        // One that a router has for us is none of our interfaces.
+        // It may belong to a router, and to no interface of this machine.
         if let Ok(address) = name.parse() {
             return Some(address);
         }
@@ -94,11 +98,11 @@ impl AudioBridgeConfig {
 /// A room of the configuration.
 pub type ConfiguredRoom = portunus_resources::ConfiguredRoom<RoomSetup>;
 
-/// What a room is made of.
+/// The options of a room, and its forwarder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoomSetup {
     pub(crate) options: RoomOptions,
-    /// A forwarder that is there as long as the room is.
+    /// A forwarder that exists as long as the room.
     pub(crate) forwarder: Option<StaticForwarder>,
 }
 
@@ -137,12 +141,12 @@ impl ConfiguredOptions for RoomSetup {
     }
 }
 
-/// Reads the text of a file of saved rooms and writes it again.
+/// Reads a file of saved rooms, and returns it as the plugin writes it.
 pub fn rewrite_saved(text: &str, string_ids: bool) -> Result<String, String> {
     portunus_resources::rewrite_saved::<ConfiguredRoom>(text, Ids::of(string_ids))
 }
 
-/// What was expected, for people who write a configuration.
+/// The problem for people who write a configuration.
 impl From<Refusal> for RoomProblem {
     fn from(refusal: Refusal) -> Self {
         match refusal {

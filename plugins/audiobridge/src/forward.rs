@@ -1,4 +1,4 @@
-//! What is forwarded to where: as `rtp_forward` and the configuration say it.
+//! RTP forwarders, as `rtp_forward` and the configuration describe them.
 
 use portunus_core::media::ingest::{IngestSrtp, SrtpSuite};
 use portunus_core::{Fields, Pt, Ssrc};
@@ -11,25 +11,26 @@ use crate::options::RoomOptions;
 use crate::refusal::Refusal;
 use crate::target::{Host, Target, port, srtp};
 
-/// The payload type of Opus where none is asked for.
+/// The default payload type of Opus.
 const OPUS: u64 = 100;
 
-/// What the keys of the configuration begin with.
+/// The prefix of the keys in the configuration.
 const PREFIX: &str = "rtp_forward_";
 
-/// What a forwarder sends, and how.
+/// The stream of a forwarder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ForwardSpec {
     pub(crate) codec: AudioCodec,
     pub(crate) pt: Pt,
-    /// None: the forwarder's id.
+    /// `None`: the forwarder's id.
     pub(crate) ssrc: Option<Ssrc>,
-    /// Silence is sent while nobody is in the room.
+    /// Whether silence is sent while the room is empty.
     pub(crate) always_on: bool,
     pub(crate) srtp: Option<IngestSrtp>,
 }
 
-/// The members of `rtp_forward`, without those that open the room. The keys of the configuration have `rtp_forward_` before them.
+/// The members of `rtp_forward` except pin and secret. In the configuration, their names start with
+/// `rtp_forward_`.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ForwardMembers<'a> {
     ssrc: Option<u64>,
@@ -55,7 +56,7 @@ pub(crate) struct ForwardRequest {
 }
 
 impl ForwardMembers<'_> {
-    /// Returns the request but for its key, which is [checked](ForwardMembers::key) after the host.
+    /// Checks the members. The SRTP key is [checked](ForwardMembers::key) later, after the host.
     pub(crate) fn check(&self) -> Result<ForwardRequest, Refusal> {
         let codec = named_codec(self.codec)?;
         let pt = self.ptype.unwrap_or(OPUS);
@@ -82,14 +83,14 @@ impl ForwardMembers<'_> {
         })
     }
 
-    /// Returns the key of SRTP, or `None` unless both of its members are there.
+    /// Returns the SRTP key, or `None` unless both of its members are present.
     pub(crate) fn key(&self) -> Result<Option<IngestSrtp>, Refusal> {
         srtp(self.srtp_suite, self.srtp_crypto)
     }
 }
 
 impl ForwardRequest {
-    /// Where is sent to.
+    /// Returns the destination.
     pub(crate) fn target(&self) -> Target {
         Target {
             host: self.host.clone(),
@@ -101,15 +102,15 @@ impl ForwardRequest {
 /// A forwarder of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StaticForwarder {
-    /// None: any.
+    /// `None`: any id.
     pub(crate) id: Option<u32>,
     pub(crate) request: ForwardRequest,
-    /// The key as it is written.
+    /// The key as it is written in the configuration.
     crypto: Option<String>,
 }
 
 impl StaticForwarder {
-    /// The keys that it is read from.
+    /// The keys of the configuration that describe it.
     pub(crate) const KEYS: &[&str] = &[
         "rtp_forward_id",
         "rtp_forward_host",
@@ -124,7 +125,7 @@ impl StaticForwarder {
         "rtp_forward_always_on",
     ];
 
-    /// Reads the one of a room; none without host and port.
+    /// Reads the forwarder of a room. Returns `None` without host and port.
     pub(crate) fn read(fields: Fields<'_>, options: &RoomOptions) -> Result<Option<Self>, Refusal> {
         if !fields.has("rtp_forward_host") || !fields.has("rtp_forward_port") {
             return Ok(None);
@@ -157,7 +158,7 @@ impl StaticForwarder {
         })
     }
 
-    /// The keys that [`StaticForwarder::read`] makes the same of.
+    /// Returns the keys from which [`StaticForwarder::read`] reads the same forwarder.
     pub(crate) fn to_members(&self) -> Map<String, Value> {
         let ForwardRequest {
             spec,

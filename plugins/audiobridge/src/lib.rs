@@ -1,5 +1,6 @@
-//! The Audio Bridge plugin, `janus.plugin.audiobridge`: rooms in which all hear the mix of all others. It is control logic only:
-//! the mix is made by `portunus-audio`, and routed as any source is.
+//! The Audio Bridge plugin, `janus.plugin.audiobridge`: rooms in which each participant hears the
+//! mix of the others. The plugin is control logic only: `portunus-audio` makes the mixes, and the
+//! media plane routes them like any source.
 #![forbid(unsafe_code)]
 
 mod attached;
@@ -15,9 +16,13 @@ mod refusal;
 mod requests;
 mod room;
 mod settings;
+mod shared;
 mod target;
 
 pub use config::{AudioBridgeConfig, ConfiguredRoom, rewrite_saved};
 pub use plugin::AudioBridge;
 pub use portunus_resources::{Id, RoomProblem, SavedError};
 pub use requests::{Management, Participation};
+
+/// The name that clients attach to.
+const PACKAGE: &str = "janus.plugin.audiobridge";

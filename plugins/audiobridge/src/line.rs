@@ -1,4 +1,4 @@
-//! The m-line that a client talks and hears on: what is answered to its offer, what is offered to it, and what was agreed on.
+//! The m-line of a client: its answer, its offer, and the result of the negotiation.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -12,30 +12,31 @@ use portunus_resources::Id;
 
 use crate::codec::sdp_codec;
 use crate::options::RoomOptions;
+use crate::room::Profile;
 
-/// The payload type of Opus in our offers.
+/// The payload type of Opus in the server's offers.
 const OPUS: Pt = Pt(111);
 
-/// What was agreed on of the m-line.
+/// The result of a negotiation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line {
     pub(crate) mid: Mid,
-    /// None: nothing that we have.
+    /// `None` if there is no common codec.
     pub(crate) codec: Option<AudioCodec>,
-    /// We send on it.
+    /// Whether the server sends.
     pub(crate) sends: bool,
-    /// We receive on it.
+    /// Whether the server receives.
     pub(crate) receives: bool,
-    /// Packets of the client say how loud they are (RFC 6464).
+    /// Whether the client's packets carry an audio level (RFC 6464).
     pub(crate) levels: bool,
-    /// The client takes in-band FEC.
+    /// Whether the client accepts in-band FEC.
     pub(crate) fec: bool,
-    /// Redundant audio (RFC 2198) may come.
+    /// Whether the client may send redundant audio (RFC 2198).
     pub(crate) red: bool,
 }
 
 impl Line {
-    /// What was agreed on with a client that has described itself so: of its first m-line of audio.
+    /// Returns the first audio m-line of a client with this description.
     pub(crate) fn of(negotiated: &Negotiated, client: &Description) -> Option<Self> {
         let own = client
             .media
@@ -68,14 +69,14 @@ impl Line {
     }
 }
 
-/// Whether the client asks for in-band FEC.
+/// Whether the client accepts in-band FEC.
 fn asks_for_fec(media: &Media) -> bool {
     let opus = sdp_codec(AudioCodec::Opus);
     let mut codecs = media.codecs.iter().filter(|codec| opus.matches(codec));
     codecs.any(|codec| codec.parameter("useinbandfec") == Some("1"))
 }
 
-/// The ids in the `o=` lines of our answers on a PeerConnection: the version grows with each.
+/// The `o=` line of the answers on a PeerConnection. Each answer has a higher version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Answers {
     session: u128,
@@ -83,7 +84,7 @@ pub(crate) struct Answers {
 }
 
 impl Answers {
-    /// Those of a PeerConnection that begins now.
+    /// Returns the ids for a new PeerConnection.
     pub(crate) fn new() -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         Answers {
@@ -102,31 +103,33 @@ impl Answers {
     }
 }
 
-/// Which codecs an answer takes, and in which direction media may flow.
+/// The codecs and the direction of an answer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wish<'a> {
     pub(crate) codecs: &'a [AudioCodec],
     pub(crate) direction: Direction,
 }
 
-/// Answers an offer: its first m-line of audio with the codec of the participant, and nothing else.
+/// Answers an offer: accepts its first audio m-line, and refuses all others.
 pub(crate) fn answer(
     offer: &Description,
-    (room, options): (&Id, &RoomOptions),
+    profile: &Profile,
     wish: Wish<'_>,
     answers: &mut Answers,
 ) -> Description {
     let first = offer.media.iter().position(|it| it.kind == Kind::Audio);
     let lines = offer.media.iter().enumerate().map(|(index, offered)| {
         match Some(index) == first && !offered.rejected {
-            true => answer_line(offered, options, wish).unwrap_or_else(|| offered.refused()),
+            true => {
+                answer_line(offered, profile.options(), wish).unwrap_or_else(|| offered.refused())
+            }
             false => offered.refused(),
         }
     });
     Description {
         media: lines.collect(),
         origin: answers.next(),
-        name: name(room),
+        name: name(profile.id()),
         attributes: Vec::new(),
     }
 }
@@ -150,13 +153,13 @@ fn answer_line(offered: &Media, options: &RoomOptions, wish: Wish<'_>) -> Option
     for codec in media.codecs.iter_mut().filter(|it| opus.matches(it)) {
         codec.fmtp = Some(fmtp(options, asks_for_fec(offered)));
     }
-    // Redundancy is the client's choice: what it prefers stays first.
+    // Redundancy is the client's choice, so its order of codecs stays.
     let place = |pt: Pt| offered.codecs.iter().position(|codec| codec.pt == pt);
     media.codecs.sort_by_key(|codec| place(codec.pt));
     Some(media)
 }
 
-/// The format parameters of Opus in a room (RFC 7587 section 6.1).
+/// Returns the format parameters of Opus in a room (RFC 7587 section 6.1).
 fn fmtp(options: &RoomOptions, fec: bool) -> String {
     let (rate, stereo, fec) = (
         options.rate.hertz(),
@@ -166,21 +169,17 @@ fn fmtp(options: &RoomOptions, fec: bool) -> String {
     format!("maxplaybackrate={rate}; stereo={stereo}; sprop-stereo={stereo}; useinbandfec={fec}")
 }
 
-/// An offer of ours.
-pub(crate) fn offer(
-    (room, options): (&Id, &RoomOptions),
-    codec: AudioCodec,
-    direction: Direction,
-) -> Description {
+/// Returns an offer.
+pub(crate) fn offer(profile: &Profile, codec: AudioCodec, direction: Direction) -> Description {
     let mut media = MediaOffer::new(Kind::Audio, direction);
     let (pt, parameters) = match codec {
-        AudioCodec::Opus => (Some(OPUS), Some(fmtp(options, true))),
+        AudioCodec::Opus => (Some(OPUS), Some(fmtp(profile.options(), true))),
         AudioCodec::Pcma | AudioCodec::Pcmu | AudioCodec::G722 => (None, None),
     };
     media.add_codec(sdp_codec(codec), pt, parameters);
     media.extensions = vec![(ExtensionKind::Mid, 1), (ExtensionKind::AudioLevel, 2)];
     Description::offer(OfferOptions {
-        name: name(room),
+        name: name(profile.id()),
         session_id: String::new(),
         media: vec![media],
     })

@@ -1,4 +1,4 @@
-//! What a room can be told, when it is made and later.
+//! The options of a room.
 
 use portunus_core::{Fields, Object};
 use portunus_dsp::{Channels, Format, SampleRate, TalkOptions};
@@ -8,19 +8,19 @@ use serde_json::{Map, Value};
 
 use crate::refusal::Refusal;
 
-/// The most groups of a room: each has a mix of its own.
+/// The limit of groups in a room: each has a mix of its own.
 const MAX_GROUPS: usize = 5;
-/// The most loss that encoders can be told to expect, in percent.
+/// The limit of the loss that encoders expect, in percent.
 pub(crate) const MAX_LOSS: u64 = 20;
-/// What libopus takes as a bitrate, in bit/s.
+/// The bitrates that libopus accepts, in bit/s.
 const BITRATES: std::ops::RangeInclusive<u64> = 500..=512_000;
 /// The quietest level, in -dBov.
 const SILENCE: u64 = 127;
 
-/// What the recording of a mix is written as.
+/// The format of a recording of the mix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum RecordFormat {
-    /// PCM with 16 bits.
+    /// 16-bit PCM.
     #[default]
     Wav,
     /// Opus in Ogg.
@@ -45,37 +45,37 @@ impl RecordFormat {
     }
 }
 
-/// The options of a room, as `create` and the configuration have them.
+/// The options of a room, as in `create` and in the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RoomOptions {
     pub(crate) description: String,
-    /// Who may manage it, and who may join.
+    /// Pin and secret.
     pub(crate) access: Access,
     pub(crate) signed_tokens: bool,
     pub(crate) rate: SampleRate,
     pub(crate) spatial: bool,
     pub(crate) audiolevel_ext: bool,
     pub(crate) audiolevel_event: bool,
-    /// packets
+    /// In packets.
     pub(crate) audio_active_packets: u64,
-    /// -dBov: 0 is loud, 127 silent
+    /// In -dBov, 0 (loud) to 127 (silent).
     pub(crate) audio_level_average: u64,
-    /// percent
+    /// In percent.
     pub(crate) expected_loss: u8,
-    /// bit/s; none: as libopus chooses
+    /// In bit/s. `None`: libopus chooses.
     pub(crate) bitrate: Option<u32>,
     pub(crate) denoise: bool,
-    /// The mix is recorded.
+    /// Whether the mix is recorded.
     pub(crate) record: bool,
     pub(crate) record_file: Option<String>,
     pub(crate) record_dir: Option<String>,
     pub(crate) record_format: RecordFormat,
-    /// Whoever joins is recorded.
+    /// Whether all participants are recorded.
     pub(crate) mjrs: bool,
     pub(crate) mjrs_dir: Option<String>,
     pub(crate) allow_rtp: bool,
     pub(crate) groups: Vec<String>,
-    /// How many are heard at once; 0: all.
+    /// The number of participants that are heard at once. 0: all of them.
     pub(crate) loudest: u64,
 }
 
@@ -109,7 +109,7 @@ impl Default for RoomOptions {
 
 type Opt = portunus_resources::Opt<RoomOptions, Refusal>;
 
-/// Their names, and the other members of `create`. Wrong types are told before wrong values.
+/// The options, and the other members of `create`. Wrong types are reported before wrong values.
 pub(crate) const OPTIONS: Options<RoomOptions, Refusal> = Options(&[
     Opt::checked::<bool>("permanent").not_configured(),
     Opt::new("description", place!(description))
@@ -119,7 +119,7 @@ pub(crate) const OPTIONS: Options<RoomOptions, Refusal> = Options(&[
     Opt::new("pin", place!(access.pin, pin, |pin| pin.as_deref().into())).edited_as("new_pin"),
     Opt::new("is_private", place!(access.is_private)).edited_as("new_is_private"),
     Opt::checked::<Vec<IgnoredAny>>("allowed").not_configured(),
-    // They are read by `sampling_rate`.
+    // `sampling_rate` reads them.
     Opt::checked::<u64>("sampling_rate"),
     Opt::checked::<u64>("sampling").not_configured(),
     Opt::new("spatial_audio", place!(spatial)).listed(),
@@ -162,17 +162,18 @@ pub(crate) const OPTIONS: Options<RoomOptions, Refusal> = Options(&[
     Opt::new("loudest", place!(loudest)),
 ]);
 
-/// Whether a refusal is because of a member's type.
+/// Whether a refusal is about a member's type.
 pub(crate) fn is_type(refusal: &Refusal) -> bool {
     matches!(refusal, Refusal::Field(_))
 }
 
 impl RoomOptions {
-    /// Reads the options of a new room; what is not there has its default. The sampling rate is read by [`sampling_rate`].
+    /// Reads the options of a new room, with defaults for missing ones. [`sampling_rate`] reads the
+    /// sampling rate.
     pub(crate) fn read(fields: Fields<'_>) -> Result<Self, Refusal> {
         let mut options = OPTIONS.read(fields)?;
         if !options.audiolevel_event {
-            // Only with it they mean something.
+            // Without events these have no effect.
             let RoomOptions {
                 audio_active_packets,
                 audio_level_average,
@@ -184,7 +185,7 @@ impl RoomOptions {
         Ok(options)
     }
 
-    /// The same with a description, where there is none.
+    /// Fills in a description if there is none.
     pub(crate) fn described(mut self, room: &Id) -> Self {
         if self.description.is_empty() {
             self.description = format!("Room {room}");
@@ -192,7 +193,7 @@ impl RoomOptions {
         self
     }
 
-    /// The form of the mix.
+    /// The sampling rate and the channels of the mix.
     pub(crate) const fn format(&self) -> Format {
         Format {
             rate: self.rate,
@@ -203,13 +204,14 @@ impl RoomOptions {
         }
     }
 
-    /// The place of a group among the room's.
+    /// Returns the index of a group.
     pub(crate) fn group(&self, name: &str) -> Result<usize, Refusal> {
         let found = self.groups.iter().position(|group| group == name);
         found.ok_or_else(|| Refusal::NoSuchGroup(name.to_owned()))
     }
 
-    /// The place of the group that a request names, which it has to if there are any.
+    /// Returns the index of the group that a request names. It must name one if the room has
+    /// groups.
     pub(crate) fn wanted_group(&self, name: Option<&str>) -> Result<Option<usize>, Refusal> {
         if self.groups.is_empty() {
             return Ok(None);
@@ -218,7 +220,8 @@ impl RoomOptions {
         self.group(name).map(Some)
     }
 
-    /// When somebody counts as talking, with thresholds of its own or the room's; none: nobody wants to know.
+    /// Returns when a participant counts as talking, by its own thresholds or the room's. `None` if
+    /// the room publishes no such events.
     pub(crate) fn talk(&self, packets: Option<u64>, level: Option<u64>) -> Option<TalkOptions> {
         let packets = packets.unwrap_or(self.audio_active_packets);
         let level = level.unwrap_or(self.audio_level_average).min(SILENCE);
@@ -228,7 +231,7 @@ impl RoomOptions {
         })
     }
 
-    /// The members of a `list` entry that are options.
+    /// Returns the options that belong into an entry of `list`.
     pub(crate) fn listed(&self) -> Object {
         OPTIONS
             .listed(self)
@@ -236,7 +239,8 @@ impl RoomOptions {
             .with("pin_required", self.access.pin.is_some())
     }
 
-    /// The members that [`RoomOptions::read`] makes the same of; only what is not the default, but the rate always.
+    /// Returns the members from which [`RoomOptions::read`] reads the same options: the sampling
+    /// rate, and all that differ from their default.
     pub(crate) fn to_members(&self) -> Map<String, Value> {
         let rate = ("sampling_rate".to_owned(), self.rate.hertz().into());
         std::iter::once(rate)
@@ -245,7 +249,7 @@ impl RoomOptions {
     }
 }
 
-/// Reads the sampling rate of a new room; none if it says none.
+/// Reads the sampling rate of a new room. Returns `None` if the request has none.
 pub(crate) fn sampling_rate(fields: Fields<'_>) -> Result<Option<SampleRate>, Refusal> {
     let hertz = match fields.member("sampling_rate")? {
         Some(hertz) => Some(hertz),
@@ -258,7 +262,8 @@ pub(crate) fn sampling_rate(fields: Fields<'_>) -> Result<Option<SampleRate>, Re
     hertz.map(rate).transpose()
 }
 
-/// A bitrate in bit/s; none if it is left to libopus, as one is that it does not take.
+/// Returns a bitrate in bit/s, or `None` if libopus is to choose. Values that libopus does not
+/// accept count as `None`.
 pub(crate) fn bitrate(bitrate: Option<u64>) -> Option<u32> {
     let bitrate = bitrate.filter(|rate| BITRATES.contains(rate))?;
     u32::try_from(bitrate).ok()
@@ -270,13 +275,13 @@ fn default_bitrate(fields: Fields<'_>, name: &str) -> Read<Option<u32>> {
     Ok(Some(bitrate(fields.member(name)?)))
 }
 
-/// The secret cannot be taken off, the pin can: by an empty text.
+/// An empty text removes the pin. The secret cannot be removed.
 fn pin(fields: Fields<'_>, name: &str) -> Read<Option<String>> {
     let pin = fields.member::<String>(name)?;
     Ok(pin.map(|pin| Some(pin).filter(|pin| !pin.is_empty())))
 }
 
-/// A number; 0 is the default.
+/// Reads a number. 0 means the default.
 fn above_0(fields: Fields<'_>, name: &str) -> Read<u64> {
     Ok(fields.member(name)?.filter(|number| *number > 0))
 }
@@ -289,13 +294,13 @@ fn number(number: &u64) -> Value {
     (*number).into()
 }
 
-/// A loss in percent; one that is too high is the default.
+/// Reads a loss in percent. A value above the limit means the default.
 fn loss(fields: Fields<'_>, name: &str) -> Read<u8> {
     let loss = fields.member::<u64>(name)?.filter(|loss| *loss <= MAX_LOSS);
     Ok(loss.and_then(|loss| u8::try_from(loss).ok()))
 }
 
-/// The groups of a room, each once.
+/// Reads the groups of a room, without duplicates.
 fn groups(fields: Fields<'_>, name: &'static str) -> Read<Vec<String>> {
     let mut groups: Vec<String> = Vec::new();
     let names = texts(fields, name)?.unwrap_or_default();
@@ -310,7 +315,7 @@ fn groups(fields: Fields<'_>, name: &'static str) -> Read<Vec<String>> {
     Ok(Some(groups))
 }
 
-/// The entries of an array of strings.
+/// Reads an array of strings.
 pub(crate) fn texts<'a>(
     fields: Fields<'a>,
     name: &'static str,

@@ -1,88 +1,69 @@
-//! The plugin, and what its handles share.
+//! The plugin.
 
-use std::net::IpAddr;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use portunus_audio::AudioThreads;
-use portunus_core::configuration::PortRange;
-use portunus_core::events::{EventBus, PluginEvents};
+use portunus_core::events::EventBus;
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
 use portunus_core::{
-    Asked, Broadcast, ConfiguredPlugin, Doors, Fields, Handle, Networks, Plugin, PluginContext,
+    Asked, Broadcast, ConfiguredPlugin, Doors, Fields, Handle, Plugin, PluginContext,
     PluginCounter, PluginHandle, PluginInfo, PluginReloaded, Reply,
 };
 use portunus_files::Folders;
-use portunus_resources::{AllowedTokens, Asker, Maker, Reloadable, Resources, SavedError};
+use portunus_resources::{AllowedTokens, Asker, Maker, Resources, SavedError};
 use serde_json::Value;
 
+use crate::PACKAGE;
 use crate::attached::Attached;
-use crate::config::{AudioBridgeConfig, ConfiguredRoom};
+use crate::config::AudioBridgeConfig;
 use crate::refusal::Refusal;
 use crate::requests::{Management, Participation};
-use crate::room::{PhoneRooms, Room, StreamIds};
+use crate::room::PhoneRooms;
+use crate::shared::Shared;
 
-pub(crate) const PACKAGE: &str = "janus.plugin.audiobridge";
-
-/// The plugin, with its rooms.
+/// The plugin with its rooms.
 #[derive(Debug)]
 pub struct AudioBridge {
     pub(crate) shared: Arc<Shared>,
 }
 
-/// What all handles of the plugin share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) own: Weak<Shared>,
-    /// Forwarding needs the admin key.
-    pub(crate) lock_rtp_forward: bool,
-    /// Announcements need the admin key.
-    pub(crate) lock_play_file: bool,
-    /// Where files may be that are announced.
-    pub(crate) folders: Arc<Folders>,
-    /// The networks that media may be sent to.
-    pub(crate) outgoing: Arc<Networks>,
-    /// What plain RTP participants are told.
-    pub(crate) local_ip: IpAddr,
-    /// Where their ports are taken from.
-    pub(crate) ports: PortRange,
-    pub(crate) media: MediaPlane,
-    pub(crate) recorder: Recorder,
-    pub(crate) audio: AudioThreads,
-    /// Where whoever watches the server is told of what no client does.
-    pub(crate) events: PluginEvents,
-    pub(crate) stream_ids: Arc<StreamIds>,
-    /// Where telephones are.
-    pub(crate) doors: Doors,
-    pub(crate) rooms: Resources<Room>,
-}
-
 impl AudioBridge {
-    /// The plugin with the rooms of its configuration, which run on `audio`; an error if the saved rooms cannot be read. To be
-    /// called within tokio's runtime.
+    /// Starts the plugin with the rooms of its configuration, which run on `audio`. Fails if the
+    /// saved rooms cannot be read. Needs tokio's runtime.
     pub fn new(
         config: AudioBridgeConfig,
         media: MediaPlane,
         recorder: Recorder,
         audio: AudioThreads,
     ) -> Result<Self, SavedError> {
-        let (events, doors) = (EventBus::default(), Doors::default());
-        Self::watched(config, (media, recorder, audio), (&events, doors))
+        let context = PluginContext {
+            media,
+            recorder,
+            audio,
+            outgoing: config.outgoing.clone(),
+            events: EventBus::default(),
+            doors: Doors::default(),
+        };
+        Self::start(config, context)
     }
 
-    /// The same, whose doings are told on `events`; its rooms are behind `doors`.
-    fn watched(
-        config: AudioBridgeConfig,
-        (media, recorder, audio): (MediaPlane, Recorder, AudioThreads),
-        (events, doors): (&EventBus, Doors),
-    ) -> Result<Self, SavedError> {
+    /// Starts the plugin with the networks in `context.outgoing`, not those of the configuration.
+    fn start(config: AudioBridgeConfig, context: PluginContext) -> Result<Self, SavedError> {
+        let PluginContext {
+            media,
+            recorder,
+            audio,
+            outgoing,
+            events,
+            doors,
+        } = context;
         let keys = config.resource_keys();
-        let told_address = config.told_address();
+        let announced_address = config.announced_address();
         let AudioBridgeConfig {
             lock_rtp_forward,
             lock_play_file,
             folders,
-            outgoing,
             rtp_port_range,
             rooms: configured,
             ..
@@ -94,7 +75,7 @@ impl AudioBridge {
             lock_play_file: lock_play_file && rooms.has_admin_key(),
             folders: Arc::new(Folders::new(folders)),
             outgoing: Arc::new(outgoing),
-            local_ip: told_address.unwrap_or_else(|| media.address()),
+            local_ip: announced_address.unwrap_or_else(|| media.address()),
             ports: rtp_port_range,
             media,
             recorder,
@@ -124,35 +105,13 @@ impl ConfiguredPlugin for AudioBridge {
         config: AudioBridgeConfig,
         context: PluginContext,
     ) -> Result<Self, SavedError> {
-        let PluginContext {
-            media,
-            recorder,
-            audio,
-            outgoing,
-            events,
-            doors,
-        } = context;
-        let config = AudioBridgeConfig { outgoing, ..config };
-        AudioBridge::watched(config, (media, recorder, audio), (&events, doors))
+        AudioBridge::start(config, context)
     }
 
     async fn reload(&self, running: &AudioBridgeConfig, new: &AudioBridgeConfig) -> PluginReloaded {
         let limits = new.resource_keys().limits;
         self.shared.rooms.set_limits(limits);
         portunus_resources::reload(&self.shared, &running.rooms, &new.rooms).await
-    }
-}
-
-impl Reloadable for Shared {
-    type Resource = Room;
-
-    fn resources(&self) -> &Resources<Room> {
-        &self.rooms
-    }
-
-    async fn make_configured(self: Arc<Self>, room: ConfiguredRoom) -> Result<(), String> {
-        let made = self.make(room, AllowedTokens::default(), Maker::Operator);
-        made.map(drop).map_err(|error| error.to_string())
     }
 }
 
@@ -198,7 +157,7 @@ impl Plugin for AudioBridge {
 }
 
 impl AudioBridge {
-    /// Answers an administrator's request.
+    /// Answers a request of an administrator.
     fn administer(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
         let name = fields.required::<&str>("request")?;
         let unknown = || Refusal::UnknownRequest(name.to_owned());
@@ -209,7 +168,7 @@ impl AudioBridge {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use portunus_audio::AudioConfig;
 
     use super::*;

@@ -1,4 +1,4 @@
-//! Why a request is refused: codes and texts.
+//! The refusals of requests: codes and texts.
 
 use std::net::IpAddr;
 
@@ -6,7 +6,7 @@ use portunus_core::{DialError, FieldError, JsepError, Object, OutOfScope, Untrus
 use portunus_resources::{self as resources, Guessing, Id, Refused, TooMany};
 use serde_json::Value;
 
-/// Why a request is refused; the text is what the client reads.
+/// The reason of a refusal. Its text is for the client.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error("The request is not a JSON object")]
@@ -15,10 +15,10 @@ pub(crate) enum Refusal {
     UnknownRequest(String),
     #[error(transparent)]
     Field(#[from] FieldError),
-    /// A member has the right type, but not a value that can be.
+    /// A member has the right type, but an invalid value.
     #[error("Invalid value ({name}: {reason})")]
     Value { name: String, reason: &'static str },
-    /// An array has something else in it than text.
+    /// An array contains something other than text.
     #[error("Invalid element in the {0} array (not a string)")]
     NotAString(&'static str),
     #[error("Unsupported action '{0}' (allowed)")]
@@ -31,29 +31,29 @@ pub(crate) enum Refusal {
     Encrypted,
     #[error("Cannot record: {0}")]
     Recording(String),
-    /// 0 and an empty text, where a request names no room.
+    /// 0 or an empty text if the request names no room.
     #[error("No such room ({0})")]
     NoSuchRoom(Id),
     #[error("Room {0} already exists")]
     RoomExists(Id),
-    /// Where a request needs somebody who is in a room; what it would do.
+    /// The client is in no room. The text says for which action that is needed.
     #[error("Can't {0} (not in a room)")]
     NotInRoom(&'static str),
-    /// A secret that is not the one that is asked for: the member that shows it.
+    /// The member holds a wrong secret.
     #[error("Unauthorized (wrong {0})")]
     Wrong(&'static str),
     #[error("Unauthorized ({0})")]
     Unauthorized(&'static str),
-    /// A token that is missing, or is none of the list.
+    /// The token is missing, or is not in the list.
     #[error("Unauthorized (not in the allowed list)")]
     NotAllowed,
-    /// Clients may not make more.
+    /// A client may not create more.
     #[error("Unauthorized ({0})")]
     Limit(TooMany),
-    /// It may have been right, and was not looked at.
+    /// The secret was not checked, because of too many wrong ones.
     #[error("Unauthorized ({0})")]
     Guessing(#[from] Guessing),
-    /// A token that was signed for something else, or is no more valid. Nobody guesses those.
+    /// The token was signed for something else, or has expired. This does not count as guessing.
     #[error("Unauthorized (wrong token)")]
     NotSigned,
     #[error("Unauthorized ({0})")]
@@ -94,7 +94,7 @@ pub(crate) enum Refusal {
     NoSuchCall(u64),
     #[error("Error opening file")]
     File,
-    /// What the server cannot do now.
+    /// The server cannot do this now.
     #[error("{0}")]
     Unknown(String),
 }
@@ -107,7 +107,7 @@ impl Refusal {
         }
     }
 
-    /// The same about a member whose name has this before it.
+    /// Adds a prefix to the member's name.
     pub(crate) fn of_member_with(self, prefix: &str) -> Self {
         let name = |name: String| format!("{prefix}{name}");
         match self {
@@ -129,7 +129,7 @@ impl Refusal {
         Refusal::Field(FieldError::Missing(name.to_owned()))
     }
 
-    /// The `error_code` on the wire.
+    /// Returns the `error_code` on the wire.
     pub(crate) const fn code(&self) -> u16 {
         match self {
             Refusal::NotAnObject => 481,
@@ -172,7 +172,7 @@ impl Refusal {
         }
     }
 
-    /// What the client gets.
+    /// Returns the answer to the client.
     pub(crate) fn to_json(&self) -> Value {
         Object::new()
             .with("audiobridge", "event")
@@ -192,7 +192,7 @@ impl Refused for Refusal {
     }
 }
 
-/// What all plugins refuse alike, as this one's clients know it.
+/// Translates the refusals that all plugins share.
 impl From<resources::Refusal> for Refusal {
     fn from(refusal: resources::Refusal) -> Self {
         match refusal {

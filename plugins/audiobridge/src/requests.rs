@@ -1,9 +1,9 @@
-//! The plugin's requests, and what each reaches beyond the call.
+//! The plugin's requests, and the rights that they need.
 
 use portunus_core::{Fields, Right, Rights, recording, requests};
 
 requests! {
-    /// The requests that manage rooms, of clients and of administrators.
+    /// The requests of clients and administrators that manage rooms.
     pub enum Management {
         Create = "create": Reply, Depends(creation);
         Edit = "edit": Reply, Depends(change);
@@ -29,9 +29,9 @@ requests! {
         IsPlaying = "is_playing": Reply, Nothing;
         StopFile = "stop_file": Reply, Nothing;
         StopAllFiles = "stop_all_files": Reply, Nothing;
-        /// Names of files are not for everybody.
+        /// It shows names of files.
         ListAnnouncements = "listannouncements": Reply, Right(Right::Create);
-        /// Calls may cost money.
+        /// A call may cost money.
         DialOut = "dial_out": Reply, Right(Right::Forward);
         StopDialOut = "stop_dial_out": Reply, Right(Right::Forward);
         DenoiseEnable = "denoise_enable": Reply, Nothing;
@@ -40,7 +40,7 @@ requests! {
 }
 
 requests! {
-    /// The requests of clients about their own place in a room.
+    /// The requests of clients about their own participation.
     pub enum Participation {
         Join = "join": Event, Depends(participant), Begins;
         Configure = "configure": Event, Depends(participant);
@@ -52,15 +52,16 @@ requests! {
     }
 }
 
-/// The rights to create a room: it may be permanent, and recorded. The plugin ignores names and folders of recordings if the client
-/// may not record.
+/// Returns the rights to create a room, which may be permanent or recorded. Without the right to
+/// record, the plugin ignores names and folders of recordings.
 fn creation(fields: Fields<'_>) -> Rights {
     let is_on = |name| fields.member(name) == Ok(Some(true));
     let record = Rights::if_so(is_on("record") || is_on("mjrs"), Right::Record);
     permanent(fields).and(record)
 }
 
-/// The rights to edit or destroy a room: a room that somebody else records must not be recorded elsewhere.
+/// Returns the rights to edit or destroy a room. Moving the recordings of a room needs the right to
+/// record.
 fn change(fields: Fields<'_>) -> Rights {
     let moved = ["new_record_dir", "new_mjrs_dir"]
         .iter()
@@ -73,7 +74,8 @@ fn permanent(fields: Fields<'_>) -> Rights {
     Rights::if_so(is_permanent, Right::Create)
 }
 
-/// What a participant has recorded, and where it has its media sent to and taken from without a PeerConnection.
+/// Returns the rights of a participant: it may be recorded, or have its media sent to another
+/// address.
 fn participant(fields: Fields<'_>) -> Rights {
     let by_rtp = Rights::if_so(fields.has("rtp"), Right::Forward);
     recording(fields).and(by_rtp)

@@ -1,4 +1,4 @@
-//! How a participant is heard and what it hears, as it asks for it.
+//! The settings of a participant.
 
 use portunus_dsp::{AudioCodec, Encoding, ParticipantOptions};
 use serde::Deserialize;
@@ -7,7 +7,7 @@ use crate::codec::{QUALITY, encoding, named_codec};
 use crate::options::{MAX_LOSS, RoomOptions, bitrate};
 use crate::refusal::Refusal;
 
-/// The members that `join` and `changeroom` have in common.
+/// The members that `join` and `changeroom` share.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Joining<'a> {
     #[serde(rename = "pin")]
@@ -57,53 +57,63 @@ pub(crate) struct Configuring<'a> {
     pub(crate) update: bool,
 }
 
-/// How a participant is heard and what it hears.
+/// The settings of a participant: how it is heard, and what it hears.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub(crate) display: Option<String>,
     pub(crate) muted: bool,
     pub(crate) suspended: bool,
-    /// It is told of nothing that does not concern itself, as long as it is suspended.
+    /// While suspended, it gets no events about others.
     pub(crate) pause_events: bool,
     pub(crate) codec: AudioCodec,
-    /// bit/s; none: as libopus chooses
+    /// In bit/s. `None`: libopus chooses.
     pub(crate) bitrate: Option<u32>,
-    /// 1 to 10
+    /// 1 to 10.
     pub(crate) quality: u8,
-    /// percent
+    /// In percent.
     pub(crate) expected_loss: u8,
-    /// percent, without a limit
+    /// In percent, without a limit.
     pub(crate) volume: u64,
-    /// 0 left, 100 right
+    /// 0 (left) to 100 (right).
     pub(crate) position: u8,
-    /// Where they are not the room's: packets of a window, and the level in -dBov.
-    pub(crate) talk: (Option<u64>, Option<u64>),
+    pub(crate) talk: TalkThresholds,
     pub(crate) denoise: bool,
-    /// The group's place among the room's.
+    /// The index of its group.
     pub(crate) group: Option<usize>,
 }
 
+/// A participant's own thresholds of talking. `None`: those of the room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct TalkThresholds {
+    /// The packets of a window.
+    packets: Option<u64>,
+    /// In -dBov.
+    level: Option<u64>,
+}
+
 impl Settings {
-    /// Those of somebody who joins.
+    /// Returns the settings of a new participant.
     pub(crate) fn joining(wish: &Joining<'_>, room: &RoomOptions) -> Result<Self, Refusal> {
         let group = room.wanted_group(wish.group)?;
         let quality = quality(wish.quality)?.unwrap_or(QUALITY);
         let loss = expected_loss(wish.expected_loss)?.unwrap_or(room.expected_loss);
         let codec = named_codec(wish.codec)?;
         let above_0 = |number: Option<u64>| number.filter(|number| *number > 0);
-        let talk = (
-            above_0(wish.audio_active_packets),
-            above_0(wish.audio_level_average),
-        );
-        Ok(Self::coming(
-            wish,
-            room,
-            (group, codec, quality, loss),
+        let talk = TalkThresholds {
+            packets: above_0(wish.audio_active_packets),
+            level: above_0(wish.audio_level_average),
+        };
+        Ok(Settings {
+            group,
+            codec,
+            quality,
+            expected_loss: loss,
             talk,
-        ))
+            ..Self::wished(wish, room)
+        })
     }
 
-    /// Those of somebody on a telephone.
+    /// Returns the settings of a caller.
     pub(crate) fn of_caller(
         display: Option<String>,
         codec: AudioCodec,
@@ -120,46 +130,48 @@ impl Settings {
             expected_loss: room.expected_loss,
             volume: 100,
             position: 50,
-            talk: (None, None),
+            talk: TalkThresholds::default(),
             denoise: room.denoise,
             group: None,
         }
     }
 
-    /// Those of somebody who goes on to another room.
+    /// Returns the settings in another room.
     pub(crate) fn changing(&self, wish: &Joining<'_>, room: &RoomOptions) -> Result<Self, Refusal> {
         let group = room.wanted_group(wish.group)?;
         let quality = quality(wish.quality)?.unwrap_or(self.quality);
         let loss = expected_loss(wish.expected_loss)?.unwrap_or(self.expected_loss);
-        let heard = (group, self.codec, quality, loss);
-        Ok(Self::coming(wish, room, heard, self.talk))
+        Ok(Settings {
+            group,
+            codec: self.codec,
+            quality,
+            expected_loss: loss,
+            talk: self.talk,
+            ..Self::wished(wish, room)
+        })
     }
 
-    fn coming(
-        wish: &Joining<'_>,
-        room: &RoomOptions,
-        (group, codec, quality, expected_loss): (Option<usize>, AudioCodec, u8, u8),
-        talk: (Option<u64>, Option<u64>),
-    ) -> Self {
+    /// Returns the settings that need no checks. The others have their defaults.
+    fn wished(wish: &Joining<'_>, room: &RoomOptions) -> Self {
         let suspended = wish.suspended.unwrap_or(false);
         Settings {
             display: wish.display.map(str::to_owned),
             muted: wish.muted.unwrap_or(false),
             suspended,
             pause_events: suspended && wish.pause_events.unwrap_or(false),
-            codec,
+            codec: AudioCodec::Opus,
             bitrate: bitrate(wish.bitrate).or(room.bitrate),
-            quality,
-            expected_loss,
+            quality: QUALITY,
+            expected_loss: room.expected_loss,
             volume: wish.volume.unwrap_or(100),
             position: wish.spatial_position.map_or(50, position),
-            talk,
+            talk: TalkThresholds::default(),
             denoise: wish.denoise.unwrap_or(room.denoise),
-            group,
+            group: None,
         }
     }
 
-    /// What they are after a `configure`. Nothing changes if one of its members cannot be.
+    /// Returns the settings after a `configure`, or an error if one of its members is invalid.
     pub(crate) fn configured(
         &self,
         wish: &Configuring<'_>,
@@ -189,19 +201,21 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Whether it is told only of what concerns itself.
+    /// Whether it gets only events about itself.
     pub(crate) const fn is_paused(&self) -> bool {
         self.suspended && self.pause_events
     }
 
-    /// The same for the mixer. `levels`: its packets say how loud they are; `fec`: it takes in-band FEC.
+    /// Returns the options for the mixer. `levels`: its packets carry audio levels. `fec`: it
+    /// accepts in-band FEC.
     pub(crate) fn mixed(
         &self,
         room: &RoomOptions,
         immune: bool,
-        (levels, fec): (bool, bool),
+        levels: bool,
+        fec: bool,
     ) -> ParticipantOptions {
-        let (packets, level) = self.talk;
+        let TalkThresholds { packets, level } = self.talk;
         ParticipantOptions {
             codec: self.codec,
             muted: self.muted,

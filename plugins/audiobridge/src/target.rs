@@ -1,4 +1,4 @@
-//! Where requests say that media goes, and how it is protected.
+//! The destinations of media in requests, and their SRTP keys.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use crate::refusal::Refusal;
 
-/// How long it may take to ask for the address of a host.
+/// The time limit for resolving a host.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The members `host` and `host_family` of a request.
@@ -66,23 +66,23 @@ impl Host {
         Ok(Host { name, family })
     }
 
-    /// As it was written.
+    /// The name as it was written.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// The family that it has to be of, as it is written.
+    /// The required family as it was written, if any.
     pub(crate) const fn family(&self) -> Option<&'static str> {
         self.family.name()
     }
 
-    /// Its address, if that is what it is.
+    /// Returns the address if the name is one.
     pub(crate) fn numeric(&self) -> Option<IpAddr> {
         let address: IpAddr = self.name.parse().ok()?;
         self.family.has(address).then_some(address)
     }
 
-    /// Its address, asked for where it is a name.
+    /// Returns the address. A name is resolved.
     pub(crate) async fn resolve(&self) -> Result<IpAddr, Refusal> {
         if let Some(address) = self.numeric() {
             return Ok(address);
@@ -99,7 +99,7 @@ impl Host {
 
 /// Checks that media may be sent to an address.
 pub(crate) fn check(address: IpAddr, networks: &Networks) -> Result<IpAddr, Refusal> {
-    // No socket of ours sends to all of a network.
+    // Sockets do not broadcast.
     if address == IpAddr::V4(Ipv4Addr::BROADCAST) {
         return Err(Refusal::Unknown(format!("nothing is sent to {address}")));
     }
@@ -109,13 +109,14 @@ pub(crate) fn check(address: IpAddr, networks: &Networks) -> Result<IpAddr, Refu
     }
 }
 
-/// A port that something can be sent to.
+/// Checks that a port can be sent to.
 pub(crate) fn port(port: u64) -> Result<u16, Refusal> {
     let port = u16::try_from(port).ok().filter(|port| *port > 0);
     port.ok_or_else(|| Refusal::value("port", "1 to 65535"))
 }
 
-/// Returns the key of SRTP of the members `srtp_suite` and `srtp_crypto`, or `None` unless both are there.
+/// Returns the SRTP key of the members `srtp_suite` and `srtp_crypto`, or `None` unless both are
+/// present.
 pub(crate) fn srtp(
     suite: Option<u64>,
     crypto: Option<&str>,
@@ -140,7 +141,7 @@ pub(crate) fn srtp(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[test]

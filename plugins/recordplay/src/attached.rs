@@ -1,4 +1,4 @@
-//! A client's handle: its requests, and what happens to its PeerConnection.
+//! A client's handle: its requests, and the events of its PeerConnection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use portunus_core::{
 };
 use serde_json::{Value, json};
 
-use crate::Shared;
 use crate::refusal::Refusal;
 use crate::requests::{Play, Record, Request, Seek, check_answer};
 use crate::session::Session;
+use crate::shared::Shared;
 
 /// A client that records or plays.
 pub(crate) struct Attached {
@@ -49,8 +49,8 @@ impl Attached {
             }
             Request::Configure => return self.configure(fields),
             Request::Record => {
-                let told_why = message.rights.may(Right::Record);
-                session.record(transaction, &Record::read(message)?, told_why)?;
+                let may_know_reason = message.rights.may(Right::Record);
+                session.record(transaction, &Record::read(message)?, may_know_reason)?;
             }
             Request::Play => match Play::read(message)? {
                 Some(play) => session.play(transaction, play)?,
@@ -78,7 +78,7 @@ impl Attached {
             "recordplay": "configure",
             "status": "ok",
             "settings": {
-                "video-keyframe-interval": crate::recorded::millis(settings.keyframes),
+                "video-keyframe-interval": crate::complete_recording::millis(settings.keyframes),
                 "video-bitrate-max": settings.bitrate,
             },
         })))

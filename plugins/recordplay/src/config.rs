@@ -1,25 +1,27 @@
-//! What the plugin can be told.
+//! The plugin's configuration.
 
 use std::path::PathBuf;
 
 use portunus_core::configuration::{Configuration, Probe, Section};
 use serde::{Deserialize, Serialize};
 
-/// The plugin's part of the configuration.
+/// The plugin's section of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RecordPlayConfig {
-    /// The folder of the recordings, relative to that of all recordings; it is made if missing.
+    /// The folder of the recordings, relative to the folder of all recordings. It is made if
+    /// missing.
     pub path: PathBuf,
-    /// What `update` needs, and seeing private recordings; empty: anybody may update, and nobody sees private ones.
+    /// The key that `update` and lists with private recordings require. Empty: anybody may update,
+    /// and private recordings are never listed.
     pub admin_key: String,
-    /// Whether recordings are private whose clients do not say so.
+    /// Whether recordings are private by default.
     pub private: bool,
-    /// Whether event handlers are told of recordings.
+    /// Whether event handlers get events about recordings.
     pub events: bool,
-    /// Whether HTTP serves the files of recordings, under addresses that cannot be guessed.
+    /// Whether HTTP serves the files of recordings, at addresses that cannot be guessed.
     pub serve: bool,
-    /// Clients without the right to record may do so too.
+    /// Whether clients without the right to record may record here.
     pub public: bool,
 }
 
@@ -54,7 +56,7 @@ impl Configuration for RecordPlayConfig {
 }
 
 impl RecordPlayConfig {
-    /// The key, if there is one.
+    /// Returns the key, if there is one.
     pub(crate) fn admin_key(&self) -> Option<&str> {
         Some(self.admin_key.as_str()).filter(|key| !key.is_empty())
     }

@@ -1,12 +1,12 @@
-//! What the plugin counts.
+//! The plugin's counters.
 
 use portunus_core::{Count, PluginCounter};
 
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
-    /// Recordings that were begun.
+    /// Recordings that were started.
     pub(crate) recorded: Count,
-    /// Recordings that began to play.
+    /// Playouts that were started.
     pub(crate) played: Count,
     /// Recordings that ended by an error.
     pub(crate) failed: Count,

@@ -1,4 +1,4 @@
-//! What the sender of a recording is asked for while it is recorded: a bitrate, and keyframes now and then.
+//! The control of a sender that is being recorded: its bitrate, and its keyframes.
 
 use std::time::Duration;
 
@@ -9,18 +9,19 @@ use tokio::time::sleep;
 
 use crate::requests::Settings;
 
-/// The first steps up to the highest bitrate: the share of it that is asked for.
+/// The steps up to the highest bitrate, as divisors of it.
 const RAMP: [u64; 4] = [4, 3, 2, 1];
 
-/// How long each of them lasts.
+/// The duration of a step.
 const STEP: Duration = Duration::from_millis(100);
 
-/// Asks until it is dropped.
+/// Controls a sender until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Director(AbortHandle);
 
 impl Director {
-    /// Asks the client of `handle` for what it sends on m-line `video`, as the settings say at each time.
+    /// Controls the video that the client of `handle` sends on m-line `video`, by the present
+    /// settings.
     pub(crate) fn start(handle: Handle, video: Mid, settings: watch::Receiver<Settings>) -> Self {
         Self(tokio::spawn(direct(handle, video, settings)).abort_handle())
     }

@@ -1,25 +1,25 @@
-//! The Record&Play plugin, `janus.plugin.recordplay`: what a client sends is recorded, and played again.
+//! The Record&Play plugin, `janus.plugin.recordplay`: it records the media of a client, and plays
+//! it again.
 #![forbid(unsafe_code)]
 
 mod attached;
+mod complete_recording;
 mod config;
 mod counts;
 mod director;
+mod lookup;
 mod nfo;
 mod opening;
-mod play;
 mod player;
 mod plugin;
-mod recorded;
 mod recorder;
 mod refusal;
 mod requests;
 mod session;
+mod shared;
 mod shelf;
 
 pub use config::RecordPlayConfig;
 pub use nfo::{MAX_NFO, MediaFiles, Nfo, NfoError};
 pub use plugin::RecordPlay;
 pub use requests::Request;
-
-use plugin::{PACKAGE, Shared};

@@ -1,16 +1,16 @@
-//! What a recording is, as the `.nfo` file beside its media says it: Janus's format, INI with one section.
+//! The `.nfo` file of a recording: Janus's format, which is INI with one section.
 
 use thiserror::Error;
 
 /// The longest file that is read, in bytes.
 pub const MAX_NFO: usize = 64 << 10;
 
-/// The longest title and date that are taken from one, in characters.
+/// The longest title and date that are read, in characters.
 const MAX_TEXT: usize = 1_024;
 
-/// What is between the names of parts, and in no name.
+/// The separator between the names of parts. No name contains it.
 const BETWEEN: char = '/';
-/// What a line of parts has beside them, in bytes.
+/// The length of a line of parts without the names, in bytes.
 const PARTS_LINE: usize = 16;
 
 /// A recording as its `.nfo` file describes it.
@@ -20,52 +20,52 @@ pub struct Nfo {
     pub id: u64,
     /// Its title.
     pub name: String,
-    /// When it was made, as people read it.
+    /// Its date, in a form for people.
     pub date: String,
-    /// Only administrators see it in lists.
+    /// Whether only administrators see it in lists.
     pub is_private: bool,
     /// The names of its files, in the same folder.
     pub files: MediaFiles,
-    /// What stands in the addresses of its files: an addition to Janus, which leaves it out of account.
+    /// The part of its files' addresses that cannot be guessed. Janus ignores this addition.
     pub key: Option<String>,
 }
 
-/// The files of a recording by what is in them; with a container one file has several of these.
+/// The files of a recording, by content. A container has several contents in one file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MediaFiles {
-    /// The file with the sound.
+    /// The file with the audio.
     pub audio: Option<String>,
-    /// The file with the pictures.
+    /// The file with the video.
     pub video: Option<String>,
     /// The file with the messages of data channels.
     pub data: Option<String>,
-    /// The files that a container goes on in: an addition to Janus, which leaves them out of account.
+    /// The files that continue a container. Janus ignores this addition.
     pub parts: Vec<String>,
 }
 
-/// Why a file describes no recording.
+/// The reason why a file describes no recording.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum NfoError {
     /// It is longer than [`MAX_NFO`].
     #[error("longer than {MAX_NFO} bytes")]
     TooLong,
-    /// It is no text.
+    /// It is not text.
     #[error("not UTF-8")]
     NotText,
-    /// There is no section, or one whose name is no number from 1 on.
+    /// It has no section, or the section's name is not a number above 0.
     #[error("no section whose name is the number of a recording")]
     NoId,
-    /// Something is missing.
+    /// A member is missing.
     #[error("no {0}")]
     Missing(&'static str),
-    /// A name of a file that leads elsewhere.
+    /// A file's name leads to another folder.
     #[error("{0:?} is not the name of a file in this folder")]
     File(String),
 }
 
 impl Nfo {
-    /// Reads a file. Of several sections the first one counts; without `private` a recording is private.
+    /// Reads a file. The first section counts. Without `private` a recording is private.
     pub fn parse(bytes: &[u8]) -> Result<Self, NfoError> {
         if bytes.len() > MAX_NFO {
             return Err(NfoError::TooLong);
@@ -130,7 +130,7 @@ impl Nfo {
         Ok(())
     }
 
-    /// The file's text, as Janus reads it too.
+    /// Returns the text of the file, in a form that Janus can read.
     pub fn to_text(&self) -> String {
         let private = if self.is_private { "true" } else { "false" };
         let mut text = format!(
@@ -148,7 +148,7 @@ impl Nfo {
         let mut parts = String::new();
         for part in &self.files.parts {
             let part = escaped(part);
-            // The file has to stay one that is read.
+            // The file must not become too long to be read.
             if text.len() + parts.len() + part.len() + PARTS_LINE > MAX_NFO {
                 break;
             }
@@ -165,7 +165,7 @@ impl Nfo {
 }
 
 impl MediaFiles {
-    /// Those of which that is true.
+    /// Returns the names that fulfil a condition.
     #[must_use]
     pub fn only(mut self, is_so: impl Fn(&str) -> bool) -> Self {
         self.parts.retain(|name| is_so(name));
@@ -178,13 +178,13 @@ impl MediaFiles {
         }
     }
 
-    /// The names of all of them.
+    /// Returns all names.
     pub fn all(&self) -> impl Iterator<Item = &str> {
         let parts = self.parts.iter().map(String::as_str);
         self.named().map(|(_, name)| name).chain(parts)
     }
 
-    /// What there is but parts, with the word for it.
+    /// Returns all names except parts, each with the word for its content.
     pub fn named(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let all = [
             ("audio", &self.audio),
@@ -196,7 +196,7 @@ impl MediaFiles {
     }
 }
 
-/// Whether it is the name of a file in the same folder, and of no hidden one.
+/// Whether a name is that of a file in the same folder that is not hidden.
 pub fn is_file_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= 255
@@ -205,12 +205,13 @@ pub fn is_file_name(name: &str) -> bool {
         && !name.chars().any(char::is_control)
 }
 
-/// Whether it can stand in an address.
+/// Whether a key can be part of an address.
 pub fn is_key(key: &str) -> bool {
     key.len() == 32 && key.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// A value as it can stand in a line: Janus takes what follows `;` and `#` for a comment unless a backslash is before it.
+/// Escapes a value for a line. Janus treats `;` and `#` as the start of a comment unless a
+/// backslash precedes.
 fn escaped(value: &str) -> String {
     let mut text = String::with_capacity(value.len());
     for c in value.chars() {
@@ -227,7 +228,7 @@ fn unescaped(value: &str) -> String {
     value.replace("\\;", ";").replace("\\#", "#")
 }
 
-/// A title or date as it is kept: without control characters, which no file can say.
+/// Removes control characters from a title or date, because a file cannot contain them.
 fn cut(text: &str) -> String {
     let shown = text.chars().map(|c| if c.is_control() { ' ' } else { c });
     let text: String = shown.take(MAX_TEXT).collect();
@@ -236,7 +237,7 @@ fn cut(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
     use proptest::prelude::*;
 

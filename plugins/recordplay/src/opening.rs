@@ -1,4 +1,4 @@
-//! Files are opened for who plays them: few at a time, whatever their disk does.
+//! Limits for players: how many play, and how many open files at a time, even if a disk hangs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,17 +8,17 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-/// Handles that play at a time.
+/// The limit of handles that play at a time.
 const PLAYING: usize = 1_000;
-/// Recordings that are opened at a time, each on a thread of its own.
+/// The limit of recordings that are opened at a time, each on its own thread.
 const OPENING: usize = 8;
-/// Requests that wait for that meanwhile.
+/// The limit of requests that wait for that.
 const WAITING: usize = 64;
-/// How long one waits at most, and how long opening may take then.
+/// The time limits for waiting, and then for opening.
 const WAITS: Duration = Duration::from_secs(10);
 const TAKES: Duration = Duration::from_secs(30);
 
-/// Why nothing is opened.
+/// The reason why nothing is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub(crate) enum Busy {
     #[error("{PLAYING} clients play, and no more may at a time")]
@@ -32,14 +32,14 @@ pub(crate) enum Busy {
     Stopping,
 }
 
-/// A handle that may play, until it is dropped.
+/// The place of a handle among those that may play.
 pub(crate) type Place = OwnedSemaphorePermit;
 
-/// How many play, and how many recordings are being opened.
+/// The counts of handles that play and of recordings that are being opened.
 #[derive(Debug, Clone)]
 pub(crate) struct Opening {
     playing: Arc<Semaphore>,
-    /// Requests that wait or open.
+    /// The requests that wait or open.
     asked: Arc<Semaphore>,
     opening: Arc<Semaphore>,
 }
@@ -55,14 +55,14 @@ impl Default for Opening {
 }
 
 impl Opening {
-    /// A place for one more handle that plays.
+    /// Takes a place for a handle that plays.
     pub(crate) fn place(&self) -> Result<Place, Busy> {
         let place = Arc::clone(&self.playing).try_acquire_owned();
         place.map_err(|_| Busy::Playing)
     }
 
-    /// Opens something once it is its turn: who asked first is served first. It takes up its room as long as a thread hangs at it,
-    /// though nobody waits any more.
+    /// Opens a file when it is its turn, in the order of requests. A thread that hangs keeps its
+    /// turn, even if nobody waits for it any more.
     pub(crate) async fn open<T: Send + 'static>(
         &self,
         open: impl FnOnce() -> T + Send + 'static,
@@ -83,7 +83,7 @@ impl Opening {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
     use std::sync::mpsc;
 
@@ -117,7 +117,7 @@ mod tests {
         while opening.asked.available_permits() > 0 {
             tokio::task::yield_now().await;
         }
-        // One more is refused at once, and those that wait after a while.
+        // One more is refused at once, and the waiting ones after a while.
         assert_eq!(opening.open(|| ()).await, Err(Busy::Opening));
         advance(WAITS + Duration::from_secs(1)).await;
         for waiting in waiting {

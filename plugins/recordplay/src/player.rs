@@ -1,4 +1,4 @@
-//! A client that something is played for: what is offered to it, and what feeds that.
+//! A client that plays: the offer to it, and the feeds of its m-lines.
 
 use std::time::Duration;
 
@@ -13,68 +13,69 @@ use portunus_files::{Play as _, Playback, PlayedTrack};
 use portunus_player::{Ended, Feed, Hold, Player as FilePlayer};
 use serde_json::Value;
 
-use crate::recorded::{Viewing, millis};
+use crate::complete_recording::{Viewing, millis};
 
 /// The payload types that Janus offers.
 const AUDIO_PT: Pt = Pt(111);
 const RED_PT: Pt = Pt(63);
-/// The first one is Janus's; another codec on the same m-line gets another one.
+/// The first one is Janus's. Another codec on the same m-line gets another one.
 const VIDEO_PTS: [Pt; 5] = [Pt(100), Pt(102), Pt(104), Pt(106), Pt(108)];
 
-/// The label of the data channel that Janus's clients expect.
+/// The label that Janus's clients expect.
 const DATA_CHANNEL: &str = "JanusDataChannel";
 
-/// What browsers send and what we take where a recording does not say what its H.264 is.
+/// The default for recordings that do not describe their H.264: what browsers send, and the server
+/// accepts.
 const H264_FMTP: &str = "profile-level-id=42e01f;packetization-mode=1";
 
-/// The header extensions of recorded packets that are passed on, with the numbers that they have in offers.
+/// The header extensions of recorded packets that are passed on, with their ids in offers.
 const PASSED: [(ExtensionKind, u8); 2] = [
     (ExtensionKind::AudioLevel, 1),
     (ExtensionKind::VideoOrientation, 13),
 ];
-/// The number of the extension that packets have beside.
+/// The id of the MID extension.
 const MID: u8 = 4;
 
-/// What is played for a client.
+/// The player of a client.
 #[derive(Debug)]
 pub(crate) struct Player {
     pub(crate) what: What,
     pub(crate) phase: Phase,
     pub(crate) duration: Option<Duration>,
     lines: Vec<Line>,
-    /// What is to be played, until that begins.
+    /// The playback, until it starts.
     playback: Option<Playback>,
     begins_at: Option<Duration>,
     feeding: Option<Feeding>,
     pub(crate) e2ee: bool,
 }
 
-/// What a client plays.
+/// The played recording.
 #[derive(Debug)]
 pub(crate) enum What {
     Recording(Viewing),
-    /// A recording of another plugin, with a pause of its own.
+    /// A recording of another plugin, with its own pause.
     File(String, Hold),
 }
 
-/// How far playing is.
+/// The phase of a player.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
     Offered,
-    /// It begins once the PeerConnection is up.
+    /// The client has answered. It starts once the PeerConnection is up.
     Answered,
     Playing,
 }
 
-/// An m-line of our offers.
+/// An m-line of the server's offers.
 #[derive(Debug, Clone)]
 pub(crate) struct Line {
     offer: MediaOffer,
-    /// The track of the playback; none if it is not used now.
+    /// The track of the playback, or `None` if the m-line is unused now.
     track: Option<usize>,
 }
 
-/// What feeds the m-lines; dropping it ends that.
+/// The feeds of the m-lines. Dropping it stops them.
 #[derive(Debug)]
 struct Feeding {
     player: FilePlayer,
@@ -98,7 +99,7 @@ impl What {
         }
     }
 
-    /// Its number.
+    /// Returns the id of the recording.
     pub(crate) fn id(&self) -> Option<u64> {
         match self {
             What::Recording(viewing) => Some(viewing.0.nfo.id),
@@ -113,7 +114,7 @@ impl What {
         }
     }
 
-    /// For people.
+    /// Returns the name for people.
     pub(crate) fn name(&self) -> &str {
         match self {
             What::Recording(viewing) => &viewing.0.nfo.name,
@@ -121,7 +122,7 @@ impl What {
         }
     }
 
-    /// A status of it, as clients are told.
+    /// Describes a status to the client.
     pub(crate) fn status(&self, status: &str) -> Object {
         let file = match self {
             What::Recording(_) => None,
@@ -135,7 +136,7 @@ impl What {
 }
 
 impl Player {
-    /// What is to be played, on the m-lines that the client knows and on new ones.
+    /// Returns a player on the m-lines that the client knows, and on new ones.
     pub(crate) fn new(what: What, playback: Playback, known: Vec<Line>) -> Self {
         let mut lines = known;
         for line in &mut lines {
@@ -157,7 +158,7 @@ impl Player {
         }
     }
 
-    /// The m-lines, for what is played next on the same PeerConnection.
+    /// Returns the m-lines, for the next recording on the same PeerConnection.
     pub(crate) fn into_lines(self) -> Vec<Line> {
         self.lines
     }
@@ -174,14 +175,14 @@ impl Player {
         })
     }
 
-    /// The client has answered. What it does not take is not sent.
+    /// Handles the client's answer. Rejected tracks are not sent.
     pub(crate) fn answered(&mut self) {
         if self.phase == Phase::Offered {
             self.phase = Phase::Answered;
         }
     }
 
-    /// Begins to play, and gives what waits for the end; none if it was begun before.
+    /// Starts playing, and returns a wait for the end. Returns `None` if it has started before.
     pub(crate) fn begin(
         &mut self,
         handle: &Handle,
@@ -226,7 +227,7 @@ impl Player {
         Some(ended)
     }
 
-    /// Goes on at `position`; false if it has come to its end.
+    /// Seeks to `position`. Returns false if it has ended.
     pub(crate) fn seek(&mut self, position: Duration) -> bool {
         match &self.feeding {
             Some(feeding) => feeding.player.seek(position),
@@ -241,7 +242,7 @@ impl Player {
         self.what.hold().set(pause);
     }
 
-    /// What the client is told of it when it is to be played.
+    /// Returns the event before playing.
     pub(crate) fn preparing(&self, warning: Option<&str>) -> Value {
         self.what
             .status("preparing")
@@ -251,7 +252,7 @@ impl Player {
     }
 }
 
-/// Puts a track on the m-line of its kind.
+/// Puts a track on an m-line of its kind.
 fn offer_track(lines: &mut Vec<Line>, track: &PlayedTrack, index: usize) {
     let (kind, mid) = match track.medium {
         Medium::Audio => (Kind::Audio, "a"),
@@ -268,7 +269,7 @@ fn offer_track(lines: &mut Vec<Line>, track: &PlayedTrack, index: usize) {
             let fmtp = track.fmtp.clone();
             let fmtp = fmtp.or_else(|| (codec == CodecName::H264).then(|| H264_FMTP.to_owned()));
             let pt = match kind {
-                // Its usual one, or what Janus gives whatever has none.
+                // The static one, or Janus's for other codecs.
                 Kind::Audio => codec.default_pt(),
                 _ => video_pt(codec, before.as_deref().unwrap_or_default()),
             };
@@ -294,7 +295,7 @@ fn offer_track(lines: &mut Vec<Line>, track: &PlayedTrack, index: usize) {
     }
 }
 
-/// A payload type for video: the same for the same codec, another one for another.
+/// Returns a payload type for video: always the same for a codec, and different for others.
 fn video_pt(codec: CodecName, before: &[portunus_core::sdp::CodecSpec]) -> Pt {
     let [first, ..] = VIDEO_PTS;
     match before.first() {
@@ -307,7 +308,7 @@ fn video_pt(codec: CodecName, before: &[portunus_core::sdp::CodecSpec]) -> Pt {
     }
 }
 
-/// The extensions of recorded packets that are passed on, with their numbers in the recording.
+/// Returns the extensions of recorded packets that are passed on, with their ids in the recording.
 fn passed(track: &PlayedTrack) -> ExtensionMap {
     let mut map = ExtensionMap::default();
     for (id, uri) in &track.extensions {
@@ -320,14 +321,14 @@ fn passed(track: &PlayedTrack) -> ExtensionMap {
     map
 }
 
-/// Whether the client takes redundant audio on an m-line.
+/// Whether the client accepts redundant audio on an m-line.
 fn takes_red(negotiated: Option<&Negotiated>, mid: Option<Mid>) -> bool {
     let lines = negotiated.into_iter().flat_map(|it| &it.media);
     let mut lines = lines.filter(|line| Some(line.mid) == mid && !line.disabled);
     lines.any(|line| line.payloads.iter().any(|it| it.codec == Codec::Red))
 }
 
-/// What takes the packets of a track in; none of messages.
+/// Returns the ingest for a track, or `None` for messages.
 fn ingest(track: &PlayedTrack, red: bool) -> Option<(IngestOptions, Feed)> {
     let rate = track.clock_rate?;
     let codec = CodecName::from_name(&track.codec)?;
@@ -341,7 +342,7 @@ fn ingest(track: &PlayedTrack, red: bool) -> Option<(IngestOptions, Feed)> {
     Some((options, feed.into()))
 }
 
-/// Sends the messages of a track to the client.
+/// Returns a feed that sends the messages of a track to the client.
 fn data_feed(handle: &Handle, track: &PlayedTrack) -> Feed {
     let handle = handle.clone();
     let is_text = track.codec == "text";

@@ -1,52 +1,35 @@
-//! The plugin: what all of its handles share, and what it answers without one.
+//! The plugin.
 
 use std::convert::Infallible;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use percent_encoding::percent_decode_str;
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
 use portunus_core::{
-    Asked, ConfiguredPlugin, FieldError, Fields, Handle, Later, Plugin, PluginContext,
-    PluginCounter, PluginHandle, PluginInfo, PublicFile, PublicFiles, Reply, Rights,
+    Asked, ConfiguredPlugin, Fields, Handle, Plugin, PluginContext, PluginCounter, PluginHandle,
+    PluginInfo, PublicFile, PublicFiles, Reply,
 };
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use crate::attached::Attached;
+use crate::complete_recording::BASE;
 use crate::config::RecordPlayConfig;
 use crate::counts::Counts;
 use crate::opening::Opening;
-use crate::recorded::BASE;
 use crate::refusal::Refusal;
 use crate::requests::Request;
+use crate::shared::{PACKAGE, Shared};
 use crate::shelf::Shelf;
 
-/// What clients attach to.
-pub(crate) const PACKAGE: &str = "janus.plugin.recordplay";
-
-/// The plugin, with its folder.
+/// The plugin with its folder.
 #[derive(Debug)]
 pub struct RecordPlay {
     shared: Arc<Shared>,
 }
 
-/// What all handles of the plugin share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) config: RecordPlayConfig,
-    pub(crate) media: MediaPlane,
-    /// Its files are in the plugin's folder.
-    pub(crate) recorder: Recorder,
-    /// The folder of the recordings of all plugins.
-    pub(crate) all: PathBuf,
-    pub(crate) shelf: Arc<Shelf>,
-    pub(crate) opening: Opening,
-    pub(crate) counts: Counts,
-}
-
 impl RecordPlay {
-    /// The plugin on a media plane, with what its folder has, which is below that of `recorder`.
+    /// Starts the plugin with the recordings of its folder, which is below that of `recorder`.
     pub async fn open(config: RecordPlayConfig, media: MediaPlane, recorder: &Recorder) -> Self {
         let all = recorder.folder().to_owned();
         let recorder = recorder.in_folder(&config.path);
@@ -126,56 +109,11 @@ impl Plugin for RecordPlay {
     }
 }
 
-/// Whoever knows the key of a recording, which nobody can guess, gets its files.
+/// The key in an address cannot be guessed, so the files need no other protection.
 impl PublicFiles for RecordPlay {
     fn find(&self, path: &str) -> Option<PublicFile> {
         let (key, name) = path.strip_prefix(BASE)?.split_once('/')?;
         let name = percent_decode_str(name).decode_utf8().ok()?;
         self.shared.shelf.file(key, &name)
-    }
-}
-
-impl Shared {
-    /// Looks at the folder again.
-    pub(crate) fn update(&self) -> Reply {
-        let shelf = Arc::clone(&self.shelf);
-        Reply::Later(Later::new(async move {
-            shelf.scan().await;
-            json!({ "recordplay": "ok" })
-        }))
-    }
-
-    /// The recordings that there are; private ones for those who show the key.
-    pub(crate) fn list(&self, with_private: bool) -> Reply {
-        let (shelf, serve) = (Arc::clone(&self.shelf), self.config.serve);
-        Reply::Later(Later::new(async move {
-            let all = shelf.list().await;
-            let seen = all.iter().filter(|it| with_private || !it.nfo.is_private);
-            let list: Vec<_> = seen.map(|it| it.to_json(serve)).collect();
-            json!({ "recordplay": "list", "list": list })
-        }))
-    }
-
-    /// Whether a request shows the key; an error if it shows another one. Without a key in the configuration none does.
-    pub(crate) fn shows_key(&self, body: &Map<String, Value>) -> Result<bool, Refusal> {
-        let fields = Fields(body);
-        let shown = fields.text("admin_key")?;
-        let Some((key, _)) = self.config.admin_key().zip(shown) else {
-            return Ok(false);
-        };
-        match Rights::NONE.with_admin_key(fields, Some(key)) == Rights::ALL {
-            true => Ok(true),
-            false => Err(Refusal::WrongKey),
-        }
-    }
-
-    /// Whether a request may change what all see.
-    pub(crate) fn may_update(&self, body: &Map<String, Value>) -> Result<(), Refusal> {
-        let missing = || FieldError::Missing("admin_key".to_owned());
-        match (self.shows_key(body)?, self.config.admin_key()) {
-            (true, _) | (false, None) => Ok(()),
-            (false, Some(_)) if body.contains_key("admin_key") => Err(Refusal::WrongKey),
-            (false, Some(_)) => Err(missing().into()),
-        }
     }
 }

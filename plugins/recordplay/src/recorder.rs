@@ -1,4 +1,4 @@
-//! A client that is recorded: what is answered to its offers, and what becomes of it.
+//! A client that is recorded: the answers to it, and its files.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,15 +9,15 @@ use portunus_core::record::{
 use portunus_core::sdp::{AnswerOptions, CodecName, Description, Direction, Kind, Media};
 use portunus_core::{ExtensionKind, Handle, Mid, SentMedia};
 
-use crate::Shared;
+use crate::complete_recording::random_key;
 use crate::director::Director;
 use crate::nfo::{MediaFiles, Nfo};
-use crate::recorded::random_key;
 use crate::refusal::Refusal;
 use crate::requests::Record;
+use crate::shared::{PACKAGE, Shared};
 use crate::shelf::Reserved;
 
-/// The codecs in the order in which they are chosen where the client does not say it.
+/// The codecs in order of preference, for clients without a preference.
 const AUDIO: [CodecName; 9] = [
     CodecName::Opus,
     CodecName::MultiOpus,
@@ -37,7 +37,7 @@ const VIDEO: [CodecName; 5] = [
     CodecName::H265,
 ];
 
-/// The header extensions that are taken.
+/// The accepted header extensions.
 const EXTENSIONS: [ExtensionKind; 6] = [
     ExtensionKind::Mid,
     ExtensionKind::Rid,
@@ -47,39 +47,39 @@ const EXTENSIONS: [ExtensionKind; 6] = [
     ExtensionKind::VideoOrientation,
 ];
 
-/// What a client sends, on its way into files.
+/// The recording of a client.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     pub(crate) nfo: Nfo,
-    /// What all of its files begin with.
+    /// The start of its files' names.
     stem: String,
     reserved: Reserved,
     recording: JointRecording,
-    /// The names of all files that it began with.
+    /// The names of all files that it started with.
     names: Vec<String>,
-    /// The names of the files that are complete.
+    /// The names of the complete files.
     complete: Arc<Mutex<Vec<String>>>,
     /// The m-lines that are recorded.
     lines: Vec<(Kind, Mid)>,
-    /// What the first answer has taken.
+    /// The properties that all answers share.
     taken: Taken,
     /// The version of the last answer.
     version: u64,
     is_paused: bool,
-    /// The description that is on the disk for the case of a crash, once there is one.
+    /// The description on the disk for the case of a crash, once there is one.
     pub(crate) described: Option<Nfo>,
     pub(crate) e2ee: bool,
     pub(crate) director: Option<Director>,
 }
 
-/// What is answered to each offer of a recording.
+/// The properties of all answers of a recording.
 #[derive(Debug, Clone)]
 struct Taken {
     options: AnswerOptions,
     text: bool,
 }
 
-/// What a request to record comes to before anything is done.
+/// A checked request to record.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) answer: Description,
@@ -92,7 +92,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Checks what can be checked.
+    /// Checks a request.
     pub(crate) fn new(shared: &Arc<Shared>, request: &Record<'_>) -> Result<Self, Refusal> {
         let taken = Taken::new(request);
         let probe = taken.answer(request, 0);
@@ -124,7 +124,7 @@ impl Plan {
         })
     }
 
-    /// Begins to write what comes; the answer is on its way.
+    /// Starts recording. The answer is on its way.
     pub(crate) fn start(
         self,
         shared: &Arc<Shared>,
@@ -132,7 +132,7 @@ impl Plan {
     ) -> Result<Recorder, portunus_core::record::RecordError> {
         let sent = sent(&self.answer, &self.taken, self.e2ee);
         let session = shared.recorder.session(SessionSpec {
-            plugin: crate::PACKAGE,
+            plugin: PACKAGE,
             dir: None,
             name: self.stem.clone(),
             room: None,
@@ -151,10 +151,10 @@ impl Plan {
         };
         let mut recording = shared.recorder.joint(&shared.media, spec)?;
         let complete: Arc<Mutex<Vec<String>>> = Arc::default();
-        let told = Arc::clone(&complete);
+        let names = Arc::clone(&complete);
         recording.on_complete(move |completed| {
             let name = completed.file.file_name().unwrap_or_default();
-            lock(&told).push(name.to_string_lossy().into_owned());
+            lock(&names).push(name.to_string_lossy().into_owned());
         });
         Ok(Recorder {
             complete,
@@ -179,7 +179,7 @@ impl Recorder {
         self.recording.outcome()
     }
 
-    /// The answer to another offer of the same client.
+    /// Returns the answer to a later offer of the same client.
     pub(crate) fn renegotiate(&mut self, request: &Record<'_>) -> Description {
         self.version = self.version.saturating_add(1);
         let mut answer = self.taken.answer(request, self.nfo.id);
@@ -187,7 +187,7 @@ impl Recorder {
         answer
     }
 
-    /// Takes up what has come to be sent by a new answer.
+    /// Adds the tracks of a new answer.
     pub(crate) fn agreed(&mut self, handle: &Handle, answer: &Description) {
         let sent = sent(answer, &self.taken, self.e2ee);
         let new = sent.into_iter();
@@ -204,7 +204,7 @@ impl Recorder {
         self.names.extend(new);
     }
 
-    /// The m-line with video.
+    /// Returns the m-line with video.
     pub(crate) fn video(&self) -> Option<Mid> {
         let video = self.lines.iter().find(|(kind, _)| *kind == Kind::Video);
         video.map(|(_, mid)| *mid)
@@ -217,7 +217,7 @@ impl Recorder {
         }
     }
 
-    /// Its description as far as it is known, for the case that the server does not see its end.
+    /// Returns its present description, for the case of a crash.
     pub(crate) fn description(&self) -> Nfo {
         let file = |kind: Kind| {
             let is_sent = self.lines.iter().any(|(other, _)| *other == kind);
@@ -235,7 +235,8 @@ impl Recorder {
         }
     }
 
-    /// The description to be left on the disk in the place of the one that is there; none if that is as it should be.
+    /// Returns the description that should replace the one on the disk, or `None` if that is up to
+    /// date.
     pub(crate) fn news(&mut self) -> Option<Nfo> {
         let now = self.description();
         let before = self.described.as_mut().filter(|before| **before != now)?;
@@ -243,7 +244,7 @@ impl Recorder {
         Some(now)
     }
 
-    /// The file that has what is of this kind.
+    /// Returns the file with content of this kind.
     fn file(&self, kind: Kind) -> Option<String> {
         let medium = match kind {
             Kind::Audio => "audio",
@@ -251,7 +252,7 @@ impl Recorder {
             Kind::Data => "data",
         };
         let own = format!("{}-{medium}.mjr", self.stem);
-        // Of a container that goes on in another file the first one is named, and others are its parts. Ogg has sound only.
+        // The first file of a container is named, and the others are its parts. Ogg has audio only.
         let has_it = |name: &&String| {
             !name.ends_with(".mjr") && (kind == Kind::Audio || !name.ends_with(".opus"))
         };
@@ -262,14 +263,14 @@ impl Recorder {
         }
     }
 
-    /// Ends it. It can be played once its files are complete.
+    /// Ends the recording. It can be played once its files are complete.
     pub(crate) fn finish(self, shared: &Arc<Shared>) {
         let nfo = self.description();
         let outcome = self.recording.outcome();
         drop(self.recording);
         let complete = self.complete;
         let ended = async move {
-            // A file that could not be written to its end has what came before.
+            // A file that could not be written to its end can still be played.
             let _ = outcome.ended().await;
             let complete = std::mem::take(&mut *lock(&complete));
             let mut nfo = nfo;
@@ -280,7 +281,7 @@ impl Recorder {
     }
 }
 
-/// What of the files that are complete a container goes on in.
+/// Returns the complete files that continue a container.
 fn parts(files: &MediaFiles, complete: Vec<String>) -> Vec<String> {
     let is_part = |name: &String| !name.ends_with(".mjr") && files.named().all(|it| it.1 != name);
     complete.into_iter().filter(is_part).collect()
@@ -312,7 +313,7 @@ impl Taken {
         }
     }
 
-    /// Takes the first audio, the first video and the first data m-line in.
+    /// Accepts the first audio, the first video and the first data m-line.
     fn answer(&self, request: &Record<'_>, id: u64) -> Description {
         let options = AnswerOptions {
             name: Some(format!("Recording {id}")),
@@ -329,7 +330,7 @@ impl Taken {
     }
 }
 
-/// What is sent by an answer, of that what can be recorded.
+/// Returns the media of an answer that can be recorded.
 fn sent(answer: &Description, taken: &Taken, e2ee: bool) -> Vec<SentMedia> {
     let recorded = |media: &Media| match media.kind {
         Kind::Data if !media.rejected => Some(RecordedMedia::data(taken.text)),

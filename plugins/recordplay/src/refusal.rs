@@ -1,4 +1,4 @@
-//! Why a request is refused: the codes and texts of the plugin.
+//! The refusals of requests: codes and texts.
 
 use portunus_core::record::RecordError;
 use portunus_core::{FieldError, JsepError, Object, OutOfScope, Untrusted};
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::opening::Busy;
 
-/// Why a request is refused; the text is what the client reads.
+/// The reason of a refusal. Its text is for the client.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error("The request is not a JSON object")]
@@ -61,20 +61,20 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    /// What is wrong with a member that has the right type.
+    /// Returns the refusal of a member's value.
     pub(crate) fn element(name: &str, wanted: impl std::fmt::Display) -> Self {
         Refusal::Invalid(format!("{name} should be {wanted}"))
     }
 
-    /// The file cannot be made or written; why is not for everybody.
-    pub(crate) fn record(error: &RecordError, told_why: bool) -> Self {
-        Refusal::Record(match told_why {
+    /// The file cannot be made or written. The reason is confidential.
+    pub(crate) fn record(error: &RecordError, may_know_reason: bool) -> Self {
+        Refusal::Record(match may_know_reason {
             true => error.to_string(),
             false => "the server has no room for it now".to_owned(),
         })
     }
 
-    /// The `error_code` on the wire.
+    /// Returns the `error_code` on the wire.
     pub(crate) const fn code(&self) -> u16 {
         match self {
             Refusal::NotAnObject => 412,
@@ -100,7 +100,7 @@ impl Refusal {
         }
     }
 
-    /// What the client gets.
+    /// Returns the answer to the client.
     pub(crate) fn to_json(&self) -> Value {
         Object::new()
             .with("recordplay", "event")

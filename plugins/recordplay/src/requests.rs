@@ -1,4 +1,4 @@
-//! What clients may ask for.
+//! The requests of clients.
 
 use std::time::Duration;
 
@@ -34,26 +34,26 @@ impl Request {
     }
 }
 
-/// Files of other plugins are for those who may make them.
+/// Playing files of other plugins needs the right to create.
 fn playing(fields: Fields<'_>) -> Rights {
     Rights::if_so(fields.has("file"), Right::Record)
 }
 
-/// What is to be played.
+/// The recording to play.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Play {
-    /// The recording of this number.
+    /// The recording with this id.
     Recording(u64),
     /// A recording of any plugin, by the name of its file.
     File(String),
 }
 
-/// A recording to be, or one that is renegotiated.
+/// A request to record, or to renegotiate a recording.
 #[derive(Debug)]
 pub(crate) struct Record<'a> {
     pub(crate) offer: &'a Jsep,
     pub(crate) name: String,
-    /// None: at random.
+    /// `None`: a random id.
     pub(crate) id: Option<u64>,
     pub(crate) is_private: Option<bool>,
     pub(crate) file: Option<String>,
@@ -61,10 +61,10 @@ pub(crate) struct Record<'a> {
     pub(crate) video_codec: Option<CodecName>,
     pub(crate) video_profile: Option<String>,
     pub(crate) red: bool,
-    /// Data is text, else bytes.
+    /// Whether data is text. Otherwise it is binary.
     pub(crate) text: bool,
     pub(crate) format: Option<Format>,
-    /// It changes the recording that there is.
+    /// Whether it changes the present recording.
     pub(crate) updates: bool,
 }
 
@@ -96,7 +96,7 @@ struct RecordMembers {
 struct Configure {
     #[serde(rename = "video-bitrate-max")]
     bitrate: Option<u64>,
-    /// ms
+    /// In ms.
     #[serde(rename = "video-keyframe-interval")]
     keyframes: Option<u64>,
 }
@@ -104,7 +104,7 @@ struct Configure {
 /// The members of `seek`.
 #[derive(Deserialize)]
 pub(crate) struct Seek {
-    /// ms
+    /// In ms.
     pub(crate) position: u64,
 }
 
@@ -118,7 +118,7 @@ struct Wish {
 }
 
 impl Play {
-    /// Returns `None` if what is played goes on, with new ICE credentials.
+    /// Reads the request. Returns `None` if it restarts ICE for the present playback.
     pub(crate) fn read(message: &Message) -> Result<Option<Self>, Refusal> {
         let fields = Fields(&message.body);
         if message.jsep.is_some() {
@@ -187,12 +187,12 @@ fn codec(name: Option<String>, member: &str, kind: Kind) -> Result<Option<CodecN
     }
 }
 
-/// What a handle asks its clients for while they are recorded.
+/// The settings for senders that are recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Settings {
-    /// The most that video may have, in bit/s; 0: no limit.
+    /// The greatest bitrate of video in bit/s. 0: no limit.
     pub(crate) bitrate: u64,
-    /// How often a keyframe is asked for; zero: never.
+    /// The interval between keyframe requests. Zero: none.
     pub(crate) keyframes: Duration,
 }
 
@@ -206,7 +206,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// These with what `configure` says.
+    /// Applies the request `configure`.
     pub(crate) fn configured(mut self, fields: Fields<'_>) -> Result<Self, FieldError> {
         let Configure { bitrate, keyframes } = fields.read()?;
         self.bitrate = bitrate.unwrap_or(self.bitrate);

@@ -1,4 +1,4 @@
-//! What a handle does: nothing, record or play; cheap to clone.
+//! The activity of a handle: none, recording or playing. Cheap to clone.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,20 +10,21 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use crate::Shared;
+use crate::complete_recording::millis;
 use crate::director::Director;
+use crate::lookup::{self, Opened};
 use crate::opening::Place;
-use crate::play::{self, Opened};
 use crate::player::{Line, Phase, Player};
-use crate::recorded::millis;
 use crate::recorder::{Plan, Recorder};
 use crate::refusal::Refusal;
 use crate::requests::{Play, Record, Settings};
+use crate::shared::Shared;
 
-/// How long the PeerConnection lives on behind the last packet: receivers have not played all that they have.
+/// The time for which the PeerConnection stays open after the last packet, because receivers still
+/// play their buffers.
 const LINGER: Duration = Duration::from_millis(500);
 
-/// What a handle does.
+/// The activity of a handle.
 #[derive(Debug, Clone)]
 pub(crate) struct Session {
     pub(crate) handle: Handle,
@@ -35,13 +36,13 @@ pub(crate) struct Session {
 #[derive(Debug, Default)]
 struct Inner {
     state: State,
-    /// Counts the states, so that the end of one is not taken for that of the next.
+    /// Counts the states, so that the end of one is not mistaken for that of the next.
     turn: u64,
-    /// Counts what was asked for, so that a file that was opened for a former request is not played.
+    /// Counts the requests to play, so that a file opened for an earlier one is not played.
     asked: watch::Sender<u64>,
-    /// Its place among those that play, or are about to.
+    /// Its place among the players.
     place: Option<Place>,
-    /// Media can flow.
+    /// Whether media can flow.
     is_up: bool,
     /// The m-lines that were offered to the client.
     lines: Vec<Line>,
@@ -55,7 +56,7 @@ enum State {
     Playing(Box<Player>),
 }
 
-/// Whether something went on playing, or anything.
+/// The result of a pause or resume.
 enum Paused {
     Recording(u64),
     Playing(Object),
@@ -71,7 +72,7 @@ impl Session {
         }
     }
 
-    /// What its clients are asked for.
+    /// Returns the settings for senders.
     pub(crate) fn settings(&self) -> Settings {
         *self.settings.borrow()
     }
@@ -80,12 +81,12 @@ impl Session {
         self.settings.send_replace(settings);
     }
 
-    /// Begins to record, or renegotiates.
+    /// Starts recording, or renegotiates.
     pub(crate) fn record(
         &self,
         transaction: &str,
         request: &Record<'_>,
-        told_why: bool,
+        may_know_reason: bool,
     ) -> Result<(), Refusal> {
         let mut inner = self.inner();
         let (is_up, turn) = (inner.is_up, inner.turn);
@@ -103,14 +104,14 @@ impl Session {
         let plan = Plan::new(&self.shared, request)?;
         let local = self.handle.answer(plan.answer.clone())?;
         let local = local.with_e2ee(request.offer.e2ee);
-        let begun = plan.start(&self.shared, &self.handle);
-        let mut recorder = match begun {
+        let started = plan.start(&self.shared, &self.handle);
+        let mut recorder = match started {
             Ok(recorder) => recorder,
             Err(error) => {
                 drop(inner);
                 self.shared.counts.failed.add();
                 self.handle.close_pc();
-                return Err(Refusal::record(&error, told_why));
+                return Err(Refusal::record(&error, may_know_reason));
             }
         };
         self.shared.counts.recorded.add();
@@ -123,7 +124,7 @@ impl Session {
         drop(inner);
         let (this, transaction) = (self.clone(), transaction.to_owned());
         tokio::spawn(async move {
-            this.watch(turn, outcome, (transaction, local), told_why)
+            this.watch(turn, outcome, transaction, local, may_know_reason)
                 .await;
         });
         Ok(())
@@ -147,7 +148,7 @@ impl Session {
         Ok(())
     }
 
-    /// A crash is to lose nothing of what has come to a recording.
+    /// Rewrites the description, so that a crash loses none of the new tracks.
     async fn describe_again(&self, turn: u64) {
         let news = || {
             let mut inner = self.inner();
@@ -160,13 +161,14 @@ impl Session {
         self.shared.shelf.change(news).await;
     }
 
-    /// Answers once the files are there, and ends the recording if it fails.
+    /// Answers once the files are made, and ends the recording if it fails.
     async fn watch(
         &self,
         turn: u64,
         outcome: Outcome,
-        (transaction, local): (String, LocalJsep),
-        told_why: bool,
+        transaction: String,
+        local: LocalJsep,
+        may_know_reason: bool,
     ) {
         let opened = outcome.clone().opened().await;
         let described = {
@@ -176,21 +178,21 @@ impl Session {
                 _ => return,
             }
         };
-        let begun = match opened {
+        let started = match opened {
             Ok(()) => match self.shared.shelf.begin(&described).await {
                 Ok(()) => Ok(()),
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
                     Err(Refusal::Exists(described.id))
                 }
-                Err(error) if told_why => Err(Refusal::Record(error.to_string())),
+                Err(error) if may_know_reason => Err(Refusal::Record(error.to_string())),
                 Err(_) => Err(Refusal::Record(
                     "the server has no room for it now".to_owned(),
                 )),
             },
-            Err(error) => Err(Refusal::record(&error, told_why)),
+            Err(error) => Err(Refusal::record(&error, may_know_reason)),
         };
-        if let Err(refusal) = begun {
-            // Nothing was recorded: its number is free again.
+        if let Err(refusal) = started {
+            // Nothing was recorded, so its id is free again.
             if self.take(turn).is_some() {
                 self.shared.counts.failed.add();
                 self.handle
@@ -214,34 +216,34 @@ impl Session {
             }
         };
         if !is_on {
-            // It was ended while word was left of it.
+            // It was ended while its description was written.
             self.shared.shelf.withdraw(id).await;
             return;
         }
         self.notify("recording", Some(id));
-        // More may have come while that was written.
+        // More tracks may have been added meanwhile.
         self.describe_again(turn).await;
         if let Some(error) = outcome.failed().await {
-            self.fail(turn, &error, told_why);
+            self.fail(turn, &error, may_know_reason);
         }
     }
 
-    /// The recording cannot be written any more: what came before can be played.
-    fn fail(&self, turn: u64, error: &RecordError, told_why: bool) {
+    /// Ends a recording that failed. The content so far can be played.
+    fn fail(&self, turn: u64, error: &RecordError, may_know_reason: bool) {
         let Some(state) = self.take(turn) else {
             return;
         };
         self.shared.counts.failed.add();
-        // One that has become as long as files may be is complete.
+        // A recording that has reached its greatest length is complete.
         if !matches!(error, RecordError::Full { .. }) {
-            let refusal = Refusal::record(error, told_why);
+            let refusal = Refusal::record(error, may_know_reason);
             self.handle.push(None, refusal.to_json(), None);
         }
         self.end(state);
         self.handle.close_pc();
     }
 
-    /// Opens what is to be played, and offers it.
+    /// Opens a recording, and offers it.
     pub(crate) fn play(&self, transaction: &str, play: Play) -> Result<(), Refusal> {
         let (asked, mut later) = {
             let mut inner = self.inner();
@@ -256,7 +258,7 @@ impl Session {
         let (this, transaction) = (self.clone(), transaction.to_owned());
         tokio::spawn(async move {
             let opened = tokio::select! {
-                opened = play::open(&this.shared, play) => opened,
+                opened = lookup::open(&this.shared, play) => opened,
                 _ = later.wait_for(|now| *now != asked) => Err(Refusal::Superseded),
             };
             let prepared = opened.and_then(|opened| this.prepare(asked, &transaction, opened));
@@ -270,13 +272,8 @@ impl Session {
         Ok(())
     }
 
-    /// Offers what was opened, unless something else is wanted meanwhile.
-    fn prepare(
-        &self,
-        asked: u64,
-        transaction: &str,
-        (what, playback, warning): Opened,
-    ) -> Result<(), Refusal> {
+    /// Offers an opened recording, unless another request came meanwhile.
+    fn prepare(&self, asked: u64, transaction: &str, opened: Opened) -> Result<(), Refusal> {
         let mut inner = self.inner();
         if *inner.asked.borrow() != asked {
             return Err(Refusal::Superseded);
@@ -285,7 +282,7 @@ impl Session {
             State::Playing(player) => player.into_lines(),
             State::Idle | State::Recording(_) => std::mem::take(&mut inner.lines),
         };
-        let player = Player::new(what, playback, known);
+        let player = Player::new(opened.what, opened.playback, known);
         let offered = self.handle.offer(player.offer(), false);
         let local = match offered {
             Ok(local) => local.with_e2ee(player.e2ee),
@@ -294,13 +291,13 @@ impl Session {
                 return Err(error.into());
             }
         };
-        let preparing = player.preparing(warning.as_deref());
+        let preparing = player.preparing(opened.warning.as_deref());
         inner.set(State::Playing(Box::new(player)));
         self.push_result(Some(transaction), preparing, Some(local));
         Ok(())
     }
 
-    /// Offers the same again, with new ICE credentials.
+    /// Repeats the offer with new ICE credentials.
     pub(crate) fn restart(&self, transaction: &str) -> Result<(), Refusal> {
         let inner = self.inner();
         let State::Playing(player) = &inner.state else {
@@ -313,7 +310,7 @@ impl Session {
         Ok(())
     }
 
-    /// The client has answered the offer.
+    /// Handles the client's answer.
     pub(crate) fn start(&self, transaction: &str) -> Result<(), Refusal> {
         let mut inner = self.inner();
         let State::Playing(player) = &mut inner.state else {
@@ -328,7 +325,7 @@ impl Session {
         Ok(())
     }
 
-    /// The PeerConnection is up.
+    /// Handles that the PeerConnection is up.
     pub(crate) fn up(&self) {
         let mut inner = self.inner();
         inner.is_up = true;
@@ -338,14 +335,14 @@ impl Session {
         self.begin(&mut inner);
     }
 
-    /// Asks whoever is recorded for video as it is wanted.
+    /// Controls the sender of video, if there is any.
     fn direct(&self, recorder: &Recorder) -> Option<Director> {
         let settings = self.settings.subscribe();
         let video = recorder.video()?;
         Some(Director::start(self.handle.clone(), video, settings))
     }
 
-    /// Begins to play, once the client has answered and can be reached.
+    /// Starts to play once the client has answered and the PeerConnection is up.
     fn begin(&self, inner: &mut Inner) {
         let (is_up, turn) = (inner.is_up, inner.turn);
         let State::Playing(player) = &mut inner.state else {
@@ -371,7 +368,7 @@ impl Session {
         });
     }
 
-    /// Goes on at another place.
+    /// Seeks in the recording.
     pub(crate) fn seek(&self, transaction: &str, position: Duration) -> Result<(), Refusal> {
         let mut inner = self.inner();
         let State::Playing(player) = &mut inner.state else {
@@ -390,7 +387,7 @@ impl Session {
         Ok(())
     }
 
-    /// Stands still, or goes on.
+    /// Pauses or resumes.
     pub(crate) fn pause(&self, transaction: &str, pause: bool) {
         let mut inner = self.inner();
         let paused = match &mut inner.state {
@@ -415,23 +412,23 @@ impl Session {
         self.handle.push(Some(transaction), event, None);
     }
 
-    /// Ends whatever there is, and the PeerConnection.
+    /// Ends the activity and the PeerConnection.
     pub(crate) fn stop(&self, transaction: &str) {
         let state = self.inner().clear();
-        self.push_result(Some(transaction), state.told("stopped"), None);
+        self.push_result(Some(transaction), state.end_event("stopped"), None);
         if !matches!(state, State::Idle) {
             self.end(state);
         }
         self.handle.close_pc();
     }
 
-    /// The PeerConnection is gone.
+    /// Handles the loss of the PeerConnection.
     pub(crate) fn hung_up(&self) {
         let state = self.inner().clear();
         self.end(state);
     }
 
-    /// The client is gone.
+    /// Handles the loss of the client.
     pub(crate) fn close(&self) {
         let state = self.inner().clear();
         if let State::Recording(recorder) = state {
@@ -439,16 +436,16 @@ impl Session {
         }
     }
 
-    /// What was being done, which is over now; none if it is something else by now.
+    /// Takes the state out, if it is still the one of this turn.
     fn take(&self, turn: u64) -> Option<State> {
         let mut inner = self.inner();
         let is_this = inner.turn == turn && !matches!(inner.state, State::Idle);
         is_this.then(|| inner.clear())
     }
 
-    /// Tells the client that the PeerConnection ends.
+    /// Tells the client the end, and closes the PeerConnection.
     fn end(&self, state: State) {
-        let done = state.told("done");
+        let done = state.end_event("done");
         let id = state.id();
         if let State::Recording(recorder) = state {
             recorder.finish(&self.shared);
@@ -457,7 +454,7 @@ impl Session {
         self.notify("done", id);
     }
 
-    /// Packets are lost on the way from or to the client.
+    /// Reports packet loss from or to the client.
     pub(crate) fn slow_link(&self, audio: bool, from_client: bool) {
         let records = matches!(self.inner().state, State::Recording(_));
         let bitrate = (records && !audio).then(|| self.settings().bitrate);
@@ -469,7 +466,7 @@ impl Session {
         self.push_result(None, result, None);
     }
 
-    /// The handle's state, for administrators.
+    /// Returns the handle's state for administrators.
     pub(crate) fn query(&self) -> Value {
         let inner = self.inner();
         let (kind, id, name, e2ee) = match &inner.state {
@@ -515,20 +512,20 @@ impl Session {
 }
 
 impl Inner {
-    /// Something else is asked for now. Gives the number of that.
+    /// Counts a new request to play, and returns its number.
     fn ask(&mut self) -> u64 {
         self.asked.send_modify(|asked| *asked += 1);
         *self.asked.borrow()
     }
 
-    /// What was asked for cannot be played. A handle that does nothing else leaves its place.
+    /// Frees the place of a request that failed, unless the handle does something else.
     fn not_played(&mut self, asked: u64) {
         if *self.asked.borrow() == asked && matches!(self.state, State::Idle) {
             self.place = None;
         }
     }
 
-    /// Something else is done now. Gives the number of it.
+    /// Enters a state, and returns its number.
     fn set(&mut self, state: State) -> u64 {
         self.turn += 1;
         self.ask();
@@ -536,7 +533,7 @@ impl Inner {
         self.turn
     }
 
-    /// Nothing is done any more, and the PeerConnection goes with it.
+    /// Enters the idle state, because the PeerConnection is gone.
     fn clear(&mut self) -> State {
         let state = std::mem::take(&mut self.state);
         self.set(State::Idle);
@@ -556,8 +553,8 @@ impl State {
         }
     }
 
-    /// How it ends, as clients are told.
-    fn told(&self, status: &str) -> Object {
+    /// Returns the event about the end.
+    fn end_event(&self, status: &str) -> Object {
         let is_private = match self {
             State::Idle => None,
             State::Recording(recorder) => Some(recorder.nfo.is_private),

@@ -1,4 +1,4 @@
-//! The server's side of negotiations: it takes Opus in, and nothing else.
+//! The server's answers: they accept Opus, and nothing else.
 
 use portunus_core::sdp::{AnswerOptions, CodecName, Description, Direction, Kind};
 use portunus_core::{ExtensionKind, Jsep, Mid};
@@ -6,7 +6,7 @@ use portunus_core::{ExtensionKind, Jsep, Mid};
 use crate::file::MessageId;
 use crate::request::Refusal;
 
-/// The answer to an offer, and the m-line that is recorded.
+/// Returns the answer to an offer, and the m-line to record.
 pub(crate) fn answer(jsep: &Jsep, id: MessageId) -> Result<(Description, Mid), Refusal> {
     let mut options = AnswerOptions {
         data: false,

@@ -1,4 +1,4 @@
-//! A client's handle: its requests, and what happens to its PeerConnection.
+//! A client's handle: its requests, and the events of its PeerConnection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,10 +6,10 @@ use std::time::Duration;
 use portunus_core::{Fields, Handle, HandleEvent, Message, PluginHandle, Reply, Right, Rights};
 use serde_json::{Value, json};
 
-use crate::Shared;
 use crate::answer::answer;
 use crate::mailbox::{Caller, Mailbox};
 use crate::request::{Refusal, Request, offer};
+use crate::shared::Shared;
 
 /// A client that leaves a message.
 pub(crate) struct Attached {
@@ -27,7 +27,7 @@ impl Attached {
         }
     }
 
-    /// How long a message is at most for which a client wants so many seconds.
+    /// Returns the time limit of a message, for which a client wants so many seconds.
     fn limit(&self, seconds: Option<u64>) -> Duration {
         let limit = self.shared.config.max_duration;
         let wanted = seconds.map(|seconds| Duration::from_secs(seconds.max(1)));
@@ -35,7 +35,7 @@ impl Attached {
     }
 
     fn request(&self, message: &Message) -> Result<(), Refusal> {
-        let told_why = message.rights.may(Right::Record);
+        let may_know_reason = message.rights.may(Right::Record);
         let rights = Rights::if_so(self.shared.config.public, Right::Record);
         match Request::read(message, message.rights.and(rights))? {
             Request::Record => {
@@ -44,7 +44,7 @@ impl Attached {
                 let caller = Caller {
                     mid,
                     version: answer.origin.version,
-                    told_why,
+                    may_know_reason,
                     limit: self.limit(seconds),
                     asked_limit: seconds.is_some(),
                 };
@@ -54,12 +54,12 @@ impl Attached {
             }
             Request::Update => {
                 let jsep = offer(message)?;
-                let (id, recorded, version) = self.mailbox.updated()?;
-                let (mut answer, mid) = answer(jsep, id)?;
-                if mid != recorded {
+                let next = self.mailbox.updated()?;
+                let (mut answer, mid) = answer(jsep, next.id)?;
+                if mid != next.mid {
                     return Err(Refusal::OtherLine);
                 }
-                answer.origin.version = version;
+                answer.origin.version = next.version;
                 let local = self.handle.answer(answer)?;
                 let data = json!({ "voicemail": "event", "status": "updating" });
                 self.mailbox

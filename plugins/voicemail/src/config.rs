@@ -1,4 +1,4 @@
-//! What the plugin can be told.
+//! The plugin's configuration.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,22 +6,22 @@ use std::time::Duration;
 use portunus_core::configuration::{Configuration, Probe, Section};
 use serde::{Deserialize, Serialize};
 
-/// The plugin's part of the configuration.
+/// The plugin's section of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct VoiceMailConfig {
-    /// The folder of the messages, relative to that of recordings; it is made if missing.
+    /// The folder of the messages, relative to the folder of recordings. It is made if missing.
     pub path: PathBuf,
-    /// What their addresses begin with: a path or a URL.
+    /// The start of the messages' addresses: a path or a URL.
     pub base: String,
-    /// Whether event handlers are told of messages.
+    /// Whether event handlers get events about messages.
     pub events: bool,
-    /// How long a message may be.
+    /// The time limit of a message.
     #[serde(with = "portunus_core::configuration::seconds")]
     pub max_duration: Duration,
     /// Whether HTTP serves the messages at `base`.
     pub serve: bool,
-    /// Clients without the right to record may leave messages too.
+    /// Whether clients without the right to record may leave messages.
     pub public: bool,
 }
 

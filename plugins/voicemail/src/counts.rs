@@ -1,11 +1,11 @@
-//! What the plugin counts.
+//! The plugin's counters.
 
 use portunus_core::{Count, PluginCounter};
 
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
-    /// Messages that were begun.
-    pub(crate) begun: Count,
+    /// Messages that were started.
+    pub(crate) started: Count,
     /// Messages that are complete.
     pub(crate) done: Count,
     /// Messages that ended by an error.
@@ -18,7 +18,7 @@ impl Counts {
     pub(crate) fn counters(&self) -> Vec<PluginCounter> {
         let counter = PluginCounter::of;
         vec![
-            counter("messages", "Messages that were begun", &self.begun),
+            counter("messages", "Messages that were begun", &self.started),
             counter(
                 "completed_messages",
                 "Messages that are complete: stopped, or as long as they may be",

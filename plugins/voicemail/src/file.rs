@@ -1,33 +1,33 @@
-//! Names of messages.
+//! The names of messages.
 
 use std::fmt;
 
-/// What names begin with.
+/// The start of names.
 const PREFIX: &str = "janus-voicemail-";
-/// What they end with.
+/// The end of names.
 const EXTENSION: &str = ".opus";
 
-/// The number of a message: random, so that nobody can guess the name of its file.
+/// The id of a message. It is random, so that nobody can guess the name of its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct MessageId(pub(crate) u64);
 
 impl MessageId {
-    /// One of 52 bits, which JavaScript can hold.
+    /// Returns a random id of 52 bits, which a JavaScript number can hold.
     pub(crate) fn random() -> Self {
         MessageId(rand::random_range(1 << 52..1 << 53))
     }
 
-    /// The name of its file, without the extension.
+    /// Returns the name of its file without the extension.
     pub(crate) fn stem(self) -> String {
         format!("{PREFIX}{self}")
     }
 
-    /// The name of its file.
+    /// Returns the name of its file.
     pub(crate) fn file_name(self) -> String {
         format!("{PREFIX}{self}{EXTENSION}")
     }
 
-    /// Where it can be had. The slash is there even if `base` ends with one: Janus does it so.
+    /// Returns its address. Like Janus, it adds a slash even if `base` ends with one.
     pub(crate) fn address(self, base: &str) -> String {
         format!("{base}/{}", self.file_name())
     }
@@ -39,7 +39,7 @@ impl fmt::Display for MessageId {
     }
 }
 
-/// Whether a file may have this name: no other file of the folder is given to anybody.
+/// Whether a file may have this name. Other files of the folder are not served.
 pub(crate) fn is_name(name: &str) -> bool {
     let id = name.strip_prefix(PREFIX);
     let id = id.and_then(|rest| rest.strip_suffix(EXTENSION));

@@ -1,13 +1,16 @@
-//! The Voice Mail plugin, `janus.plugin.voicemail`: what a client says for some seconds, in an Ogg file of Opus.
+//! The Voice Mail plugin, `janus.plugin.voicemail`: it records a message of some seconds as an Ogg
+//! file of Opus.
 #![forbid(unsafe_code)]
 
 mod answer;
 mod attached;
 mod config;
 mod counts;
+mod current_messages;
 mod file;
 mod mailbox;
 mod request;
+mod shared;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,37 +21,27 @@ use portunus_core::{
     Asked, ConfiguredPlugin, Fields, Handle, Plugin, PluginContext, PluginCounter, PluginHandle,
     PluginInfo, PublicFile, PublicFiles, Reply,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
 pub use config::VoiceMailConfig;
 pub use request::Request;
 
 use crate::attached::Attached;
 use crate::counts::Counts;
-use crate::mailbox::Running;
+use crate::current_messages::CurrentMessages;
 use crate::request::Refusal;
+use crate::shared::Shared;
 
 const PACKAGE: &str = "janus.plugin.voicemail";
 
-/// The plugin, with the messages that are being recorded.
+/// The plugin with the messages that are being recorded.
 #[derive(Debug)]
 pub struct VoiceMail {
     shared: Arc<Shared>,
 }
 
-/// What all handles of the plugin share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) config: VoiceMailConfig,
-    pub(crate) media: MediaPlane,
-    /// Its files are in the plugin's folder.
-    pub(crate) recorder: Recorder,
-    pub(crate) counts: Counts,
-    pub(crate) running: Running,
-}
-
 impl VoiceMail {
-    /// The plugin on a media plane. Its files are below the folder of `recorder`.
+    /// Starts the plugin. Its files are below the folder of `recorder`.
     pub fn new(config: VoiceMailConfig, media: MediaPlane, recorder: &Recorder) -> Self {
         let mut recorder = recorder.in_folder(&config.path);
         if config.events {
@@ -62,7 +55,7 @@ impl VoiceMail {
             config,
             media,
             counts: Counts::default(),
-            running: Running::default(),
+            current: CurrentMessages::default(),
         };
         VoiceMail {
             shared: Arc::new(shared),
@@ -126,23 +119,11 @@ impl Plugin for VoiceMail {
     }
 }
 
-/// Whoever knows the name of a message, which nobody can guess, can listen to it.
+/// The name of a message cannot be guessed, so it needs no other protection.
 impl PublicFiles for VoiceMail {
     fn find(&self, path: &str) -> Option<PublicFile> {
         let rest = path.strip_prefix(self.shared.config.base.as_str())?;
         let name = rest.trim_start_matches('/');
         file::is_name(name).then(|| PublicFile::at(self.shared.recorder.folder().join(name)))
-    }
-}
-
-impl Shared {
-    /// What an administrator sees of the plugin.
-    fn list(&self) -> Value {
-        json!({
-            "voicemail": "success",
-            "path": self.recorder.folder().to_string_lossy(),
-            "base": self.config.base,
-            "recording": self.running.list(),
-        })
     }
 }

@@ -1,8 +1,7 @@
-//! The message of a handle: what is recorded of it, and how that ends.
+//! The message of a handle: its recording, and its end.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use portunus_core::record::{
     End, Format, Outcome, Prepared, RecordError, RecordedMedia, Recording, RecordingSpec,
@@ -11,9 +10,9 @@ use portunus_core::sdp::{CodecName, Description};
 use portunus_core::{Handle, LocalJsep, Mid, Object, PendingOffer};
 use serde_json::{Value, json};
 
-use crate::Shared;
 use crate::file::MessageId;
 use crate::request::Refusal;
+use crate::shared::Shared;
 
 /// The message of a handle; cheap to clone.
 #[derive(Debug, Clone)]
@@ -25,10 +24,10 @@ pub(crate) struct Mailbox {
 
 #[derive(Debug)]
 struct Inner {
-    /// Of the message that is recorded, or will be.
+    /// The id of the present or next message.
     id: MessageId,
     state: State,
-    /// Media can flow.
+    /// Whether media can flow.
     is_up: bool,
 }
 
@@ -38,23 +37,38 @@ enum State {
     /// The file is being made.
     Opening,
     Recording(Recording, Caller),
-    /// The handle is being ended.
+    /// The handle is ending.
     Ended,
 }
 
-/// What is known of who leaves a message.
+/// The client that leaves a message.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Caller {
     /// The m-line that is recorded.
     pub(crate) mid: Mid,
-    /// That of the last answer.
+    /// The version of the last answer.
     pub(crate) version: u64,
-    /// Whether it may know why something fails.
-    pub(crate) told_why: bool,
-    /// How long the message is at most.
+    /// Whether it may know the reasons of failures.
+    pub(crate) may_know_reason: bool,
+    /// The time limit of the message.
     pub(crate) limit: Duration,
-    /// Whether it has said how long it wants it to be: it is told how long it may be then.
+    /// Whether it asked for a limit. It learns the real one then.
     pub(crate) asked_limit: bool,
+}
+
+/// A later answer of a message.
+pub(crate) struct NextAnswer {
+    pub(crate) id: MessageId,
+    /// The m-line that is recorded.
+    pub(crate) mid: Mid,
+    pub(crate) version: u64,
+}
+
+/// A recording that has started.
+struct Started {
+    local: LocalJsep,
+    is_up: bool,
+    outcome: Outcome,
 }
 
 impl Mailbox {
@@ -71,7 +85,7 @@ impl Mailbox {
         }
     }
 
-    /// The number of the message that is next, if one may begin.
+    /// Returns the id of the next message, if one may start.
     pub(crate) fn next(&self) -> Result<MessageId, Refusal> {
         let inner = self.inner();
         match inner.state {
@@ -81,20 +95,24 @@ impl Mailbox {
         }
     }
 
-    /// The message that is recorded, the m-line that it is recorded from, and the version of the next answer.
-    pub(crate) fn updated(&self) -> Result<(MessageId, Mid, u64), Refusal> {
+    /// Returns the message that is being recorded, and the next version of the answer.
+    pub(crate) fn updated(&self) -> Result<NextAnswer, Refusal> {
         let mut inner = self.inner();
         let id = inner.id;
         match &mut inner.state {
             State::Recording(_, caller) => {
                 caller.version = caller.version.saturating_add(1);
-                Ok((id, caller.mid, caller.version))
+                Ok(NextAnswer {
+                    id,
+                    mid: caller.mid,
+                    version: caller.version,
+                })
             }
             State::Idle | State::Opening | State::Ended => Err(Refusal::NotRecording),
         }
     }
 
-    /// Makes the file; the answer follows once it is there.
+    /// Makes the file. The answer follows then.
     pub(crate) fn record(
         &self,
         transaction: String,
@@ -117,8 +135,8 @@ impl Mailbox {
                 of: None,
             };
             let prepared = this.shared.recorder.prepare(spec).await;
-            let begun = this.begin(id, prepared, (&transaction, answer, caller));
-            if let Err(refusal) = begun.await {
+            let started = this.begin(id, prepared, &transaction, answer, caller);
+            if let Err(refusal) = started.await {
                 this.shared.counts.refused.add();
                 drop(offer);
                 this.push(Some(&transaction), refusal.to_json(), None);
@@ -126,37 +144,43 @@ impl Mailbox {
         });
     }
 
-    /// Answers the offer, and records what comes.
+    /// Answers the offer, and starts recording.
     async fn begin(
         &self,
         id: MessageId,
         prepared: Result<Prepared, RecordError>,
-        (transaction, answer, caller): (&str, Description, Caller),
+        transaction: &str,
+        answer: Description,
+        caller: Caller,
     ) -> Result<(), Refusal> {
         let prepared = match prepared {
             Ok(prepared) => prepared,
             Err(error) => {
                 self.inner().reset(id);
-                return Err(Refusal::open(&error, caller.told_why));
+                return Err(Refusal::open(&error, caller.may_know_reason));
             }
         };
-        let begun = self.start(id, prepared, answer, caller);
-        let (local, is_up, outcome) = match begun {
-            Ok(begun) => begun,
+        let started = self.start(id, prepared, answer, caller);
+        let Started {
+            local,
+            is_up,
+            outcome,
+        } = match started {
+            Ok(started) => started,
             Err((prepared, refusal)) => {
                 prepared.discard().await;
                 return Err(refusal);
             }
         };
-        self.shared.counts.begun.add();
+        self.shared.counts.started.add();
         self.watch(id, outcome, caller);
         let status = if is_up { "started" } else { "starting" };
-        self.push(Some(transaction), caller.told(status), Some(local));
+        self.push(Some(transaction), caller.start_event(status), Some(local));
         self.notify(json!({ "event": "starting" }));
         Ok(())
     }
 
-    /// Records into the file that was made, unless the message has ended meanwhile.
+    /// Starts recording into the file, unless the message has ended meanwhile.
     #[expect(
         clippy::result_large_err,
         reason = "the file is given back to be deleted"
@@ -167,7 +191,7 @@ impl Mailbox {
         prepared: Prepared,
         answer: Description,
         caller: Caller,
-    ) -> Result<(LocalJsep, bool, Outcome), (Prepared, Refusal)> {
+    ) -> Result<Started, (Prepared, Refusal)> {
         let mut inner = self.inner();
         if inner.id != id || !matches!(inner.state, State::Opening) {
             return Err((prepared, Refusal::NotRecording));
@@ -186,42 +210,47 @@ impl Mailbox {
         if is_up {
             recording.end_at(Instant::now() + caller.limit);
         }
-        self.shared.running.add(id);
+        self.shared.current.add(id);
         inner.state = State::Recording(recording, caller);
-        Ok((local, is_up, outcome))
+        Ok(Started {
+            local,
+            is_up,
+            outcome,
+        })
     }
 
-    /// Waits for the end that the message comes to by itself.
+    /// Waits for the end of the message, unless it is stopped.
     fn watch(&self, id: MessageId, outcome: Outcome, caller: Caller) {
         let this = self.clone();
         tokio::spawn(async move {
             let ended = outcome.ended().await;
-            this.shared.running.remove(id);
+            this.shared.current.remove(id);
             let failed = match ended {
-                // Whoever stopped it goes on, and the end of a PeerConnection is told otherwise.
+                // The request that stopped it reports that, and the end of a PeerConnection is
+                // another event.
                 Ok(End::Stopped | End::Source) => return,
                 Ok(End::Time) => None,
                 Err(error) => Some(error),
             };
             if this.inner().end(id) {
-                this.conclude(id, None, failed.as_deref(), caller.told_why);
+                this.conclude(id, None, failed.as_deref(), caller.may_know_reason);
             }
         });
     }
 
-    /// The PeerConnection is up: time begins.
+    /// Starts the time of the message, because the PeerConnection is up.
     pub(crate) fn up(&self) {
         let mut inner = self.inner();
         inner.is_up = true;
         if let State::Recording(recording, caller) = &inner.state {
             recording.end_at(Instant::now() + caller.limit);
-            self.shared.running.started(inner.id);
-            self.push(None, caller.told("started"), None);
+            self.shared.current.started(inner.id);
+            self.push(None, caller.start_event("started"), None);
         }
     }
 
-    /// The PeerConnection is gone, and with it what was recorded: what came before is in the file. A new message has
-    /// another number.
+    /// Ends the message, because the PeerConnection is gone. The file is kept. The next message has
+    /// another id.
     pub(crate) fn hung_up(&self) {
         let mut inner = self.inner();
         inner.is_up = false;
@@ -231,7 +260,7 @@ impl Mailbox {
         inner.id = MessageId::random();
     }
 
-    /// Ends the message, whatever there is of it, and the handle.
+    /// Completes the message and closes the handle.
     pub(crate) fn stop(&self, transaction: String) {
         let mut inner = self.inner();
         let (id, state) = (inner.id, std::mem::replace(&mut inner.state, State::Ended));
@@ -244,7 +273,7 @@ impl Mailbox {
                 tokio::spawn(async move {
                     let failed = outcome.ended().await.err();
                     let failed = failed.as_deref();
-                    this.conclude(id, Some(&transaction), failed, caller.told_why);
+                    this.conclude(id, Some(&transaction), failed, caller.may_know_reason);
                 });
             }
             State::Idle | State::Opening | State::Ended => {
@@ -254,25 +283,25 @@ impl Mailbox {
         }
     }
 
-    /// The client is gone.
+    /// Ends everything, because the client is gone.
     pub(crate) fn close(&self) {
         self.inner().state = State::Ended;
     }
 
-    /// Tells how the message ended, and ends the handle.
+    /// Reports the end of the message, and closes the handle.
     fn conclude(
         &self,
         id: MessageId,
         transaction: Option<&str>,
         failed: Option<&RecordError>,
-        told_why: bool,
+        may_know_reason: bool,
     ) {
-        // A file that has become as long as files may be is complete.
+        // A file that has reached its greatest length is complete.
         let failed = failed.filter(|error| !matches!(error, RecordError::Full { .. }));
         match failed {
             Some(error) => {
                 self.shared.counts.failed.add();
-                let refusal = Refusal::write(error, told_why);
+                let refusal = Refusal::write(error, may_know_reason);
                 self.push(transaction, refusal.to_json(), None);
             }
             None => {
@@ -289,11 +318,11 @@ impl Mailbox {
         json!({ "voicemail": "event", "status": "done", "recording": address })
     }
 
-    /// The handle's state, for administrators.
+    /// Returns the handle's state for administrators.
     pub(crate) fn query(&self) -> Value {
         let inner = self.inner();
         let recorded = match inner.state {
-            State::Recording(..) => Some(self.shared.running.show(inner.id)),
+            State::Recording(..) => Some(self.shared.current.show(inner.id)),
             State::Idle | State::Opening | State::Ended => None,
         };
         let state = if recorded.is_some() {
@@ -335,14 +364,14 @@ impl Mailbox {
 }
 
 impl Inner {
-    /// Nothing came of this message: another can begin.
+    /// Allows another message, because this one was not started.
     fn reset(&mut self, id: MessageId) {
         if self.id == id && matches!(self.state, State::Opening) {
             self.state = State::Idle;
         }
     }
 
-    /// Ends this message, if it is still recorded.
+    /// Ends this message, if it is being recorded.
     fn end(&mut self, id: MessageId) -> bool {
         let is_recorded = self.id == id && matches!(self.state, State::Recording(..));
         if is_recorded {
@@ -353,8 +382,8 @@ impl Inner {
 }
 
 impl Caller {
-    /// What the client is told of the beginning of its message.
-    fn told(&self, status: &str) -> Value {
+    /// Returns the event about the start of the message.
+    fn start_event(&self, status: &str) -> Value {
         let limit = self.asked_limit.then_some(self.limit.as_secs());
         Object::new()
             .with("voicemail", "event")
@@ -362,47 +391,4 @@ impl Caller {
             .with_some("max_duration", limit)
             .into()
     }
-}
-
-/// The messages that are being recorded, with the µs since 1970 at which their time began.
-#[derive(Debug, Default)]
-pub(crate) struct Running(Mutex<BTreeMap<MessageId, u64>>);
-
-impl Running {
-    fn add(&self, id: MessageId) {
-        self.messages().insert(id, now());
-    }
-
-    fn started(&self, id: MessageId) {
-        if let Some(at) = self.messages().get_mut(&id) {
-            *at = now();
-        }
-    }
-
-    fn remove(&self, id: MessageId) {
-        self.messages().remove(&id);
-    }
-
-    fn show(&self, id: MessageId) -> Value {
-        let at = self.messages().get(&id).copied().unwrap_or_default();
-        json!({ "id": id.0, "start_time": at })
-    }
-
-    pub(crate) fn list(&self) -> Vec<Value> {
-        let messages = self.messages();
-        let show = |(id, at): (&MessageId, &u64)| json!({ "id": id.0, "start_time": at });
-        messages.iter().map(show).collect()
-    }
-
-    fn messages(&self) -> MutexGuard<'_, BTreeMap<MessageId, u64>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// µs since 1970.
-fn now() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    since.map_or(0, |since| {
-        u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
-    })
 }

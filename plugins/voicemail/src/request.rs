@@ -1,4 +1,4 @@
-//! What clients may ask for, and why it is refused.
+//! The requests of clients, and their refusals.
 
 use portunus_core::record::RecordError;
 use portunus_core::{
@@ -10,11 +10,11 @@ use serde_json::Value;
 requests! {
     /// The requests of clients.
     pub enum Request {
-        /// Begins a message with the media of an offer.
+        /// Starts a message with the media of an offer.
         Record = "record": Event, Right(Right::Record), Begins;
         /// Changes the PeerConnection.
         Update = "update": Event, Nothing;
-        /// Ends the message, and the handle.
+        /// Completes the message and closes the handle.
         Stop = "stop": Event, Nothing;
     }
 }
@@ -29,7 +29,7 @@ impl Request {
     }
 }
 
-/// Returns the offer of a request that has to have one.
+/// Returns the offer of a request that needs one.
 pub(crate) fn offer(message: &Message) -> Result<&Jsep, Refusal> {
     let missing = || FieldError::Missing("jsep".to_owned());
     let jsep = message.jsep.as_ref().ok_or_else(missing)?;
@@ -40,7 +40,7 @@ pub(crate) fn offer(message: &Message) -> Result<&Jsep, Refusal> {
     }
 }
 
-/// Why a request is refused, or a message is not recorded any further; the text is what the client reads.
+/// The reason of a refusal, or of the early end of a message. Its text is for the client.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error("The request is not a JSON object")]
@@ -72,17 +72,17 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    /// The file cannot be made; why is not for everybody.
-    pub(crate) fn open(error: &RecordError, told_why: bool) -> Self {
-        Refusal::Open(reason(error, told_why))
+    /// The file cannot be made. The reason is confidential.
+    pub(crate) fn open(error: &RecordError, may_know_reason: bool) -> Self {
+        Refusal::Open(reason(error, may_know_reason))
     }
 
     /// The file cannot be written any more.
-    pub(crate) fn write(error: &RecordError, told_why: bool) -> Self {
-        Refusal::Write(reason(error, told_why))
+    pub(crate) fn write(error: &RecordError, may_know_reason: bool) -> Self {
+        Refusal::Write(reason(error, may_know_reason))
     }
 
-    /// The `error_code` on the wire.
+    /// Returns the `error_code` on the wire.
     pub(crate) const fn code(&self) -> u16 {
         match self {
             Refusal::NotAnObject => 461,
@@ -101,7 +101,7 @@ impl Refusal {
         }
     }
 
-    /// What the client gets.
+    /// Returns the answer to the client.
     pub(crate) fn to_json(&self) -> Value {
         Object::new()
             .with("voicemail", "event")
@@ -111,8 +111,8 @@ impl Refusal {
     }
 }
 
-fn reason(error: &RecordError, told_why: bool) -> String {
-    match told_why {
+fn reason(error: &RecordError, may_know_reason: bool) -> String {
+    match may_know_reason {
         true => error.to_string(),
         false => "the server has no room for it now".to_owned(),
     }

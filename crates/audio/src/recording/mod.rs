@@ -1,4 +1,7 @@
-//! Recordings of mixes. A thread for each writes it: a slow disk loses what finds no room in a queue, and delays nobody.
+//! Recordings of mixes. Each has a thread that writes it. A slow disk loses frames that find no
+//! room in the queue, and delays nobody.
+
+mod spec;
 
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -11,59 +14,26 @@ use crossbeam_queue::ArrayQueue;
 use hound::{SampleFormat, WavSpec, WavWriter};
 use portunus_dsp::{AudioCodec, Encoding, Format, MixId, Mixture, Room};
 use portunus_files::opus::{OggOpusError, OggOpusWriter, OpusHead, OpusTags, OpusTime};
-use portunus_record::{RecordError, RecordedFile, Recorder, Whose};
+use portunus_record::{RecordError, RecordedFile, Recorder};
 use tokio::sync::mpsc;
+
+pub use spec::{MixRecording, RecordingFormat, RecordingId};
 
 use crate::{AudioError, AudioEvent};
 
-/// A recording of a room: whoever begins it gives the number, each once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct RecordingId(pub u64);
-
-/// How all that is heard in a room is recorded, and where to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MixRecording {
-    /// The folder, as clients may name it: see `portunus_record::RecorderConfig`. None: the configured one.
-    pub dir: Option<String>,
-    /// The file's name. Its end (`.wav`, `.opus`) is added if it has none.
-    pub name: String,
-    /// The form of the file.
-    pub format: RecordingFormat,
-    /// Whose it is, for those who are told of complete files; none: they are not.
-    pub whose: Option<Whose>,
-}
-
-/// The form of a recorded mix.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum RecordingFormat {
-    /// 16-bit PCM at the room's rate and channels.
-    #[default]
-    Wav,
-    /// Opus in Ogg (RFC 7845).
-    OggOpus,
-}
-
-impl RecordingFormat {
-    const fn extension(self) -> &'static str {
-        match self {
-            RecordingFormat::Wav => "wav",
-            RecordingFormat::OggOpus => "opus",
-        }
-    }
-}
-
-/// Frames that wait to be written: 5 s.
+/// The frames that may wait to be written: 5 s.
 const WAITING: usize = 250;
-/// How often what waits is written, and how often the header is made right.
+/// The interval between writes, and between updates of the header.
 const PERIOD: Duration = Duration::from_millis(200);
 const HEADER: Duration = Duration::from_secs(5);
 /// The longest WAV file: its header counts in 32 bits.
 const LONGEST_WAV: u64 = u32::MAX as u64 - 65_536;
-/// Frames that are made up for at most where some are missing: ten minutes. More were never due, since the machine stood still.
+/// The limit of missing frames that are filled with silence: ten minutes. Longer gaps mean that the
+/// machine was suspended.
 const MOST_MISSING: u32 = 30_000;
-/// A frame in Ogg's time.
+/// The length of a frame in Ogg's time.
 const FRAME: OpusTime = OpusTime(960);
-/// How a mix is encoded for a file.
+/// The encoding of a mix in a file.
 const ENCODING: Encoding = Encoding {
     codec: AudioCodec::Opus,
     bitrate: None,
@@ -72,7 +42,7 @@ const ENCODING: Encoding = Encoding {
     expected_loss: 0,
 };
 
-/// A file that is open, with its thread.
+/// An open file, with its thread.
 #[derive(Debug)]
 pub(crate) struct MixFile {
     format: RecordingFormat,
@@ -80,11 +50,11 @@ pub(crate) struct MixFile {
     shared: Arc<Shared>,
 }
 
-/// What the room and the thread that writes have in common.
+/// The state that the room and the writing thread share.
 #[derive(Debug)]
 struct Shared {
     frames: ArrayQueue<Frame>,
-    /// Buffers that were used.
+    /// Used buffers.
     spare: ArrayQueue<Vec<u8>>,
     dropped: AtomicU64,
     stopped: AtomicBool,
@@ -92,15 +62,15 @@ struct Shared {
     heir: Mutex<Option<Heir>>,
 }
 
-/// What is written of 20 ms.
+/// The data of 20 ms.
 #[derive(Debug)]
 struct Frame {
-    /// So many frames before it are missing: the file is silent for as long.
+    /// The missing frames before it, for which the file is silent.
     missing: u32,
     bytes: Vec<u8>,
 }
 
-/// Who is told of the end by the thread itself, since the room is gone.
+/// The recipient of the end after the room is gone. The writing thread tells it.
 #[derive(Debug)]
 struct Heir {
     recording: RecordingId,
@@ -115,7 +85,7 @@ impl Shared {
 }
 
 impl MixFile {
-    /// Makes the file, and a thread that writes it. It blocks.
+    /// Makes the file, and starts the thread that writes it. It blocks.
     pub(crate) fn create(
         recorder: &Recorder,
         what: &MixRecording,
@@ -128,18 +98,18 @@ impl MixFile {
         Self::within(recorder, what, format, longest)
     }
 
-    /// The same, with the bytes of frames that the file's form has room for.
+    /// Makes a file with this limit of bytes.
     fn within(
         recorder: &Recorder,
         what: &MixRecording,
         format: Format,
         longest: u64,
     ) -> Result<Self, AudioError> {
-        let place = (what.dir.as_deref(), what.name.as_str());
+        let (dir, name) = (what.dir.as_deref(), what.name.as_str());
         let extension = what.format.extension();
         let whose = what.whose.clone();
         let recorder = whose.map_or_else(|| recorder.clone(), |it| recorder.on_behalf_of(it));
-        let file = recorder.create_file(place, extension)?;
+        let file = recorder.create_file(dir, name, extension)?;
         let name = file.file_name();
         let writer = Writer::new(&file, what.format, format).map_err(|error| file.failed(error))?;
         let shared = Arc::new(Shared {
@@ -153,7 +123,7 @@ impl MixFile {
         let of_thread = Arc::clone(&shared);
         let builder = thread::Builder::new().name("audio-record".to_owned());
         builder
-            .spawn(move || write_all(file, (writer, longest), &of_thread))
+            .spawn(move || write_all(file, writer, longest, &of_thread))
             .map_err(AudioError::Thread)?;
         Ok(Self {
             format: what.format,
@@ -162,7 +132,7 @@ impl MixFile {
         })
     }
 
-    /// Its name, without folders.
+    /// The name of the file, without folders.
     pub(crate) fn name(&self) -> String {
         self.name.clone()
     }
@@ -174,22 +144,22 @@ impl Drop for MixFile {
     }
 }
 
-/// A recording, as the room has it.
+/// The room's side of a recording.
 #[derive(Debug)]
 pub(crate) struct Recording {
     id: RecordingId,
     file: MixFile,
     /// The mix that is written as it is encoded.
     mix: Option<MixId>,
-    /// This tick has had its frame.
+    /// Whether this tick had a frame.
     came: bool,
-    /// Frames that are missing since the last one.
+    /// The frames missing since the last one.
     missing: u32,
     stopped: bool,
 }
 
 impl Recording {
-    /// Has a room give what is to be recorded.
+    /// Has a room provide the data.
     pub(crate) fn begin(
         id: RecordingId,
         file: MixFile,
@@ -212,7 +182,7 @@ impl Recording {
         })
     }
 
-    /// A frame of sound, of all or of a group.
+    /// Takes a frame of sound, of the room or of a group.
     pub(crate) fn sound(&mut self, group: Option<usize>, sound: &[f32]) {
         if self.mix.is_some() || group.is_some() {
             return;
@@ -225,7 +195,7 @@ impl Recording {
         });
     }
 
-    /// A packet of a mix.
+    /// Takes a packet of a mix.
     pub(crate) fn packet(&mut self, mix: MixId, payload: &[u8]) {
         if self.mix == Some(mix) {
             self.put(|bytes| bytes.extend_from_slice(payload));
@@ -248,24 +218,24 @@ impl Recording {
         }
     }
 
-    /// A tick of a room with somebody in it is over. A mix may have had no packet in it: what it is of was lost, say.
+    /// Ends a tick of a room with participants. A mix may have no packet, if its input was lost.
     pub(crate) fn end_frame(&mut self) {
         if !std::mem::take(&mut self.came) {
             self.miss(1);
         }
     }
 
-    /// So many frames will never come: the file stays in step with the clock.
+    /// Counts frames that were skipped, so that the file stays in step with the clock.
     pub(crate) fn miss(&mut self, frames: u32) {
         self.missing = self.missing.saturating_add(frames);
     }
 
-    /// The room is gone: the end of what is still being written is told to `to`, at once or when it comes.
+    /// Has the end reported to `to`, now or later, because the room is gone.
     pub(crate) fn bequeath(&self, to: mpsc::Sender<AudioEvent>) {
         let mut heir = self.file.shared.heir();
         if self.has_ended() {
-            // Whoever has as much to take in has lost count.
-            let _ = to.try_send(self.told());
+            // A consumer with a full queue is too slow for this event, too.
+            let _ = to.try_send(self.end_event());
         } else {
             *heir = Some(Heir {
                 recording: self.id,
@@ -275,26 +245,26 @@ impl Recording {
         }
     }
 
-    /// What was heard until now is written, and no more.
+    /// Stops after the frames so far.
     pub(crate) fn stop(&mut self, room: &mut Room) {
         if std::mem::replace(&mut self.stopped, true) {
             return;
         }
         match self.mix {
             Some(mix) => room.unsubscribe(mix, false),
-            // Only of a group could it be refused.
+            // Only a group could be refused.
             None => drop(room.listen(None, false)),
         }
         self.file.shared.stopped.store(true, Ordering::Release);
     }
 
-    /// The file is complete, or will never be.
+    /// Whether the file is complete, or has failed.
     pub(crate) fn has_ended(&self) -> bool {
         self.file.shared.ended.get().is_some()
     }
 
-    /// What is to be told of one that has ended.
-    pub(crate) fn told(&self) -> AudioEvent {
+    /// Returns the event about the end.
+    pub(crate) fn end_event(&self) -> AudioEvent {
         AudioEvent::RecordingEnded {
             recording: self.id,
             file: self.file.name(),
@@ -303,9 +273,9 @@ impl Recording {
     }
 }
 
-/// Writes what there is, until the recording is stopped or something is wrong.
-fn write_all(file: RecordedFile, (writer, longest): (Writer, u64), shared: &Shared) {
-    let written = write_until_stopped(&file, (writer, longest), shared);
+/// Writes frames until the recording is stopped or fails.
+fn write_all(file: RecordedFile, writer: Writer, longest: u64, shared: &Shared) {
+    let written = write_until_stopped(&file, writer, longest, shared);
     let finished = file.finish(written.as_ref().err());
     let error = match written.and_then(|end| finished.map(|()| end)) {
         Ok(End::Stopped) => None,
@@ -313,7 +283,7 @@ fn write_all(file: RecordedFile, (writer, longest): (Writer, u64), shared: &Shar
         Err(error) => Some(error.into()),
     };
     let error = error.map(Arc::new);
-    // It is set once, here.
+    // It is set only here.
     let _ = shared.ended.set(error.clone());
     let heir = shared.heir().take();
     if let Some(Heir {
@@ -322,7 +292,7 @@ fn write_all(file: RecordedFile, (writer, longest): (Writer, u64), shared: &Shar
         to,
     }) = heir
     {
-        // Nobody takes it any more while the server ends.
+        // While the server ends, nobody may take it.
         let _ = to.blocking_send(AudioEvent::RecordingEnded {
             recording,
             file,
@@ -331,16 +301,17 @@ fn write_all(file: RecordedFile, (writer, longest): (Writer, u64), shared: &Shar
     }
 }
 
-/// How a file has come to its end in order.
+/// The regular end of a file.
 enum End {
     Stopped,
-    /// No more fits into its form.
+    /// The file is full.
     Longest,
 }
 
 fn write_until_stopped(
     file: &RecordedFile,
-    (mut writer, longest): (Writer, u64),
+    mut writer: Writer,
+    longest: u64,
     shared: &Shared,
 ) -> Result<End, RecordError> {
     let allowed = file.limit().unwrap_or(u64::MAX);
@@ -349,7 +320,7 @@ fn write_until_stopped(
     let (mut dropped, mut is_full) = (0, false);
     let mut length: u64 = 0;
     loop {
-        // What was put in before the stop is written.
+        // Frames that were queued before the stop are written.
         let stopped = shared.stopped.load(Ordering::Acquire);
         let (mut new, mut frames) = (0, 0);
         while let Some(Frame {
@@ -396,9 +367,9 @@ fn write_until_stopped(
     }
 }
 
-/// Writes a file of one of the forms.
+/// Writes a file in one of the formats.
 enum Writer {
-    /// With the samples of a frame, of all channels.
+    /// The samples of a frame, of all channels.
     Wav(WavWriter<BufWriter<File>>, u32),
     OggOpus(OggOpusWriter<File>),
 }
@@ -431,16 +402,16 @@ impl Writer {
         })
     }
 
-    /// Bytes that so many missing frames take.
+    /// Returns the bytes of so many missing frames.
     fn gap_len(&self, missing: u32) -> u64 {
         match self {
             Writer::Wav(_, frame) => 2 * u64::from(*frame) * u64::from(missing),
-            // Next to nothing: a decoder is told that nothing came.
+            // Nearly none: the decoder conceals the gap.
             Writer::OggOpus(_) => 0,
         }
     }
 
-    /// Writes a frame, and before it the silence of those that are missing.
+    /// Writes a frame, after silence for the missing ones.
     fn write(&mut self, missing: u32, frame: &[u8]) -> io::Result<()> {
         match self {
             Writer::Wav(writer, silent) => {
@@ -458,7 +429,7 @@ impl Writer {
                 match writer.packet(writer.end().plus(gap), frame) {
                     Ok(_) => Ok(()),
                     Err(OggOpusError::Io(error)) => Err(error),
-                    // It is of our own encoder, and would be left out.
+                    // The encoder is our own, so its packets are valid.
                     Err(error) => Err(io::Error::other(error)),
                 }
             }

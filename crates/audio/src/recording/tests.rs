@@ -1,6 +1,11 @@
-//! Files of mixes: their length, their end.
+//! Recorded files: their length and their end.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test fails by a panic"
+)]
 use std::path::Path;
 
 use portunus_dsp::{Channels, RoomOptions, SampleRate};
@@ -12,7 +17,7 @@ const FORMAT: Format = Format {
     rate: SampleRate::Hz16000,
     channels: Channels::Mono,
 };
-/// How long something may take on a busy machine.
+/// A time limit for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// 20 ms of SILK, wideband.
 const PACKET: [u8; 4] = [9 << 3, 1, 2, 3];
@@ -44,7 +49,7 @@ fn begin_within(disk: &Path, format: RecordingFormat, longest: u64) -> (Recordin
     (recording, room)
 }
 
-/// A tick of a room in which this one has a frame.
+/// Ends a tick in which the recording has a frame.
 fn frame(recording: &mut Recording) {
     match recording.mix {
         Some(mix) => recording.packet(mix, &PACKET),
@@ -61,7 +66,7 @@ fn until(is: impl Fn() -> bool) {
     }
 }
 
-/// How long the file is, in frames, once it is complete.
+/// Returns the length of the complete file in frames.
 fn frames(mut recording: Recording, room: &mut Room, disk: &Path) -> u64 {
     recording.stop(room);
     until(|| recording.has_ended());
@@ -88,7 +93,7 @@ fn frames_that_do_not_come_take_their_time_in_the_file() {
                 _ => frame(&mut recording),
             }
         }
-        // There was no time to mix.
+        // These frames were skipped.
         recording.miss(20);
         frame(&mut recording);
         let length = frames(recording, &mut room, disk.path());
@@ -103,7 +108,7 @@ fn what_a_slow_disk_loses_takes_its_time_in_the_file() {
         let (mut recording, mut room) = begin(disk.path(), format);
         let shared = Arc::clone(&recording.file.shared);
         let mut count = 0;
-        // A few more than find room.
+        // Some more than the queue takes.
         while shared.dropped.load(Ordering::Relaxed) < 10 {
             frame(&mut recording);
             count += 1;
@@ -125,7 +130,7 @@ fn a_file_that_is_as_long_as_it_can_be_ends_in_order() {
         frame(&mut recording);
     }
     until(|| recording.has_ended());
-    let AudioEvent::RecordingEnded { file, error, .. } = recording.told() else {
+    let AudioEvent::RecordingEnded { file, error, .. } = recording.end_event() else {
         panic!("it has ended");
     };
     assert!(matches!(error.as_deref(), Some(AudioError::Longest)));

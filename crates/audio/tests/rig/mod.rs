@@ -5,7 +5,8 @@
     clippy::indexing_slicing,
     clippy::panic,
     clippy::expect_used,
-    missing_docs
+    missing_docs,
+    reason = "no test crate uses all of it, and a test fails by a panic"
 )]
 
 use std::net::{SocketAddr, UdpSocket};
@@ -23,13 +24,13 @@ use portunus_record::Recorder;
 use portunus_rtp::{Fields, Header, Pt, Ssrc, write_header};
 use tokio::sync::mpsc;
 
-/// How long something may take on a busy machine.
+/// A time limit for a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 pub struct Server {
     pub media: MediaPlane,
     pub threads: AudioThreads,
-    // Workers run as long as somebody takes their events.
+    // Workers run as long as their events have a receiver.
     _events: mpsc::Receiver<PeerEvent>,
 }
 
@@ -90,12 +91,12 @@ pub fn participant(codec: AudioCodec) -> ParticipantOptions {
     }
 }
 
-/// Somebody who sends a tone by PCMU, now and then, and takes what is sent to it.
+/// A participant that sends a tone by PCMU now and then, and receives.
 pub struct Person {
     pub leg: Arc<RtpLeg>,
     pub socket: UdpSocket,
     pub talks: Arc<AtomicBool>,
-    /// The payload type of what it sends.
+    /// The payload type of its packets.
     pub pt: Arc<AtomicU8>,
     ends: Arc<AtomicBool>,
     sender: Option<JoinHandle<()>>,
@@ -139,7 +140,8 @@ impl Person {
         room.connect(id, true);
     }
 
-    /// The next packet: its sequence number, timestamp, SSRC, and how much there is of a tone in it.
+    /// Returns the next packet: its sequence number, timestamp, SSRC, and the power of a tone in
+    /// it.
     pub fn hear(&self, tone: f64) -> (u16, u32, Ssrc, f64) {
         let mut buffer = [0; 2_048];
         let len = self.socket.recv(&mut buffer).expect("a packet");
@@ -198,14 +200,14 @@ pub fn send_tone(
             let at = f64::from(n) * 0.02 + i as f64 / 8_000.0;
             *byte = compress(loud * (std::f64::consts::TAU * tone * at).sin());
         }
-        // Nobody may hear it any more.
+        // The receiver may be gone.
         let _ = out.send_to(&packet, to);
         let due = start + Duration::from_millis(20) * (n + 1);
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
     }
 }
 
-/// µ-law (G.711), by the formula.
+/// Encodes µ-law (G.711) by the formula.
 pub fn compress(sample: f64) -> u8 {
     let magnitude = (1.0 + 255.0 * sample.abs()).ln() / 256_f64.ln();
     let code = (magnitude * 127.0).round() as u8;
@@ -222,7 +224,7 @@ pub fn expand(byte: u8) -> f64 {
     }
 }
 
-/// What of a tone is in some samples at 8 kHz: a quarter of the square of its amplitude.
+/// Returns the power of a tone in samples at 8 kHz: a quarter of its squared amplitude.
 pub fn power(samples: &[f64], tone: f64) -> f64 {
     let turn = |n: usize| std::f64::consts::TAU * tone * n as f64 / 8_000.0;
     let sum = |f: fn(f64) -> f64| -> f64 {
@@ -232,5 +234,5 @@ pub fn power(samples: &[f64], tone: f64) -> f64 {
     sum(f64::cos).powi(2) + sum(f64::sin).powi(2)
 }
 
-/// Well above what there is of a tone in silence or another tone, and well below a tone that is heard.
+/// Well above the power of a tone in silence or another tone, and well below that of a heard tone.
 pub const HEARD: f64 = 0.25 * 0.25 / 4.0 / 8.0;

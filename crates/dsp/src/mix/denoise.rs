@@ -1,21 +1,22 @@
-//! Noise taken out of what a participant sends.
+//! Noise reduction for a participant.
 
 use nnnoiseless::DenoiseState;
 
 use crate::resample::Resampler;
 use crate::{CodecError, Format};
 
-/// The rate that the denoiser works at.
+/// The sampling rate of the denoiser.
 const RATE: u32 = 48_000;
 
-/// Its samples are as large as those of 16 bits.
+/// Its full scale: that of 16-bit samples.
 const SCALE: f32 = 32_768.0;
 
 const CHUNK: usize = DenoiseState::FRAME_SIZE;
 
-/// Takes noise out of frames. It delays them by 10 ms, and by another 10 ms where the room has not 48 kHz.
+/// Removes noise from frames. It delays them by 10 ms, and by another 10 ms if the room's rate is
+/// not 48 kHz.
 pub(crate) struct Denoiser {
-    /// One a channel.
+    /// One for each channel.
     states: Vec<Box<DenoiseState<'static>>>,
     /// To 48 kHz and back.
     resamplers: Option<(Resampler, Resampler)>,
@@ -23,17 +24,18 @@ pub(crate) struct Denoiser {
     narrow: Vec<f32>,
     before: [f32; CHUNK],
     after: [f32; CHUNK],
-    /// The frame as it came.
+    /// The unprocessed frame.
     dry: Vec<f32>,
     state: State,
 }
 
-/// What of the sound the last frame ended with. What leaves it at first is old or nothing: it is heard from the second frame on.
+/// The output of the last frame. The first output of a denoiser is old or empty, so it is used from
+/// the second frame on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// The sound as it came.
+    /// The unprocessed audio.
     Off,
-    /// The same, but it is ready.
+    /// The unprocessed audio, but the denoiser is ready.
     Ready,
     On,
 }
@@ -67,7 +69,7 @@ impl Denoiser {
         })
     }
 
-    /// A frame that follows the one before, in place. When it is switched on or off, the sound goes over to the other within a frame.
+    /// Processes the next frame in place. Switching on or off fades within a frame.
     pub(crate) fn process(&mut self, sound: &mut [f32], on: bool) {
         if !on && self.state != State::On {
             self.state = State::Off;
@@ -76,7 +78,7 @@ impl Denoiser {
         self.dry.clear();
         self.dry.extend_from_slice(sound);
         self.clean(sound);
-        // The share of the clean sound goes from one to the other.
+        // The share of the processed audio fades from one value to the other.
         let (next, from, to) = match (self.state, on) {
             (State::On, true) => return,
             (State::Off, _) => (State::Ready, 0.0, 0.0),
@@ -92,7 +94,8 @@ impl Denoiser {
         }
     }
 
-    /// Nothing follows: gives in `sound`, which is silent, what it has yet. Tells whether there is anything.
+    /// Ends the audio: writes the delayed rest into `sound`, which is silent. Returns whether there
+    /// is any.
     pub(crate) fn end(&mut self, sound: &mut [f32]) -> bool {
         let has_more = self.state == State::On;
         if has_more {
@@ -102,7 +105,7 @@ impl Denoiser {
         has_more
     }
 
-    /// The next frame does not follow the one before.
+    /// Notes that the next frame does not follow the last one.
     pub(crate) fn pause(&mut self) {
         self.state = State::Off;
     }
@@ -154,7 +157,7 @@ impl Denoiser {
                 narrow
             }
         };
-        // Both are a frame long: chunks of 10 ms leave nothing waiting.
+        // Both have the length of a frame, because chunks of 10 ms leave no rest.
         for (to, from) in sound.iter_mut().zip(clean) {
             *to = *from;
         }
@@ -162,7 +165,7 @@ impl Denoiser {
 }
 
 #[cfg(test)]
-#[allow(clippy::expect_used)]
+#[allow(clippy::expect_used, reason = "a test fails by a panic")]
 mod tests {
     use super::*;
     use crate::{Channels, SampleRate};
@@ -200,7 +203,7 @@ mod tests {
         }
     }
 
-    /// Switched on and off in the midst of sound, and after a pause of which something is in it yet.
+    /// Switched on and off during audio, and after a pause with a rest in the denoiser.
     #[test]
     fn switching_makes_no_step() {
         for rate in [SampleRate::Hz16000, SampleRate::Hz48000] {
@@ -219,7 +222,7 @@ mod tests {
                     })
                     .collect();
                 if frame % 20 == 19 {
-                    // A pause at which the sound is heard as it is.
+                    // A pause with the unprocessed audio.
                     denoiser.pause();
                 }
                 let was_off = denoiser.is_off();

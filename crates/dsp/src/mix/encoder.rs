@@ -1,4 +1,4 @@
-//! From frames of a mix to packets.
+//! The encoders of mixes.
 
 use opusic_c::{Application, Bitrate, InbandFec};
 
@@ -7,10 +7,11 @@ use crate::g711::{self, Law};
 use crate::resample::Resampler;
 use crate::{AudioCodec, Channels, CodecError, Encoding, Format, SampleRate, g722};
 
-/// The largest packet of 20 ms: what an Opus frame may have (RFC 6716 section 3.2.1), and its first byte.
+/// The largest packet of 20 ms: the greatest Opus frame (RFC 6716 section 3.2.1), and its first
+/// byte.
 pub(crate) const LARGEST_PACKET: usize = 1276;
 
-/// An encoder: frames of a room's format in, packets out.
+/// An encoder from frames of a room's format to packets.
 pub(crate) enum Encoder {
     Opus(opusic_c::Encoder),
     Phone(Box<Phone>),
@@ -36,7 +37,7 @@ impl Encoder {
         Ok(Encoder::Phone(Box::new(phone)))
     }
 
-    /// Encodes otherwise from the next frame on. The codec stays.
+    /// Changes the encoding from the next frame on. The codec must stay the same.
     pub(crate) fn configure(&mut self, encoding: &Encoding) -> Result<(), CodecError> {
         let Encoder::Opus(opus) = self else {
             return Ok(());
@@ -52,7 +53,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// Encodes a frame into `packet`, in place of what it held.
+    /// Encodes a frame into `packet`, which is overwritten.
     pub(crate) fn encode(&mut self, sound: &[f32], packet: &mut Vec<u8>) -> Result<(), CodecError> {
         packet.clear();
         match self {
@@ -77,12 +78,12 @@ fn opus(format: Format) -> Result<opusic_c::Encoder, CodecError> {
     Ok(encoder)
 }
 
-/// G.711 or G.722: both channels in one, at the codec's rate.
+/// G.711 or G.722: both channels mixed into one, at the codec's rate.
 #[derive(Debug)]
 pub(crate) struct Phone {
     coding: Coding,
     channels: Channels,
-    /// None: the room has the right rate.
+    /// `None` if the room has the codec's rate.
     resampler: Option<Resampler>,
     mono: Vec<f32>,
     resampled: Vec<f32>,
@@ -95,7 +96,7 @@ enum Coding {
 }
 
 impl Phone {
-    /// Of a codec that is not Opus.
+    /// Returns an encoder for a codec other than Opus.
     fn new(codec: AudioCodec, format: Format) -> Result<Self, CodecError> {
         let (coding, own) = match Law::of(codec) {
             Some(law) => (Coding::Law(law), SampleRate::Hz8000),

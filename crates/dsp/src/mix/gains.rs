@@ -1,11 +1,11 @@
-//! What the sound of a participant is multiplied with.
+//! The gains of participants.
 
 use crate::Channels;
 
-/// The loudest that a gain makes: 60 dB. What is beyond counts as this.
+/// The greatest gain: 60 dB. Higher ones are limited to it.
 const MOST: f32 = 1_000.0;
 
-/// Factors of both channels; a mono room has the left one only.
+/// The factors of both channels. A mono room uses the left one only.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Gains {
     left: f32,
@@ -18,7 +18,8 @@ impl Gains {
         right: 0.0,
     };
 
-    /// A participant's: in a stereo room the left channel has `1 - position` of it, the right one `position`.
+    /// Returns the gains of a participant. In a stereo room, the left channel gets `1 - position`
+    /// of it, and the right one `position`.
     pub(crate) fn new(gain: f32, position: f32, channels: Channels) -> Self {
         let gain = if gain.is_finite() {
             gain.clamp(0.0, MOST)
@@ -46,7 +47,7 @@ impl Gains {
         *self == Gains::SILENT
     }
 
-    /// Applies these, or where they differ from `before`, goes from those to these over the frame.
+    /// Applies the gains to a frame, with a fade if they differ from `before`.
     pub(crate) fn apply(&self, before: &Gains, sound: &mut [f32], channels: Channels) {
         match channels {
             Channels::Mono if before == self => scale(sound, self.left),

@@ -1,4 +1,4 @@
-//! A room's format, as libopus names it.
+//! A room's format in the terms of libopus.
 
 use opusic_c::Bandwidth;
 
@@ -21,7 +21,7 @@ pub(crate) fn channels(channels: Channels) -> opusic_c::Channels {
     }
 }
 
-/// The widest band that sound of this rate has.
+/// Returns the widest bandwidth of audio with this rate.
 pub(crate) fn bandwidth(rate: SampleRate) -> Bandwidth {
     match rate {
         SampleRate::Hz8000 => Bandwidth::Narrow,

@@ -1,37 +1,38 @@
-//! A limiter that looks ahead: nothing is louder than its ceiling, and what is below passes as it is.
+//! A limiter with look-ahead: no sample exceeds its ceiling, and audio below it passes unchanged.
 //!
-//! The gain goes down over the look-ahead before a peak comes, and back up slowly. Each step keeps the promise: the gain of
-//! a sample is at most what the sample needs. `needed` is what each sample needs; its minimum over the look-ahead, let up
-//! slowly, is at most that for all samples within; and so is the average of such minima over the look-ahead.
+//! The gain falls during the look-ahead before a peak, and rises slowly afterwards. Each step keeps
+//! the guarantee that a sample's gain is at most what the sample needs: `needed` holds that value
+//! for each sample. Its minimum over the look-ahead, released slowly, is at most the value of each
+//! sample within. So is the average of such minima over the look-ahead.
 
 use crate::Format;
 
-/// The loudest sample that leaves: -1 dBFS.
+/// The loudest output sample: -1 dBFS.
 pub(crate) const CEILING: f32 = 0.891_250_9;
 
-/// How far it looks ahead, in parts of a second: 2.5 ms. So much later is what leaves it.
+/// The look-ahead as a fraction of a second: 2.5 ms. It is also the delay.
 pub(crate) const LOOK_AHEAD: usize = 400;
 
-/// How long it takes to let up by two thirds, in seconds.
+/// The time in seconds in which the reduction falls by two thirds.
 const RELEASE: f32 = 0.1;
 
-/// A gain this near to one is one.
+/// A gain this close to 1 counts as 1.
 const NEAR: f32 = 1e-3;
 
-/// The limiter of one mix. The channels share their gain, so that sound stays where it is.
+/// The limiter of a mix. The channels share their gain, so that positions stay.
 #[derive(Debug)]
 pub(crate) struct Limiter {
     channels: usize,
     ahead: usize,
     release: f32,
-    /// The last samples that came in.
+    /// The last input samples.
     delayed: Vec<f32>,
-    /// What samples need: those of the look-ahead first, then the frame's.
+    /// The greatest gain of each sample: first those of the look-ahead, then those of the frame.
     needed: Vec<f32>,
-    /// The gains before they are averaged; likewise.
+    /// The gains before averaging, in the same order.
     held: Vec<f32>,
     minima: Vec<f32>,
-    /// No gain but one is anywhere above.
+    /// Whether all of these gains are 1.
     resting: bool,
 }
 
@@ -51,7 +52,7 @@ impl Limiter {
         }
     }
 
-    /// A frame, in place.
+    /// Processes a frame in place.
     pub(crate) fn process(&mut self, sound: &mut [f32]) {
         let loud = peak(sound) > CEILING;
         if loud || !self.resting {
@@ -71,7 +72,7 @@ impl Limiter {
         }
     }
 
-    /// Finds the gains of a frame.
+    /// Computes the gains of a frame.
     fn gains(&mut self, sound: &[f32]) {
         let ahead = self.ahead;
         let frame = self.needed.len() - ahead;
@@ -115,7 +116,7 @@ impl Limiter {
             let gain = (sum * share) as f32;
             sum -= f64::from(*oldest);
             for sample in samples {
-                // What rounding may leave above.
+                // Rounding may exceed the ceiling.
                 *sample = (*sample * gain).clamp(-CEILING, CEILING);
             }
         }
@@ -134,7 +135,7 @@ fn tail(gains: &[f32], from: usize) -> impl Iterator<Item = &f32> {
     gains.iter().skip(from)
 }
 
-/// The loudest of these. What is no number counts as silence.
+/// Returns the loudest sample. NaN counts as silence.
 fn peak(sound: &[f32]) -> f32 {
     let (blocks, rest) = sound.as_chunks::<8>();
     let mut peaks = [0.0f32; 8];
@@ -148,7 +149,8 @@ fn peak(sound: &[f32]) -> f32 {
         .fold(0.0, |peak, sample| peak.max(sample.abs()))
 }
 
-/// Replaces each value by the minimum of itself and those that follow, `window` in all. The last `window - 1` are of fewer.
+/// Replaces each value by the minimum of the `window` values from it on. The last `window - 1`
+/// minima are of fewer values.
 fn minima(values: &mut [f32], window: usize) {
     let mut done = 1;
     while done < window {
@@ -165,7 +167,7 @@ fn minima(values: &mut [f32], window: usize) {
 }
 
 #[cfg(test)]
-#[allow(clippy::indexing_slicing)]
+#[allow(clippy::indexing_slicing, reason = "a test fails by a panic")]
 mod tests {
     use proptest::prelude::*;
 
@@ -223,7 +225,8 @@ mod tests {
         let out = limited(MONO, &sound);
         let late = sound.len() - 320;
         assert_eq!(out[late..], sound[late - 40..sound.len() - 40]);
-        // Half a second after the peak it is as before; just after it is quieter, without steps.
+        // Half a second after the peak the gain is 1 again. Just after it, it is lower, without
+        // steps.
         for pair in out.windows(2) {
             assert!((pair[0] - pair[1]).abs() < 0.3 || pair.iter().any(|s| s.abs() > 0.8));
         }

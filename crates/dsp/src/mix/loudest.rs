@@ -1,35 +1,35 @@
-//! Who is heard where not everybody can be: the loudest of those who talk.
+//! The choice of the loudest participants, if not all can be heard.
 //!
-//! Who is heard stays so through the pauses between words, and until somebody else is clearly louder. A newcomer that is
-//! louder comes in at once. An open microphone that picks up nothing but steady noise brings nobody in.
+//! A participant keeps its place through the pauses between words, until another one is clearly
+//! louder. A louder newcomer is heard at once. A microphone with only steady noise gets no place.
 
 use super::voice::VoiceDetector;
 use crate::level::SILENCE;
 
-/// How much louder a newcomer is than the one whose place it takes, in dB.
+/// By how much a newcomer must be louder to take a place, in dB.
 const LOUDER: f32 = 6.0;
 
-/// How fast the loudness of somebody who falls silent goes down, in dB a frame.
+/// The decay of loudness in silence, in dB per frame.
 const DECAY: f32 = 0.25;
 
-/// Frames without a voice after which a place is given up.
+/// The frames without a voice after which a place becomes free.
 const HOLD: u16 = 25;
 
-/// How a participant stands.
+/// The standing of a participant.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Standing {
     voice: VoiceDetector,
-    /// In dB over silence: 0 to 127. It rises at once and falls slowly.
+    /// In dB above silence, 0 to 127. It rises at once and falls slowly.
     loudness: f32,
-    /// There is a voice in the last frame.
+    /// Whether the last frame had a voice.
     talks: bool,
-    /// Frames that it keeps its place yet.
+    /// The frames for which it still keeps its place.
     hold: u16,
     heard: bool,
 }
 
 impl Standing {
-    /// The level of the frame that is due, in -dBov. None: there is none.
+    /// Takes the level of the next frame in -dBov, or `None` if there is no frame.
     pub(crate) fn frame(&mut self, level: Option<u8>) {
         self.talks = level.is_some_and(|level| self.voice.frame(level));
         let level = level.unwrap_or(SILENCE).min(SILENCE);
@@ -43,12 +43,12 @@ impl Standing {
         }
     }
 
-    /// It was not as loud as it seemed, by this many dB.
+    /// Corrects the loudness by this many dB, because the level was too high.
     pub(crate) fn lower(&mut self, decibels: f32) {
         self.loudness -= decibels;
     }
 
-    /// It is one of those who are heard.
+    /// Whether it is heard.
     pub(crate) fn is_heard(&self) -> bool {
         self.heard
     }
@@ -57,7 +57,8 @@ impl Standing {
         self.heard = heard;
     }
 
-    /// It is heard, or wants to be. Where `all` are heard, even noise is.
+    /// Returns it as a candidate if it is heard, or wants to be. If `all` are heard, even noise
+    /// counts.
     pub(crate) fn candidate(&self, who: usize, all: bool) -> Option<Candidate> {
         (all || self.heard || self.talks).then_some(Candidate {
             who,
@@ -67,7 +68,7 @@ impl Standing {
     }
 }
 
-/// Somebody who is heard, or wants to be.
+/// A participant that is heard, or wants to be.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Candidate {
     pub(crate) who: usize,
@@ -75,7 +76,7 @@ pub(crate) struct Candidate {
     pub(crate) heard: bool,
 }
 
-/// Sets who of these is heard: at most `places`; 0: all.
+/// Chooses at most `places` of the candidates; 0 means all.
 pub(crate) fn choose(candidates: &mut [Candidate], places: usize) {
     if places == 0 || candidates.len() <= places {
         for candidate in candidates {
@@ -98,7 +99,7 @@ pub(crate) fn choose(candidates: &mut [Candidate], places: usize) {
         loudest.heard = true;
         heard += 1;
     }
-    // Each turn takes in one that is louder by some dB than the one that goes: it ends.
+    // Each turn replaces a participant by one that is some dB louder, so the loop ends.
     while let Some(newcomer) = loudest_waiting(candidates).map(|one| *one) {
         let Some(quietest) = quietest_heard(candidates) else {
             return;
@@ -131,7 +132,7 @@ fn loudest_waiting(candidates: &mut [Candidate]) -> Option<&mut Candidate> {
 mod tests {
     use super::*;
 
-    /// Frames of these levels; tells who is heard after the last.
+    /// Runs frames of these levels, and returns who is heard after the last one.
     fn run(standings: &mut [Standing], frames: usize, levels: &[Option<u8>]) -> Vec<usize> {
         for _ in 0..frames {
             let mut candidates = Vec::new();
@@ -194,8 +195,8 @@ mod tests {
         assert_eq!(run(&mut three, 1, &[Some(30), Some(20), Some(23)]), [1, 2]);
     }
 
-    /// Soft words of syllables at -50 dBov that end ever softer, over a floor of -65, with pauses of 1 s: heard from the first
-    /// frame on, and until a word has died away.
+    /// Soft words of syllables at -50 dBov that end ever softer, over a floor of -65, with pauses
+    /// of 1 s. They are heard from the first frame until a word has faded.
     #[test]
     fn soft_words_are_heard_whole() {
         let syllable = [57, 52, 50, 50, 51, 54, 58, 61, 63];

@@ -1,4 +1,4 @@
-//! The parts that mixing is made of.
+//! The components of mixing.
 
 mod denoise;
 mod encoder;

@@ -1,9 +1,9 @@
-//! Who talks: the average level over a number of frames.
+//! Detection of talking: the average level over a number of frames.
 
 use crate::TalkOptions;
 use crate::level::SILENCE;
 
-/// Levels of packets that wait for their frame: packets come in bursts, frames do not.
+/// The levels of packets that may wait for their frames, because packets come in bursts.
 const WAITING: usize = 4;
 
 /// The window of a participant.
@@ -17,7 +17,7 @@ pub(crate) struct TalkWindow {
 }
 
 impl TalkWindow {
-    /// A packet of this level came.
+    /// Takes the level of a packet.
     pub(crate) fn packet(&mut self, level: u8) {
         if let Some(place) = self.waiting.get_mut(usize::from(self.waits)) {
             *place = level;
@@ -28,7 +28,7 @@ impl TalkWindow {
         }
     }
 
-    /// A frame is over. Tells whether the participant began to talk or stopped.
+    /// Ends a frame. Returns whether the participant talks now, if that has changed.
     pub(crate) fn frame(&mut self, options: &TalkOptions) -> Option<bool> {
         let level = if self.waits > 0 {
             self.waits -= 1;
@@ -38,7 +38,7 @@ impl TalkWindow {
         } else {
             SILENCE
         };
-        // A window may be as long as a room lives.
+        // A window may be as long as a room's lifetime.
         self.sum = self.sum.saturating_add(level.min(SILENCE).into());
         self.frames = self.frames.saturating_add(1);
         if self.frames < options.packets {
@@ -57,7 +57,7 @@ impl TalkWindow {
         self.talking
     }
 
-    /// The window begins anew.
+    /// Restarts the window.
     pub(crate) fn restart(&mut self) {
         self.sum = 0;
         self.frames = 0;

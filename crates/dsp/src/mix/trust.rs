@@ -1,26 +1,28 @@
-//! How far packets may be trusted that tell how loud they are (RFC 6464): nobody takes a place by telling more than is true.
+//! The credibility of levels in packets (RFC 6464): no participant gets a place by exaggerating.
 
 use crate::level::SILENCE;
 
-/// What frames are told to be louder than they are counts above this, in dB: packets and frames do not begin together, and a room may have
+/// The excess that is tolerated, in dB: packets and frames do not start together, and a room may
+/// have a narrower band.
 /// a narrower band.
 const TOLERANCE: f32 = 10.0;
 
-/// What one frame makes of the average.
+/// The weight of a frame in the average.
 const SHARE: f32 = 1.0 / 32.0;
 
-/// How it is forgotten while nothing is decoded, each frame: half of it in half a minute.
+/// The factor by which the average decays per frame without decoding: half in half a minute.
 const FORGET: f32 = 0.9995;
 
-/// By how much a participant tells too much.
+/// The exaggeration of a participant.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Trust {
-    /// The average of what frames were quieter by than they were told to be, in dB.
+    /// The average excess of the reported level over the measured one, in dB.
     excess: f32,
 }
 
 impl Trust {
-    /// A frame was told to be this loud, and is that loud, in -dBov. Gives by how much more is to be taken off from now on, in dB.
+    /// Compares the reported and the measured level of a frame, in -dBov. Returns by how many dB
+    /// the correction grows.
     pub(crate) fn compare(&mut self, told: u8, measured: u8) -> f32 {
         let before = self.distrust();
         let more = f32::from(measured.min(SILENCE)) - f32::from(told.min(SILENCE));
@@ -28,12 +30,12 @@ impl Trust {
         (self.distrust() - before).max(0.0)
     }
 
-    /// A frame was not decoded.
+    /// Notes a frame that was not decoded.
     pub(crate) fn forget(&mut self) {
         self.excess *= FORGET;
     }
 
-    /// What to make of a level that was told, in -dBov.
+    /// Returns the corrected level in -dBov.
     pub(crate) fn level(&self, told: u8) -> u8 {
         told.saturating_add(self.distrust() as u8).min(SILENCE)
     }
@@ -50,7 +52,7 @@ mod tests {
     #[test]
     fn who_tells_the_truth_is_believed() {
         let mut trust = Trust::default();
-        // Told a frame too early.
+        // The reported level comes a frame too early.
         let levels = [20, 22, 60, 65, 30, 25, 21, 80, 25];
         let told = levels.iter().cycle();
         for (told, measured) in told.zip(levels.iter().cycle().skip(1)).take(5_000) {
@@ -70,7 +72,7 @@ mod tests {
         assert!((taken_off - trust.distrust()).abs() < 0.1);
         (0..500).for_each(|_| trust.forget());
         assert!(trust.level(0) > 60, "{trust:?}");
-        // Who tells the truth again is believed again.
+        // After exaggerating, correct levels are believed again.
         for _ in 0..200 {
             trust.compare(20, 20);
         }

@@ -1,36 +1,39 @@
-//! Which frames have a voice in them, by their levels: those that stand out from what the microphone picks up all the time.
+//! Voice detection by levels: a voice stands out from the steady noise of a microphone.
 //!
-//! The noise floor is the least level of the last two seconds (minimum statistics). Speech falls to it again and again: between
-//! words, syllables, and while the lips are closed. Noise that is steady is its own floor before long.
+//! The noise floor is the lowest level of the last two seconds (minimum statistics). Speech falls
+//! to it again and again, between words and syllables, and while the lips are closed. Steady noise
+//! becomes its own floor soon.
 
 use crate::level::SILENCE;
 
-/// What is this loud always counts, however steady it is, in -dBov: music, for one.
+/// This loud or louder always counts, even if it is steady like music, in -dBov.
 const LOUD: u8 = 40;
 
-/// What is this quiet never does, in -dBov.
+/// This quiet or quieter never counts, in -dBov.
 const QUIET: u8 = 70;
 
-/// How far a voice is above the noise floor, in dB. Steady noise stays below: it varies by some dB from frame to frame.
+/// How far a voice is above the noise floor, in dB. Steady noise varies by less from frame to
+/// frame.
 const MARGIN: u8 = 9;
 
-/// The noise floor of a microphone that nothing is known of yet, in -dBov: soft speech is above it from the first frame on.
+/// The assumed noise floor of a new microphone in -dBov. Soft speech is above it from the first
+/// frame on.
 const UNKNOWN: u8 = 60;
 
-/// The frames that one minimum is of: 200 ms.
+/// The frames of a minimum: 200 ms.
 const SPAN: u8 = 10;
 
-/// How many minima are kept: two seconds with the one that is under way.
+/// The number of minima: two seconds, including the current one.
 const SPANS: usize = 10;
 
-/// Finds the voice of a participant.
+/// Detects the voice of a participant.
 #[derive(Debug, Clone)]
 pub(crate) struct VoiceDetector {
-    /// The least levels of spans, in -dBov: that under way, then those before.
+    /// The lowest levels of the spans, in -dBov: the current one first.
     minima: [u8; SPANS],
-    /// Frames of the span under way.
+    /// The frames of the current span.
     frames: u8,
-    /// The level of the frame before.
+    /// The level of the last frame.
     before: u8,
 }
 
@@ -45,8 +48,8 @@ impl Default for VoiceDetector {
 }
 
 impl VoiceDetector {
-    /// Tells whether there is a voice in a frame of this level, in -dBov. Frames that are missing tell nothing of the
-    /// noise, and are left out.
+    /// Returns whether a frame of this level, in -dBov, has a voice. Missing frames are not
+    /// reported here.
     pub(crate) fn frame(&mut self, level: u8) -> bool {
         let level = level.min(SILENCE);
         if self.frames == SPAN {
@@ -55,13 +58,14 @@ impl VoiceDetector {
             self.minima[0] = 0;
         }
         self.frames += 1;
-        // Noise falls for a single frame by chance. The louder of two tells better how loud it is.
+        // Noise may fall for a single frame by chance. The louder of two frames is a better
+        // estimate.
         self.minima[0] = self.minima[0].max(level.min(self.before));
         self.before = level;
         level <= LOUD || (level < QUIET && level.saturating_add(MARGIN) <= self.floor())
     }
 
-    /// The noise floor in -dBov.
+    /// Returns the noise floor in -dBov.
     fn floor(&self) -> u8 {
         self.minima.iter().copied().fold(0, u8::max)
     }
@@ -73,7 +77,7 @@ mod tests {
 
     use super::*;
 
-    /// Which of these frames have a voice.
+    /// Returns which of these frames have a voice.
     fn voices(detector: &mut VoiceDetector, levels: impl IntoIterator<Item = u8>) -> Vec<bool> {
         levels
             .into_iter()
@@ -81,7 +85,7 @@ mod tests {
             .collect()
     }
 
-    /// Frames until the last voice in a steady level.
+    /// Returns the number of frames until the last voice in a steady level.
     fn voiced_for(detector: &mut VoiceDetector, level: u8) -> usize {
         let voices = voices(detector, [level; 500]);
         voices
@@ -90,7 +94,7 @@ mod tests {
             .map_or(0, |last| last + 1)
     }
 
-    /// Noise about a level, of 4 dB up and down.
+    /// Returns noise around a level, within 4 dB.
     fn noise(level: u8) -> impl Iterator<Item = u8> {
         [0, 3, 7, 2, 5, 8, 1, 4, 6, 3, 0, 5, 2]
             .into_iter()
@@ -154,7 +158,7 @@ mod tests {
         }
     }
 
-    /// After shouts or music of a minute the floor is where the microphone is quiet, with its first two quiet frames.
+    /// After a minute of shouts or music, the floor recovers with the first two quiet frames.
     #[test]
     fn the_floor_recovers_after_a_loud_episode() {
         let mut detector = VoiceDetector::default();
@@ -163,7 +167,8 @@ mod tests {
     }
 
     proptest! {
-        /// The floor is a level of the last two seconds, or what is assumed; a voice is above it or loud.
+        /// The floor is a level of the last two seconds, or the assumed one. A voice is above it,
+        /// or loud.
         #[test]
         fn a_voice_stands_out_or_is_loud(levels in proptest::collection::vec(0u8..=255, 1..400)) {
             let mut detector = VoiceDetector::default();

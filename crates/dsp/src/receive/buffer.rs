@@ -1,14 +1,14 @@
-//! Packets in the order of sending, until they are due.
+//! The jitter buffer: packets in the order of sending.
 
 use std::collections::VecDeque;
 
-/// How many packets wait at most: half a second of packets of 2.5 ms.
+/// The limit of waiting packets: half a second of packets of 2.5 ms.
 const MOST_PACKETS: usize = 200;
-/// How many bytes wait at most, in all packets together.
+/// The limit of bytes in all waiting packets.
 const MOST_BYTES: usize = 64 * 1024;
-/// What the lengths of buffers are multiples of.
+/// The granularity of the buffers' capacities.
 const ROUNDED: usize = 128;
-/// How many buffers are kept for packets to come, and how long those are at most.
+/// The number of spare buffers, and their greatest capacity.
 const MOST_SPARE: usize = 16;
 const LONGEST_SPARE: usize = 512;
 
@@ -17,19 +17,19 @@ const LONGEST_SPARE: usize = 512;
 pub(super) struct Waiting {
     /// Its number in the order of sending.
     pub seq: i64,
-    /// When it begins and how long it is, in samples of 48 kHz.
+    /// Its start and its length, in samples of 48 kHz.
     pub media: i64,
     pub len: i64,
-    /// How much it holds of the sound before it.
+    /// The length of the audio before it that its FEC contains.
     pub fec: i64,
     pub level: Option<u8>,
-    /// It holds no sound.
+    /// Whether it contains no audio.
     pub dtx: bool,
-    /// Others may hear it as it is.
+    /// Whether it may be relayed unchanged.
     pub relayable: bool,
-    /// It came with one that was sent later.
+    /// Whether it came as redundant audio of a later packet.
     pub redundant: bool,
-    /// The stream begins anew with it.
+    /// Whether the stream restarts with it.
     pub anew: bool,
     pub payload: Vec<u8>,
 }
@@ -40,30 +40,30 @@ impl Waiting {
     }
 }
 
-/// What came of a packet that was to be inserted.
+/// The result of inserting a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Inserted {
     Yes,
-    /// It is there already.
+    /// It exists already.
     Duplicate,
-    /// It is between two that follow each other, or out of line with them.
+    /// It does not fit its neighbours.
     Misfit,
     /// There are too many.
     Full,
 }
 
-/// Packets in the order of sending. Those at the front may be past already: they are kept to warm up a decoder.
+/// Packets in the order of sending. Past packets may be kept at the front, to prepare a decoder.
 #[derive(Debug, Default)]
 pub(super) struct Buffer {
     packets: VecDeque<Waiting>,
     past: usize,
     bytes: usize,
-    /// Of packets that are gone.
+    /// The buffers of packets that are gone.
     spare: Vec<Vec<u8>>,
 }
 
 impl Buffer {
-    /// Inserts a packet; `packet.payload` is filled from `payload`.
+    /// Inserts a packet. `packet.payload` is filled from `payload`.
     pub(super) fn insert(&mut self, mut packet: Waiting, payload: &[u8]) -> Inserted {
         let place = self
             .packets
@@ -91,7 +91,7 @@ impl Buffer {
         }
         packet.payload = self.spare.pop().unwrap_or_default();
         if packet.payload.capacity() < payload.len() {
-            // Rounded up, so that buffers fit those that come after.
+            // Rounded up, so that buffers can be reused.
             packet
                 .payload
                 .reserve_exact(payload.len().next_multiple_of(ROUNDED));
@@ -102,17 +102,18 @@ impl Buffer {
         Inserted::Yes
     }
 
-    /// The first packet that is not past.
+    /// Returns the first packet that is not past.
     pub(super) fn front(&self) -> Option<&Waiting> {
         self.packets.get(self.past)
     }
 
-    /// The packets that are not past.
+    /// Returns the packets that are not past.
     pub(super) fn waiting(&self) -> impl Iterator<Item = &Waiting> {
         self.packets.iter().skip(self.past)
     }
 
-    /// The packets that are past and follow each other up to the first that is not; the oldest first.
+    /// Returns the past packets that lead without a gap to the first that is not past, the oldest
+    /// first.
     pub(super) fn before(&self) -> impl Iterator<Item = &Waiting> {
         let mut next = self.front().map(|front| front.seq);
         let contiguous = self
@@ -129,18 +130,18 @@ impl Buffer {
         self.packets.iter().take(self.past).skip(self.past - count)
     }
 
-    /// The packets that are past, the oldest first.
+    /// Returns the past packets, the oldest first.
     pub(super) fn past(&self) -> impl Iterator<Item = &Waiting> {
         self.packets.iter().take(self.past)
     }
 
-    /// The first packet that is not past is past now. The last `keep` past ones are kept.
+    /// Moves the first packet to the past. The last `keep` past packets are kept.
     pub(super) fn pass(&mut self, keep: usize) {
         self.past = (self.past + 1).min(self.packets.len());
         self.forget(keep);
     }
 
-    /// Keeps no more than the last `keep` past packets.
+    /// Drops all but the last `keep` past packets.
     pub(super) fn forget(&mut self, keep: usize) {
         while self.past > keep {
             self.past -= 1;

@@ -1,16 +1,16 @@
-//! A participant's codec, decoded to a room's format.
+//! Decoding to a room's format.
 
 use opusic_c::{Channels as OpusChannels, SampleRate as OpusRate};
 
 use super::phone::Phone;
 use crate::{AudioCodec, Channels, CodecError, Format, SampleRate};
 
-/// From this complexity on libopus makes lost speech up with its neural vocoder.
+/// The complexity from which on libopus conceals lost speech with its neural vocoder.
 const DEEP_CONCEALMENT: u8 = 5;
-/// libopus makes up this much at a time at most, in samples of 48 kHz.
+/// The longest audio that libopus conceals at once, in samples of 48 kHz.
 const LONGEST: usize = 5_760;
 
-/// A participant's codec, decoded to a room's format.
+/// A decoder to a room's format.
 pub(super) struct Decoder {
     codec: Codec,
     format: Format,
@@ -45,7 +45,8 @@ impl Decoder {
         Ok(Self { codec, format })
     }
 
-    /// Appends the sound of a packet that is `len` long, in samples of 48 kHz, to `into`. On an error nothing is appended.
+    /// Appends the audio of a packet with length `len`, in samples of 48 kHz, to `into`. On an
+    /// error nothing is appended.
     pub(super) fn decode(
         &mut self,
         payload: &[u8],
@@ -62,7 +63,8 @@ impl Decoder {
         }
     }
 
-    /// Appends sound of `len`, which the packet after it holds as well: `payload` is that of the latter.
+    /// Appends lost audio of length `len` from the FEC of the next packet, whose payload is
+    /// `payload`.
     pub(super) fn recover(
         &mut self,
         payload: &[u8],
@@ -76,7 +78,7 @@ impl Decoder {
         }
     }
 
-    /// Appends sound of `len` made up for what is missing; a multiple of 2.5 ms.
+    /// Appends concealed audio of length `len`, a multiple of 2.5 ms.
     pub(super) fn conceal(&mut self, len: i64, into: &mut Vec<f32>) -> Result<(), CodecError> {
         let (channels, samples) = (self.format.channels.count(), self.samples(len));
         match &mut self.codec {
@@ -88,22 +90,22 @@ impl Decoder {
         }
     }
 
-    /// Forgets what came before.
+    /// Forgets earlier audio.
     pub(super) fn reset(&mut self) {
         match &mut self.codec {
-            // It cannot fail on a decoder that was made.
+            // It does not fail for an existing decoder.
             Codec::Opus(decoder) => drop(decoder.reset()),
             Codec::Phone(phone) => phone.reset(),
         }
     }
 
-    /// `len` of 48 kHz in samples of the room's rate.
+    /// Converts `len` samples of 48 kHz to the room's rate.
     fn samples(&self, len: i64) -> usize {
         usize::try_from(len).unwrap_or(0).min(LONGEST) * self.format.rate.hertz() as usize / 48_000
     }
 }
 
-/// Lets libopus append up to `len` samples a channel.
+/// Lets libopus append up to `len` samples per channel.
 fn append(
     decoder: &mut opusic_c::Decoder,
     payload: &[u8],

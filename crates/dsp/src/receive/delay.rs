@@ -1,43 +1,43 @@
-//! How long packets must wait so that hardly any comes too late.
+//! The delay with which hardly any packet is late.
 
 use super::timeline::{MS, SECOND};
 
-/// The least wait that is chosen: a frame, so that the next packet is there mostly when one is missing.
+/// The shortest delay: one frame, so that the next packet is usually there when one is missing.
 const LEAST: i64 = 20 * MS;
-/// The share of packets that are to be in time.
+/// The share of packets that should be in time.
 const IN_TIME: f32 = 0.97;
-/// How fast what was seen is forgotten, each packet: half of it in 40 packets.
+/// The factor by which observations decay per packet: half in 40 packets.
 const FORGET: f32 = 0.983;
-/// What the first packet counts that comes together with the one before: all were held up by the same event. The second
-/// counts half of that, the third a third.
+/// The weight of the first packet that comes together with the one before, because one event held
+/// up both. The second one has half of that, the third a third.
 const WEIGHT_IN_BURST: f32 = 0.5;
-/// What the histogram tells apart.
+/// The width of a class of the histogram.
 const BUCKET: i64 = 5 * MS;
 const BUCKETS: usize = 100;
 /// The least transit is that of the last one or two windows.
 const WINDOW: i64 = 4 * SECOND;
-/// How long the first packets may show that a path is shorter than the first of all did.
+/// The time in which the first packets may lower the least transit without further effect.
 const SETTLING: i64 = SECOND / 2;
 
 /// Learns from arrivals how long packets must wait.
 ///
-/// A packet's transit is what our time is ahead of the sender's when it comes in. The least transit of late is that of a
-/// packet that was held up nowhere. What a packet was later than that goes into a histogram that forgets; the wait is
-/// chosen so that all but a few come in time.
+/// The transit of a packet is the difference between our clock and the sender's when it arrives.
+/// The recent least transit is that of a packet without any delay. The lateness of packets against
+/// it goes into a decaying histogram, and the wait is chosen so that nearly all come in time.
 #[derive(Debug)]
 pub(super) struct Delay {
     histogram: [f32; BUCKETS],
-    /// How many packets were seen, up to where forgetting has its full pace.
+    /// The number of packets, up to where the decay has its full pace.
     seen: f32,
     least_before: i64,
     least_now: i64,
     window_ends: i64,
     last_arrival: i64,
-    /// How many packets came together with the one before them.
+    /// The packets that came together with the one before them.
     in_burst: u8,
-    /// Until when the least transit is not known yet.
+    /// When the least transit becomes reliable.
     settled: i64,
-    /// What the least transit moved by and the histogram did not, being less than a bucket.
+    /// The rest of a change of the least transit that is smaller than a class.
     unmoved: i64,
     in_time: i64,
 }
@@ -45,7 +45,7 @@ pub(super) struct Delay {
 impl Default for Delay {
     fn default() -> Self {
         let mut histogram = [0.0; BUCKETS];
-        // Until some were seen: as if all had been late by somewhat less than the least wait.
+        // The initial assumption: all packets are somewhat less late than the shortest delay.
         if let Some(bucket) = histogram.get_mut(3) {
             *bucket = 1.0;
         }
@@ -65,7 +65,7 @@ impl Default for Delay {
 }
 
 impl Delay {
-    /// The least transit of late.
+    /// Returns the recent least transit.
     pub(super) fn least_transit(&self) -> i64 {
         match self.least_before.min(self.least_now) {
             i64::MAX => 0,
@@ -73,17 +73,17 @@ impl Delay {
         }
     }
 
-    /// How long a packet is to wait that was held up nowhere, so that one sent `after` it comes in time, too.
+    /// Returns the wait of a packet without delay, so that one sent `after` it comes in time, too.
     pub(super) fn wait(&self, after: i64) -> i64 {
         LEAST.max(self.in_time + after)
     }
 
-    /// A packet of `len` came in.
+    /// Takes the arrival of a packet of length `len`.
     pub(super) fn observe(&mut self, arrival: i64, media: i64, len: i64) {
         let transit = arrival - media;
         let before = self.least_transit();
         if arrival >= self.window_ends {
-            // After a long silence nothing is known of the path.
+            // After a long silence the path is unknown.
             if arrival.saturating_sub(self.window_ends) < WINDOW {
                 self.least_before = self.least_now;
             } else {
@@ -113,7 +113,7 @@ impl Delay {
         } else {
             1.0
         };
-        // At first all that was seen counts the same; then the last count most.
+        // At first all observations have the same weight, later the last ones have most.
         let keep = (1.0 - weight / self.seen).max(1.0 - weight * (1.0 - FORGET));
         self.seen = (self.seen + weight).min(1.0 / (1.0 - FORGET));
         for share in &mut self.histogram {
@@ -125,7 +125,7 @@ impl Delay {
         self.in_time = self.lateness();
     }
 
-    /// The lateness that all but a few stay under.
+    /// Returns the lateness that nearly all packets stay below.
     fn lateness(&self) -> i64 {
         let mut rest = 1.0 - IN_TIME;
         for (index, share) in self.histogram.iter().enumerate().rev() {
@@ -137,7 +137,7 @@ impl Delay {
         BUCKET
     }
 
-    /// All that was seen was later by `by` than it seemed, for the least transit was less.
+    /// Increases all lateness by `by`, because the least transit has become less.
     fn move_by(&mut self, by: i64) {
         let by = by + self.unmoved;
         let buckets = by / BUCKET;
@@ -179,7 +179,8 @@ mod tests {
 
     const FRAME: i64 = 20 * MS;
 
-    /// Observes packets of 20 ms whose lateness `late` gives by their number; returns the wait after each.
+    /// Observes packets of 20 ms with the lateness `late` of their number, and returns the wait
+    /// after each.
     fn waits(
         delay: &mut Delay,
         packets: std::ops::Range<i64>,
@@ -188,7 +189,7 @@ mod tests {
         let mut held = i64::MIN;
         packets
             .map(|packet| {
-                // None comes before the one sent before it.
+                // No packet overtakes another.
                 held = held.max(packet * FRAME + late(packet));
                 delay.observe(held, packet * FRAME, FRAME);
                 delay.wait(0) / MS
@@ -235,7 +236,7 @@ mod tests {
         assert!(waits.iter().all(|wait| *wait == 20));
     }
 
-    /// A path that becomes longer by 100 ms once is no reason to wait longer for good.
+    /// A path that becomes longer by 100 ms once does not increase the wait for good.
     #[test]
     fn a_longer_path_is_learnt() {
         let waits = waits(&mut Delay::default(), 0..1_500, |packet| {
@@ -260,7 +261,7 @@ mod tests {
         assert_eq!(waits.last(), Some(&20));
         let mut delay = Delay::default();
         for packet in (0..100).chain(30_000..30_100) {
-            // The clocks drifted apart by 120 ms meanwhile.
+            // Meanwhile the clocks have drifted apart by 120 ms.
             delay.observe(
                 packet * FRAME + packet * FRAME / 5_000,
                 packet * FRAME,

@@ -1,4 +1,4 @@
-//! How packets come in: each gets its place among the others.
+//! The intake of packets: each gets its place among the others.
 
 use super::buffer::{Inserted, Waiting};
 use super::opus_packet::OpusPacket;
@@ -7,11 +7,11 @@ use super::timeline::Place;
 use super::{Content, IncomingPacket, red};
 use crate::AudioCodec;
 
-/// The longest packet of G.711 and G.722, in bytes: as long as the longest of Opus.
+/// The longest packet of G.711 and G.722 in bytes: as long as the longest of Opus.
 const LONGEST_PHONE: usize = 960;
 
 impl Receiver {
-    /// Takes a packet. What cannot be used is counted in [`stats`](Self::stats).
+    /// Takes a packet. Unusable ones are counted in [`stats`](Self::stats).
     pub fn push(&mut self, packet: &IncomingPacket<'_>) {
         match packet.content {
             Content::Codec => match self.described(packet.payload) {
@@ -33,7 +33,7 @@ impl Receiver {
         }
     }
 
-    /// Takes a packet whose own sound is `described`.
+    /// Takes a packet whose own audio is `described`.
     fn take(&mut self, packet: &IncomingPacket<'_>, described: OpusPacket) {
         let scale = 48_000 / self.options.codec.clock_rate();
         let least = self.delay.least_transit();
@@ -124,7 +124,7 @@ impl Receiver {
         }
     }
 
-    /// What a payload of the codec tells before it is decoded.
+    /// Returns the properties of a payload that can be read without decoding.
     fn described(&self, payload: &[u8]) -> Option<OpusPacket> {
         match self.options.codec {
             AudioCodec::Opus => OpusPacket::parse(payload),

@@ -1,8 +1,9 @@
-//! One participant's way in: from packets to frames of sound.
+//! The input of a participant: from packets to frames of audio.
 //!
-//! A packet gets its place on a line of time ([`timeline`]), which tells how long packets must wait ([`delay`]). It waits
-//! ([`buffer`]) until it is due ([`receiver`]); then it is decoded ([`decoder`], [`phone`]) to sound that is shortened or
-//! lengthened as the delay asks for ([`sound`], [`playout`]).
+//! A packet gets its place on a [`timeline`], from which [`delay`] learns how long packets must
+//! wait. It waits in the [`buffer`] until the [`receiver`] needs it. Then it is decoded
+//! ([`decoder`], [`phone`]) to audio that is shortened or lengthened to reach the wanted delay
+//! ([`sound`], [`playout`]).
 
 mod buffer;
 mod decoder;

@@ -1,26 +1,26 @@
-//! What an Opus packet tells before it is decoded (RFC 6716 section 3).
+//! The properties of an Opus packet that can be read without decoding (RFC 6716 section 3).
 
 /// The longest packet: 120 ms of 48 kHz.
 const LONGEST: u32 = 5_760;
 
-/// What an Opus packet tells of itself. Lengths are in samples of 48 kHz.
+/// The properties of an Opus packet. Lengths are in samples of 48 kHz.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct OpusPacket {
-    /// How long it is.
+    /// The length.
     pub len: u32,
-    /// It holds no sound: the sender transmits nothing while it is silent (DTX).
+    /// Whether it contains no audio, because the sender is silent (DTX).
     pub dtx: bool,
-    /// How much it holds of the sound before it (in-band FEC); 0: nothing.
+    /// The length of the audio before it that it contains (in-band FEC), or 0.
     pub fec: u32,
-    /// The samples a second that its band asks for.
+    /// The sampling rate for its bandwidth.
     pub rate: u32,
     pub stereo: bool,
-    /// It has a SILK layer: it is speech, as a rule.
+    /// Whether it has a SILK layer, as speech usually has.
     pub silk: bool,
 }
 
 impl OpusPacket {
-    /// Reads a packet's first bytes. None: it is no Opus packet.
+    /// Reads the first bytes of a packet. Returns `None` if it is not Opus.
     pub(super) fn parse(payload: &[u8]) -> Option<Self> {
         let (&toc, rest) = payload.split_first()?;
         let config = toc >> 3;
@@ -58,7 +58,7 @@ impl OpusPacket {
     }
 }
 
-/// The rate of a configuration's bandwidth (RFC 6716 section 3.1).
+/// Returns the sampling rate for the bandwidth of a configuration (RFC 6716 section 3.1).
 fn rate(config: u8) -> u32 {
     match config {
         0..4 | 16..20 => 8_000,
@@ -69,10 +69,11 @@ fn rate(config: u8) -> u32 {
     }
 }
 
-/// The first byte of the first frame, if that has one (RFC 6716 section 3.2).
+/// Returns the first byte of the first frame, if that is not empty (RFC 6716 section 3.2).
 fn first_frame(toc: u8, rest: &[u8]) -> Option<u8> {
     let sized = |rest: &[u8], sizes: usize, at: usize| {
-        // Each size is one byte, or two if the first is 252 or more. The first frame must not be empty.
+        // Each size is one byte, or two if the first is 252 or more. The first frame must not be
+        // empty.
         let mut start = at;
         for index in 0..sizes {
             let first = *rest.get(start)?;
@@ -105,8 +106,8 @@ fn first_frame(toc: u8, rest: &[u8]) -> Option<u8> {
     }
 }
 
-/// Whether the SILK layer tells that the frame before is in this one as well: the flags of voice activity of each 20 ms
-/// come first, then this one, all with even odds, so that they are bits as they stand (RFC 6716 section 4.2.3).
+/// Whether the SILK layer contains the frame before. The flags of voice activity for each 20 ms
+/// come first, then this flag. All have even odds, so they are plain bits (RFC 6716 section 4.2.3).
 fn has_lbrr(toc: u8, frame: u32, first: u8) -> bool {
     let silk_frames = (frame / 960).max(1);
     let mid = (first >> (7 - silk_frames)) & 1 != 0;
@@ -116,7 +117,7 @@ fn has_lbrr(toc: u8, frame: u32, first: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use proptest::prelude::*;
 
     use super::*;
@@ -159,7 +160,7 @@ mod tests {
     }
 
     proptest! {
-        /// libopus tells the same length of all packets.
+        /// The lengths are those of libopus for all packets.
         #[test]
         fn lengths_are_those_of_libopus(payload in prop::collection::vec(any::<u8>(), 0..40)) {
             let libopus = opusic_c::utils::get_nb_samples(&payload, opusic_c::SampleRate::Hz48000).ok().filter(|len| *len > 0);
@@ -167,7 +168,8 @@ mod tests {
         }
     }
 
-    /// An encoder's packets hold in-band FEC when it is asked for, and not otherwise; DTX packets are seen.
+    /// Packets of an encoder contain in-band FEC only if it is turned on. DTX packets are
+    /// recognized.
     #[test]
     fn fec_and_dtx_are_seen() {
         use opusic_c::{Application, Bitrate, Channels, Encoder, InbandFec, SampleRate, Signal};

@@ -1,17 +1,17 @@
-//! What a participant sends.
+//! The packets of a participant.
 
 use std::time::Instant;
 
-/// What the payload of a packet is.
+/// The content of a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Content {
     /// A packet of the participant's codec.
     Codec,
-    /// Redundant audio (RFC 2198) made of the participant's codec.
+    /// Redundant audio (RFC 2198) of the participant's codec.
     Red,
 }
 
-/// A packet of a participant, as it came in.
+/// A received packet of a participant.
 #[derive(Debug, Clone, Copy)]
 pub struct IncomingPacket<'a> {
     /// Its sequence number, extended beyond 16 bits.
@@ -20,10 +20,10 @@ pub struct IncomingPacket<'a> {
     pub timestamp: u32,
     /// Its payload.
     pub payload: &'a [u8],
-    /// What the payload is.
+    /// The content of the payload.
     pub content: Content,
-    /// How loud it is, if it tells (RFC 6464): 0 is the loudest, 127 silence.
+    /// Its level (RFC 6464), if it carries one: 0 (loudest) to 127 (silent).
     pub level: Option<u8>,
-    /// When it came in.
+    /// Its arrival.
     pub arrival: Instant,
 }

@@ -1,28 +1,28 @@
-//! G.711 and G.722 of a participant: decoded, made up where it is missing, resampled.
+//! Decoding, concealment and resampling of G.711 and G.722.
 
 use crate::g711::{self, Law};
 use crate::resample::Resampler;
 use crate::{AudioCodec, Channels, CodecError, g722};
 
-/// Sound that is kept to make up what is missing: 40 ms. This and what follows is in samples of 8 kHz.
+/// The audio that is kept for concealment: 40 ms. This and the following are in samples of 8 kHz.
 const KEPT: usize = 320;
-/// The range of pitch periods that are looked for, and how much is compared: 5 to 15 ms, and 10 ms.
+/// The range of pitch periods, 5 to 15 ms, and the length that is compared, 10 ms.
 const PERIODS: (usize, usize) = (40, 120);
 const COMPARED: usize = 80;
-/// Over how much what was made up fades into what came: 5 ms.
+/// The length of the fade from concealed to received audio: 5 ms.
 const FADED: usize = 40;
 
-/// G.711 or G.722 of a participant: decoded, made up where it is missing, resampled.
+/// A decoder of G.711 or G.722 with concealment and resampling.
 ///
-/// What is missing is made up by repeating the last pitch period, as in appendix I of G.711.
+/// Lost audio is concealed by repeating the last pitch period, as in appendix I of G.711.
 #[derive(Debug)]
 pub(super) struct Phone {
     coding: Coding,
-    /// Samples a second of the codec in 8 kHz: 1 or 2.
+    /// The codec's sampling rate divided by 8 kHz: 1 or 2.
     scale: usize,
-    /// None in rooms of the codec's rate.
+    /// `None` in rooms with the codec's rate.
     resampler: Option<Resampler>,
-    /// The last sound at the codec's rate, as long as [`KEPT`], then what is at work.
+    /// The last audio at the codec's rate, of length [`KEPT`], then the current audio.
     samples: Vec<f32>,
     resampled: Vec<f32>,
     /// The pitch period that is repeated while packets are missing.
@@ -36,7 +36,7 @@ enum Coding {
 }
 
 impl Phone {
-    /// Of a codec that is not Opus, to `rate` samples a second.
+    /// Returns a decoder for a codec other than Opus, to this sampling rate.
     pub(super) fn new(codec: AudioCodec, rate: u32) -> Result<Self, CodecError> {
         let (coding, own) = match Law::of(codec) {
             Some(law) => (Coding::Law(law), 8_000),
@@ -54,7 +54,7 @@ impl Phone {
         })
     }
 
-    /// Appends a packet's sound to `into`, the same on all channels.
+    /// Appends the audio of a packet to `into`, the same on all channels.
     pub(super) fn decode(&mut self, payload: &[u8], channels: usize, into: &mut Vec<f32>) {
         match &mut self.coding {
             Coding::Law(law) => g711::decode(*law, payload, &mut self.samples),
@@ -78,7 +78,7 @@ impl Phone {
         self.pass(channels, into);
     }
 
-    /// Appends sound made up for what is missing, `len` in samples of 48 kHz.
+    /// Appends concealed audio of `len` samples of 48 kHz.
     pub(super) fn conceal(&mut self, len: usize, channels: usize, into: &mut Vec<f32>) {
         let scale = self.scale;
         let period = *self
@@ -96,7 +96,7 @@ impl Phone {
         self.pass(channels, into);
     }
 
-    /// Forgets what came before.
+    /// Forgets earlier audio.
     pub(super) fn reset(&mut self) {
         if let Coding::G722(decoder) = &mut self.coding {
             **decoder = g722::Decoder::default();
@@ -109,7 +109,7 @@ impl Phone {
         }
     }
 
-    /// Resamples what came after what is kept, and appends it to `into`.
+    /// Resamples the current audio, and appends it to `into`.
     fn pass(&mut self, channels: usize, into: &mut Vec<f32>) {
         let new = self.samples.get(KEPT * self.scale..).unwrap_or_default();
         let new = match &mut self.resampler {
@@ -129,7 +129,7 @@ impl Phone {
     }
 }
 
-/// The shift that makes the end of `samples` most like itself.
+/// Returns the shift at which the end of `samples` is most similar to itself.
 fn pitch_period(samples: &[f32], scale: usize) -> usize {
     let (least, most) = (PERIODS.0 * scale, PERIODS.1 * scale);
     let likeness = |period: usize| {
@@ -149,7 +149,11 @@ fn pitch_period(samples: &[f32], scale: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
     use super::*;
 
     fn tone(start: usize, len: usize) -> Vec<u8> {

@@ -1,4 +1,5 @@
-//! What a participant that is heard takes: its decoder, and sound that was decoded and not played yet.
+//! The playout of a participant that is heard: its decoder, and the decoded audio that was not
+//! played yet.
 
 use super::buffer::Waiting;
 use super::decoder::Decoder;
@@ -6,25 +7,25 @@ use super::sound::Sound;
 use super::timeline::MS;
 use crate::{AudioCodec, CodecError, Format, level};
 
-/// How much is made up until it begins to fade, and until it is silent.
+/// The length of concealed audio until it starts to fade, and until it is silent.
 const FADE_BEGINS: i64 = 80 * MS;
 const FADE_ENDS: i64 = 200 * MS;
-/// Over how much sound comes back, in milliseconds.
+/// The length of the fade-in, in ms.
 const BACK_MS: usize = 5;
-/// Over how much sound ends when nothing follows, in milliseconds.
+/// The length of the fade-out if nothing follows, in ms.
 const END_MS: usize = 10;
-/// libopus makes up multiples of this.
+/// The granularity of libopus's concealment.
 const STEP: i64 = 120;
 
-/// A decoder, and sound that was decoded and not played yet. Lengths are in samples of 48 kHz.
+/// A decoder, and decoded audio that was not played yet. Lengths are in samples of 48 kHz.
 #[derive(Debug)]
 pub(super) struct Playout {
     decoder: Decoder,
     sound: Sound,
     format: Format,
-    /// What the last sound was multiplied with.
+    /// The last gain.
     gain: f32,
-    /// How much was made up at a stretch.
+    /// The length of continuous concealment.
     made_up: i64,
 }
 
@@ -39,46 +40,47 @@ impl Playout {
         })
     }
 
-    /// How much can be played.
+    /// Returns the length of the audio that can be played.
     pub(super) fn len(&self) -> i64 {
         self.sound.len() as i64 * self.scale()
     }
 
-    /// What is made up is silent by now.
+    /// Whether concealed audio is silent by now.
     pub(super) fn faded(&self) -> bool {
         self.made_up >= FADE_ENDS
     }
 
-    /// Forgets all sound, and what the decoder knows.
+    /// Forgets all audio, and resets the decoder.
     pub(super) fn reset(&mut self) {
         self.decoder.reset();
         self.silence();
     }
 
-    /// Forgets all sound. What comes next fades in.
+    /// Forgets all audio. The next audio fades in.
     pub(super) fn silence(&mut self) {
         self.sound.clear();
         self.gain = 0.0;
         self.made_up = 0;
     }
 
-    /// What comes next is heard from its start, for nothing was heard before it.
+    /// Has the next audio start without a fade, because nothing was heard before.
     pub(super) fn begin(&mut self) {
         if self.sound.len() == 0 {
             self.gain = 1.0;
         }
     }
 
-    /// Lets the decoder know a packet that is not heard.
+    /// Has the decoder process a packet that is not heard.
     pub(super) fn warm_up(&mut self, packet: &Waiting) {
-        // What cannot be decoded is counted when it is heard.
+        // Decoding errors are counted when the packet is heard.
         let _ = self
             .decoder
             .decode(&packet.payload, packet.len, self.sound.end());
         self.silence();
     }
 
-    /// How loud a packet is, in -dBov, by itself. None: it cannot be decoded. What comes next fades in.
+    /// Returns the level of a packet in -dBov, or `None` if it cannot be decoded. The next audio
+    /// fades in.
     pub(super) fn measure(&mut self, packet: &Waiting) -> Option<u8> {
         self.silence();
         let sound = self.sound.end();
@@ -88,7 +90,7 @@ impl Playout {
         level
     }
 
-    /// Decodes a packet, but for what is before `from`.
+    /// Decodes a packet, except what is before `from`.
     pub(super) fn decode(&mut self, packet: &Waiting, from: i64) -> Result<(), CodecError> {
         if packet.anew {
             self.decoder.reset();
@@ -101,7 +103,7 @@ impl Playout {
         Ok(())
     }
 
-    /// Decodes the sound of `len` before a packet, which that one holds as well.
+    /// Decodes audio of length `len` before a packet, from the packet's FEC.
     pub(super) fn recover(&mut self, packet: &Waiting, len: i64) -> Result<(), CodecError> {
         let before = self.sound.end().len();
         self.decoder
@@ -111,7 +113,7 @@ impl Playout {
         Ok(())
     }
 
-    /// Makes up about `len` of sound, which fades if it goes on for long; returns how much.
+    /// Conceals about `len` of audio, which fades if concealment lasts. Returns the length.
     pub(super) fn make_up(&mut self, len: i64) -> i64 {
         let len = (len / STEP * STEP).max(STEP);
         let before = self.sound.end().len();
@@ -129,7 +131,7 @@ impl Playout {
         len
     }
 
-    /// Lets the sound end within `len`, over its last 10 ms; what is there beyond is forgotten.
+    /// Ends the audio within `len`, with a fade over the last 10 ms. Later audio is dropped.
     pub(super) fn end_within(&mut self, len: i64) {
         let missing = len - self.len();
         if missing > 0 {
@@ -140,22 +142,22 @@ impl Playout {
         self.made_up = FADE_ENDS;
     }
 
-    /// Moves a frame to `into`; returns how many samples of it were there.
+    /// Moves a frame to `into`. Returns the number of samples.
     pub(super) fn take(&mut self, into: &mut [f32]) -> usize {
         self.sound.take(into)
     }
 
-    /// Takes pitch periods out; returns how many samples of a channel.
+    /// Removes pitch periods. Returns the number of samples per channel.
     pub(super) fn shorten(&mut self, alike: f32) -> usize {
         self.sound.shorten(alike)
     }
 
-    /// Puts a pitch period in; returns how many samples of a channel.
+    /// Repeats a pitch period. Returns the number of samples per channel.
     pub(super) fn lengthen(&mut self, alike: f32) -> usize {
         self.sound.lengthen(alike)
     }
 
-    /// Sound that came in is at full loudness soon.
+    /// Fades received audio in.
     fn come_back(&mut self, before: usize) {
         self.made_up = 0;
         if self.gain < 1.0 {
@@ -167,7 +169,7 @@ impl Playout {
         }
     }
 
-    /// Cuts `len` off what came after `before`.
+    /// Removes `len` from the audio after `before`.
     fn cut(&mut self, before: usize, len: i64) {
         if len > 0 {
             let samples = (len / self.scale()) as usize * self.format.channels.count();
@@ -177,7 +179,8 @@ impl Playout {
         }
     }
 
-    /// Multiplies what came after `before` with a gain that goes to `gain` within `most` samples of a channel.
+    /// Applies a gain to the audio after `before` that reaches `gain` within `most` samples per
+    /// channel.
     fn fade(&mut self, before: usize, gain: f32, most: usize) {
         let from = std::mem::replace(&mut self.gain, gain);
         if from == 1.0 && gain == 1.0 {
@@ -192,7 +195,7 @@ impl Playout {
         }
     }
 
-    /// How many samples of 48 kHz a sample of the room's rate is.
+    /// Returns the samples of 48 kHz per sample of the room's rate.
     fn scale(&self) -> i64 {
         i64::from(48_000 / self.format.rate.hertz())
     }

@@ -1,4 +1,4 @@
-//! A participant's packets in order, and frames of sound made of them.
+//! A receiver: it turns the packets of a participant into frames of audio.
 
 use std::time::Instant;
 
@@ -10,52 +10,53 @@ use super::relay::Relay;
 use super::timeline::{MS, SECOND, Timeline};
 use crate::{AudioCodec, Format};
 
-/// What a receiver is made for.
+/// The options of a receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReceiverOptions {
-    /// What the participant sends.
+    /// The codec of the participant.
     pub codec: AudioCodec,
-    /// The form of the room's sound.
+    /// The format of the room.
     pub format: Format,
 }
 
-/// What a frame is made of.
+/// The content of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Played {
-    /// Nothing is due: all samples are zero.
+    /// Nothing was due, so all samples are zero.
     Silence,
-    /// The participant's sound.
+    /// The participant's audio.
     Sound {
-        /// Some of it is made up for what was missing.
+        /// Whether part of it is concealed.
         concealed: bool,
     },
 }
 
-/// A frame of a room.
+/// The length of a frame.
 pub(super) const FRAME: i64 = 20 * MS;
-/// How many packets that were passed over are kept, to warm up a decoder that comes in later.
+/// The skipped packets that are kept to prepare a decoder later.
 const KEPT_TO_WARM_UP: usize = 2;
-/// Sound is thrown away, not played faster, if it is later than it should be by more than this.
+/// The excess of the delay above which audio is dropped instead of played faster.
 const MOST_EXCESS: i64 = 500 * MS;
-/// How far the delay may be from what it should be before the sound is shortened or lengthened.
+/// The deviation of the delay that is tolerated before audio is shortened or lengthened.
 pub(super) const TOLERANCE: i64 = 5 * MS;
-/// How much sound must be there before it is shortened: two pitch periods of 10 ms beside the frame.
+/// The audio that must be there to be shortened: two pitch periods of 10 ms besides the frame.
 const AHEAD_TO_SHORTEN: i64 = 40 * MS;
-/// How much is made up at a time while nothing comes.
+/// The length of one step of concealment while no packet comes.
 const MAKE_UP: i64 = 10 * MS;
-/// What is missing between two packets and is less is left out: libopus makes up no less than 2.5 ms.
+/// Shorter gaps between packets are left out, because libopus conceals at least 2.5 ms.
 pub(super) const LEAST_GAP: i64 = 2 * MS;
-/// A decoder is given back when nothing was heard for this long.
+/// The time without audio after which a decoder is released.
 const GIVE_BACK: i64 = 5 * SECOND;
-/// How fast losses are forgotten: half of them in 140 packets.
+/// The factor by which observed losses decay per packet: half in 140 packets.
 pub(super) const FORGET_LOSS: f32 = 0.995;
-/// From this share of lost packets on, packets wait for those after them that hold them as well.
+/// The share of lost packets above which packets wait for later ones that contain them, too.
 const WORTH_WAITING: f32 = 0.01;
 
-/// One participant's way in: takes packets as they come, gives a frame of sound each 20 ms.
+/// The receiver of a participant: takes packets as they come, and returns a frame of audio every 20
+/// ms.
 ///
-/// Each tick of a room takes either [`play`](Self::play) or [`skip`](Self::skip), once. A receiver that is skipped decodes
-/// nothing.
+/// Each tick of a room calls either [`play`](Self::play) or [`skip`](Self::skip), once. A receiver
+/// that is skipped decodes nothing.
 #[derive(Debug)]
 pub struct Receiver {
     pub(super) options: ReceiverOptions,
@@ -63,25 +64,25 @@ pub struct Receiver {
     pub(super) timeline: Timeline,
     pub(super) delay: Delay,
     pub(super) buffer: Buffer,
-    /// Made when sound is first heard.
+    /// Made when audio is first heard.
     pub(super) playout: Option<Box<Playout>>,
     pub(super) state: State,
-    /// The sender's time of what is decoded next, or passed over next.
+    /// The sender's time of the next audio to decode or skip.
     pub(super) next: i64,
-    /// The number of the packet that was decoded last.
+    /// The number of the last decoded packet.
     pub(super) last_seq: i64,
-    /// How long that was, and how loud it says it was.
+    /// Its length and its level.
     pub(super) last_len: i64,
     pub(super) last_level: Option<u8>,
-    /// How much was made up while it was not known what is missing.
+    /// The concealed length for which it is not known yet what is missing.
     pub(super) debt: i64,
-    /// The delay is being changed until it is as it should be.
+    /// Whether the delay is being reduced.
     pub(super) shortening: bool,
-    /// The share of packets that were lost of late.
+    /// The share of recently lost packets.
     pub(super) lost: f32,
-    /// For how many packets more it is thought that packets hold those before them as well: speech does, breaks do not.
+    /// The number of packets for which redundancy is still expected: speech has it, pauses do not.
     pub(super) redundancy: u8,
-    /// When sound was last heard.
+    /// When audio was last heard.
     heard: i64,
     pub(super) relay: Relay,
 }
@@ -91,22 +92,22 @@ pub(super) enum State {
     /// Nothing is heard until a packet is due.
     Silent,
     Playing,
-    /// Frames are passed over.
+    /// Frames are skipped.
     Skipped,
-    /// Packets are handed on as they are.
+    /// Packets are relayed unchanged.
     Relaying,
 }
 
-/// What came next of sound.
+/// The result of a step of decoding.
 enum Next {
     Sound,
     MadeUp,
-    /// There is nothing more for now.
+    /// There is nothing more now.
     Nothing,
 }
 
 impl Receiver {
-    /// A receiver that has seen nothing yet. Its decoder is made when it is first needed.
+    /// Returns a receiver without packets. Its decoder is made when it is first needed.
     pub fn new(options: ReceiverOptions) -> Self {
         Self {
             options,
@@ -129,11 +130,11 @@ impl Receiver {
         }
     }
 
-    /// Writes the frame that is due to `into`, which is as long as [`Format::frame_len`] says; the rest of a longer one is
-    /// silence.
+    /// Writes the due frame to `into`, which has the length [`Format::frame_len`]; the rest of a
+    /// longer buffer becomes silent.
     ///
-    /// What is played after frames were skipped fades in. Who skips frames after some were played has to fade the last one
-    /// out.
+    /// After skipped frames the audio fades in. A caller that skips frames after played ones has to
+    /// fade the last one out.
     pub fn play(&mut self, now: Instant, into: &mut [f32]) -> Played {
         let now = self.timeline.time(now);
         match self.state {
@@ -157,7 +158,7 @@ impl Receiver {
         played
     }
 
-    /// Passes over the frame that is due without decoding it.
+    /// Skips the due frame without decoding it.
     pub fn skip(&mut self, now: Instant) {
         let now = self.timeline.time(now);
         self.state = State::Skipped;
@@ -172,8 +173,9 @@ impl Receiver {
         self.give_back(now);
     }
 
-    /// Passes over the frame that is due, but tells how loud it is, in -dBov: its packet is decoded by itself, and not heard. It takes a third
-    /// of what it takes to play a frame after others were skipped. None: nothing is due, or it cannot be decoded.
+    /// Skips the due frame, but returns its level in -dBov, for which the packet is decoded
+    /// separately. It takes a third of the time of playing a frame after skipped ones. Returns
+    /// `None` if nothing is due, or it cannot be decoded.
     pub fn measure(&mut self, now: Instant) -> Option<u8> {
         self.skip(now);
         if !self.is_due() || !self.make_playout() {
@@ -183,15 +185,15 @@ impl Receiver {
         self.playout.as_mut()?.measure(self.buffer.front()?)
     }
 
-    /// The first packet holds sound that is due.
+    /// Whether the first packet contains due audio.
     fn is_due(&self) -> bool {
         self.buffer
             .front()
             .is_some_and(|front| front.media <= self.next && !front.dtx)
     }
 
-    /// How loud the frame is that is due, in -dBov, as its packet tells; it is not decoded. None: nothing is due, or packets
-    /// do not tell.
+    /// Returns the level of the due frame in -dBov, by its packet. Returns `None` if nothing is
+    /// due, or packets have no levels.
     pub fn due_level(&self, now: Instant) -> Option<u8> {
         let now = self.timeline.time(now);
         let front = self.buffer.front();
@@ -213,18 +215,18 @@ impl Receiver {
                 let front = front
                     .filter(|front| left < FRAME && front.media <= self.next)
                     .and_then(|front| front.level);
-                // The louder of the two.
+                // The louder one.
                 decoded.into_iter().chain(front).min()
             }
         }
     }
 
-    /// Nothing is heard until a packet is due.
+    /// Whether nothing is heard until a packet is due.
     pub(crate) fn is_silent(&self) -> bool {
         matches!(self.state, State::Silent | State::Skipped)
     }
 
-    /// What was counted, and the delay now.
+    /// Returns the counters, and the present delay.
     pub fn stats(&self) -> ReceiverStats {
         ReceiverStats {
             target_ms: u32::try_from(self.wait() / MS).unwrap_or(0),
@@ -232,12 +234,13 @@ impl Receiver {
         }
     }
 
-    /// The sender's time of what is due when packets wait as long as they should.
+    /// Returns the sender's time of the audio that is due with the wanted delay.
     pub(super) fn due_at(&self, now: i64) -> i64 {
         now - self.delay.least_transit() - self.wait()
     }
 
-    /// How long a packet is to wait that was held up nowhere: longer if that helps to have back those that were lost.
+    /// Returns the wait of a packet without delay. It is longer if that helps to recover lost
+    /// packets.
     pub(super) fn wait(&self) -> i64 {
         let worth = self.lost > WORTH_WAITING && self.redundancy > 0;
         self.delay.wait(if worth {
@@ -247,7 +250,7 @@ impl Receiver {
         })
     }
 
-    /// Goes on after frames were skipped: at the packet that is due, with those before it to warm up the decoder.
+    /// Continues after skipped frames: at the due packet, with earlier ones to prepare the decoder.
     fn come_back(&mut self, now: i64) {
         self.state = State::Silent;
         let due = self.due_at(now);
@@ -269,7 +272,7 @@ impl Receiver {
         self.buffer.forget(0);
     }
 
-    /// Begins to play if a packet is due.
+    /// Starts to play if a packet is due.
     fn begin(&mut self, now: i64) {
         while self
             .buffer
@@ -294,7 +297,7 @@ impl Receiver {
         }
     }
 
-    /// Plays from the first packet on, or from where the delay is bearable.
+    /// Plays from the first packet on, or from where the delay is acceptable.
     fn start(&mut self, now: i64) {
         let Some(front) = self.buffer.front() else {
             return;
@@ -309,7 +312,7 @@ impl Receiver {
 
     pub(super) fn make_playout(&mut self) -> bool {
         if self.playout.is_none() {
-            // It fails if there is no memory for it; then the participant is not heard.
+            // It fails if memory is short. Then the participant is not heard.
             self.playout = Playout::new(self.options.codec, self.options.format)
                 .ok()
                 .map(Box::new);
@@ -323,7 +326,7 @@ impl Receiver {
         }
     }
 
-    /// Throws packets away if the delay is more than can be made up for.
+    /// Drops packets when the delay exceeds what time-stretching can recover.
     fn throw_away(&mut self, now: i64) {
         let due = self.due_at(now);
         if self.next >= due - MOST_EXCESS {
@@ -373,21 +376,23 @@ impl Receiver {
         Played::Sound { concealed }
     }
 
-    /// How much sound there is that was not played yet.
+    /// Returns the length of decoded audio that was not played yet.
     fn ahead(&self) -> i64 {
         self.playout.as_ref().map_or(0, |playout| playout.len())
     }
 
-    /// By how much the delay should change.
+    /// Returns by how much the delay should change.
     ///
-    /// Packets come at times that have nothing to do with ticks: what is decoded at a tick has waited for as long as fits,
-    /// plus steps of a packet or a frame, whichever is shorter. The delay is right if it is the shortest of those that is as
-    /// long as the wait. Sound that was decoded before it was needed makes it longer to no avail.
+    /// Packet times are independent of ticks. Audio decoded at a tick has waited for some time,
+    /// plus steps of a packet or a frame, whichever is shorter. The delay is right if it is the
+    /// shortest of these that is at least the wait. Audio that was decoded too early makes it
+    /// longer for nothing.
     fn change(&mut self, now: i64) -> i64 {
         let ahead = self.ahead();
         let wait = self.wait();
         let step = self.last_len.min(FRAME);
-        // Of packets that are shorter than a frame, several are needed at a tick; the last comes later than the first.
+        // A tick needs several packets that are shorter than a frame, and the last comes later than
+        // the first.
         let slack = now - self.delay.least_transit() - self.next - (FRAME - step);
         let delay = slack + (FRAME - step) + ahead;
         self.stats.delay_ms = u32::try_from(delay / MS).unwrap_or(0);
@@ -409,7 +414,7 @@ impl Receiver {
         }
     }
 
-    /// Shortens the sound that is there, or what is missing, by up to about `excess`.
+    /// Shortens the decoded audio, or a gap, by up to about `excess`.
     fn shorten(&mut self, excess: i64) {
         while self.ahead() < AHEAD_TO_SHORTEN
             && self
@@ -435,7 +440,7 @@ impl Receiver {
         }
     }
 
-    /// Lengthens the sound that is there.
+    /// Lengthens the decoded audio.
     fn lengthen(&mut self, lack: i64) {
         let alike = if lack > 2 * FRAME { 0.5 } else { 0.75 };
         if let Some(playout) = &mut self.playout {
@@ -443,7 +448,7 @@ impl Receiver {
         }
     }
 
-    /// Decodes the first packet that waits.
+    /// Decodes the first waiting packet.
     fn decode_front(&mut self) -> Next {
         let (Some(front), Some(playout)) = (self.buffer.front(), &mut self.playout) else {
             return Next::Nothing;
@@ -471,7 +476,7 @@ impl Receiver {
         }
     }
 
-    /// Adds some sound to what is there.
+    /// Adds audio to the decoded audio.
     fn next_sound(&mut self, now: i64) -> Next {
         let Some(front) = self.buffer.front() else {
             return self.wait_for_packet();
@@ -488,7 +493,7 @@ impl Receiver {
         if front.dtx && gap <= 0 || front.seq == self.last_seq + 1 {
             return self.pause(now);
         }
-        // Some of what is missing was made up already, while it was not known what it is.
+        // A part of the gap was concealed before the gap was known.
         let paid = gap.min(self.debt);
         self.debt = 0;
         self.next += paid;
@@ -499,7 +504,7 @@ impl Receiver {
         self.fill(gap - excess)
     }
 
-    /// Fills some of a gap before the first packet.
+    /// Fills a part of a gap before the first packet.
     fn fill(&mut self, gap: i64) -> Next {
         let (Some(front), Some(playout)) = (self.buffer.front(), &mut self.playout) else {
             return Next::Nothing;
@@ -525,14 +530,15 @@ impl Receiver {
         Next::MadeUp
     }
 
-    /// The sender sends nothing for now (DTX), or its clock has jumped: the sound ends, and begins again with what is due.
+    /// Ends the audio, because the sender pauses (DTX) or its clock has jumped. It restarts with
+    /// the next due packet.
     fn pause(&mut self, now: i64) -> Next {
         let due = self.due_at(now);
         let Some(front) = self.buffer.front() else {
             return Next::Nothing;
         };
         if !front.dtx && front.media <= due {
-            // It is high time already.
+            // It is late already.
             self.next = front.media;
             return Next::Sound;
         }
@@ -545,7 +551,7 @@ impl Receiver {
         self.end()
     }
 
-    /// Ends the sound.
+    /// Ends the audio.
     fn end(&mut self) -> Next {
         self.state = State::Silent;
         if let Some(playout) = &mut self.playout {
@@ -554,7 +560,7 @@ impl Receiver {
         Next::Nothing
     }
 
-    /// Nothing is there: it is made up until something comes or it has faded.
+    /// Conceals until a packet comes or the audio has faded.
     fn wait_for_packet(&mut self) -> Next {
         if self.playout.as_ref().is_none_or(|playout| playout.faded()) {
             self.state = State::Silent;

@@ -1,19 +1,19 @@
-//! Redundant audio (RFC 2198): a packet with some of those before it.
+//! Redundant audio (RFC 2198): packets that contain earlier ones, too.
 
 use portunus_rtp::red::unpack;
 
-/// A block of a packet of redundant audio.
+/// A block of redundant audio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Block<'a> {
-    /// How much earlier than the packet's its timestamp is; 0 for the primary block.
+    /// The difference between the packet's timestamp and its own; 0 for the primary block.
     pub offset: u32,
-    /// How many blocks come after it.
+    /// The number of blocks after it.
     pub after: u32,
     pub payload: &'a [u8],
 }
 
-/// Gives the blocks of the primary block's payload type to `each`, the oldest first, the primary one last. False: it is no
-/// redundant audio; then `each` has seen nothing.
+/// Calls `each` for the blocks with the primary block's payload type, the oldest first and the
+/// primary one last. Returns false without any call if the payload is invalid.
 pub(super) fn blocks<'a>(payload: &'a [u8], mut each: impl FnMut(Block<'a>)) -> bool {
     let primary = unpack(payload).last();
     let Some(primary) = primary.filter(|primary| !primary.payload.is_empty()) else {
@@ -45,7 +45,8 @@ mod tests {
 
     #[test]
     fn blocks_come_oldest_first() {
-        // Two redundant blocks of 3 and 2 bytes, 1920 and 960 before; a primary one of 2 bytes.
+        // Two redundant blocks of 3 and 2 bytes, 1920 and 960 earlier, and a primary one of 2
+        // bytes.
         let packet = [
             0xef, 0x1e, 0x00, 3, 0xef, 0x0f, 0x00, 2, 0x6f, 1, 2, 3, 4, 5, 6, 7,
         ];

@@ -1,4 +1,4 @@
-//! Packets that are handed on as they are, in their time, without being decoded.
+//! Relaying of packets unchanged, at their times and without decoding.
 
 use std::time::Instant;
 
@@ -8,37 +8,36 @@ use super::receiver::{FORGET_LOSS, FRAME, LEAST_GAP, Receiver, State, TOLERANCE}
 use super::timeline::MS;
 use crate::{AudioCodec, Channels};
 
-/// How many packets that were handed on are kept: two to warm up a decoder, and 100 ms that whoever goes on from there has
-/// to know.
+/// The relayed packets that are kept: two to prepare a decoder, and 100 ms of history.
 const KEPT: usize = 7;
-/// From this level on, in -dBov, nobody hears a packet left out, nor a switch.
+/// The level in -dBov from which on neither a dropped packet nor a switch is audible.
 pub(crate) const QUIET: u8 = 50;
-/// How far beyond the tolerance the delay may be while a quiet packet is waited for that can be left out, or wait itself: listeners
-/// have a jitter buffer of their own, and whoever stalls for a moment is to be heard as it is all the same.
+/// The deviation of the delay beyond the tolerance at which relaying still waits for a quiet packet
+/// to drop or delay. Listeners have jitter buffers, and a short stall should not end relaying.
 const PATIENCE: i64 = 2 * FRAME;
-/// So many packets may be missing at a stretch. Listeners conceal them.
+/// The limit of consecutive missing packets. Listeners conceal them.
 const MOST_GAPS: u32 = 3;
-/// The share of the average size that a packet makes.
+/// The weight of a packet in the average size.
 const SHARE: f32 = 0.02;
-/// The longest frame of all: 20 ms of 48 kHz, two channels.
+/// The longest frame: 20 ms of 48 kHz with two channels.
 const LONGEST_FRAME: usize = 1_920;
 
-/// What came of a frame that was to be handed on.
+/// The result of relaying a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Relayed {
     /// A packet of 20 ms.
     Packet,
-    /// Nothing: a packet is missing, or comes a frame later for the sake of the delay.
+    /// No packet: it is missing, or is delayed by a frame.
     Gap,
-    /// Its packets cannot be handed on now: the frame is to be played.
+    /// The packets cannot be relayed now: the frame is to be played.
     Refused,
 }
 
-/// What a receiver knows for the sake of relaying.
+/// A receiver's state for relaying.
 #[derive(Debug, Default)]
 pub(super) struct Relay {
     pub(super) size: Size,
-    /// So many frames before were gaps.
+    /// The number of gaps in a row.
     gaps: u32,
 }
 
@@ -53,18 +52,19 @@ impl Size {
     }
 }
 
-/// What becomes of the packet that comes first.
+/// The action for the first packet.
 enum Turn {
     HandOn,
-    /// It is not needed: the one after it comes.
+    /// It is dropped, and the next one follows.
     Drop,
     Gap,
     Refused,
 }
 
 impl Receiver {
-    /// Whether a packet can be heard by others as it is, in a mono room of this rate. It has a SILK layer, as speech of mixes has:
-    /// between SILK and CELT libopus forgets what came before, and a switch would be heard.
+    /// Whether a packet can be relayed in a mono room of this rate. It must have a SILK layer, like
+    /// speech in mixes: between SILK and CELT libopus resets its state, and the switch would be
+    /// audible.
     pub(super) fn is_relayable(&self, packet: OpusPacket) -> bool {
         let format = self.options.format;
         self.options.codec == AudioCodec::Opus
@@ -76,17 +76,18 @@ impl Receiver {
             && packet.rate <= format.rate.hertz()
     }
 
-    /// Hands on the packet that is due, in place of what is in `into`, without decoding it. `most` is how large packets may be
-    /// on average, in bytes.
+    /// Takes the due packet unchanged into `into`. `most` is the greatest average size of packets,
+    /// in bytes.
     ///
-    /// It is a way to take a frame, like [`play`](Self::play) and [`skip`](Self::skip). After [`Relayed::Refused`] the frame
-    /// is still to be taken, and is played without a gap. The delay is changed by quiet packets that are left out or wait;
-    /// where none comes in time, others are left out, and it is refused if it would have to wait. It begins after a quiet packet only, so
-    /// that the step from what was played is not heard; but at any with `hurry`.
+    /// It takes a frame, like [`play`](Self::play) and [`skip`](Self::skip). After
+    /// [`Relayed::Refused`] the frame is still to be taken, and is played without a gap. The delay
+    /// is changed by dropping or delaying quiet packets. If none comes in time, other packets are
+    /// dropped, and it refuses if a packet would have to wait. It starts after a quiet packet, so
+    /// that the change is inaudible, or at any packet with `hurry`.
     pub fn relay(&mut self, now: Instant, most: usize, hurry: bool, into: &mut Vec<u8>) -> Relayed {
         let now = self.timeline.time(now);
         let begins = self.state != State::Relaying;
-        // It is not given up as soon as packets are a bit larger.
+        // A running relay tolerates somewhat larger packets.
         let most = if begins {
             most
         } else {
@@ -125,7 +126,8 @@ impl Receiver {
         }
     }
 
-    /// Goes on by decoding, after packets were handed on. Gives the last 100 ms of sound of those to `heard`, a frame at a time.
+    /// Continues with decoding after relaying. The last 100 ms of relayed audio go to `heard`, a
+    /// frame at a time.
     pub(crate) fn resume(&mut self, mut heard: impl FnMut(&[f32])) {
         if self.state != State::Relaying {
             return;
@@ -152,12 +154,12 @@ impl Receiver {
         self.buffer.forget(0);
     }
 
-    /// Whether packets are handed on.
+    /// Whether packets are relayed.
     pub(crate) fn is_relaying(&self) -> bool {
         self.state == State::Relaying
     }
 
-    /// Begins with the packet that is due, if there is one that can be handed on.
+    /// Starts with the due packet, if it can be relayed.
     fn begin_relay(&mut self, now: i64, hurry: bool) -> bool {
         let due = self.due_at(now);
         let from = match self.state {
@@ -195,7 +197,7 @@ impl Receiver {
         true
     }
 
-    /// What is to be done with the first packet.
+    /// Returns the action for the first packet.
     fn turn(&mut self, now: i64) -> Turn {
         let (slack, wait) = (now - self.delay.least_transit() - self.next, self.wait());
         let Some(front) = self.buffer.front() else {
@@ -209,7 +211,7 @@ impl Receiver {
         if gap >= LEAST_GAP {
             return self.missing(now, gap, front.seq);
         }
-        // What begins anew is played: the listener's decoder knows what came before.
+        // A restarted stream is played, because the listener's decoder has the old state.
         let begins = self.buffer.past().next().is_none();
         if !front.relayable || (front.anew && !begins) {
             return Turn::Refused;
@@ -228,13 +230,13 @@ impl Receiver {
         }
     }
 
-    /// `gap` is missing before the first packet.
+    /// Handles a gap before the first packet.
     fn missing(&mut self, now: i64, gap: i64, seq: i64) -> Turn {
         if seq == self.last_seq + 1 {
-            // A pause, or the sender's clock has jumped.
+            // The sender pauses, or its clock has jumped.
             return Turn::Refused;
         }
-        // It may be what was left out already, when it was not known that it is missing.
+        // It may be a gap that was passed before it was known.
         if self.debt > 0 {
             self.next += gap.min(self.debt);
             self.debt = 0;
@@ -248,7 +250,7 @@ impl Receiver {
         Turn::Gap
     }
 
-    /// The first packet is over.
+    /// Moves the first packet to the past.
     fn past(&mut self) {
         if let Some(front) = self.buffer.front() {
             self.next = front.end();

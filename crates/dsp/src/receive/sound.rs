@@ -1,30 +1,30 @@
-//! Sound that was decoded and not played yet, and how it is shortened and lengthened.
+//! Decoded audio that was not played yet, and its time-stretching.
 
 use crate::Format;
 
-/// How much of what was played is kept, in milliseconds: the longest pitch period.
+/// The played audio that is kept, in ms: the longest pitch period.
 const KEPT_MS: usize = 15;
-/// How often that is there is room for: what waits to be forgotten, a frame, what is ahead to be shortened, and a period more.
+/// The capacity in these units: played audio, a frame, audio to be shortened, and another period.
 const ROOM: usize = 9;
-/// The range of pitch periods that are looked for, in milliseconds; shorter ones are found as their multiples.
+/// The range of pitch periods in ms. Shorter ones are found as multiples.
 const SHORTEST_PERIOD_MS: f32 = 2.5;
 const LONGEST_PERIOD_MS: usize = 15;
-/// How much of two periods is compared, in milliseconds.
+/// The length of two periods that is compared, in ms.
 const COMPARED_MS: f32 = 7.5;
-/// Periods are looked for at this rate first.
+/// The sampling rate of the first, coarse search.
 const COARSE_RATE: usize = 8_000;
-/// What is as quiet as this, by its energy, can be cut anywhere: -66 dB of full scale.
+/// Audio with no more energy than this can be cut anywhere: -66 dBFS.
 const QUIET: f32 = 2.5e-7;
 
-/// Sound that was decoded and not played yet, after some that was.
+/// Decoded audio that was not played yet, after some that was.
 #[derive(Debug)]
 pub(super) struct Sound {
     /// Interleaved.
     samples: Vec<f32>,
-    /// Where what was not played yet begins.
+    /// The start of the audio that was not played yet.
     at: usize,
     channels: usize,
-    /// Samples a millisecond of a channel.
+    /// The samples per ms and channel.
     per_ms: usize,
 }
 
@@ -41,24 +41,24 @@ impl Sound {
         sound
     }
 
-    /// How much there is, in samples of a channel.
+    /// Returns the length in samples per channel.
     pub(super) fn len(&self) -> usize {
         (self.samples.len() - self.at) / self.channels
     }
 
-    /// Where sound is appended to; whole samples of all channels.
+    /// Returns the buffer to append whole samples of all channels to.
     pub(super) fn end(&mut self) -> &mut Vec<f32> {
         &mut self.samples
     }
 
-    /// Forgets all, also what was played.
+    /// Forgets all audio, including played.
     pub(super) fn clear(&mut self) {
         self.samples.clear();
         self.samples.resize(self.kept(), 0.0);
         self.at = self.samples.len();
     }
 
-    /// Keeps up to `len` samples of a channel, the last `ms` milliseconds of which fade to silence.
+    /// Keeps up to `len` samples per channel, with a fade-out over the last `ms` milliseconds.
     pub(super) fn end_within(&mut self, len: usize, ms: usize) {
         self.samples.truncate(self.at + len * self.channels);
         let faded = (ms * self.per_ms * self.channels).min(self.samples.len() - self.at);
@@ -70,7 +70,7 @@ impl Sound {
         );
     }
 
-    /// Moves as much to `into` as there is room for and sound; returns how many samples that were, of all channels.
+    /// Moves as much audio to `into` as fits. Returns the number of samples of all channels.
     pub(super) fn take(&mut self, into: &mut [f32]) -> usize {
         let ahead = self.samples.get(self.at..).unwrap_or_default();
         let len = into.len().min(ahead.len());
@@ -82,8 +82,8 @@ impl Sound {
         len
     }
 
-    /// Takes one or more pitch periods out, if the sound is alike enough on both sides of the cut: `alike` is from -1 to 1.
-    /// Returns how many samples of a channel went.
+    /// Removes pitch periods if the audio on both sides of the cut is similar enough. `alike` is
+    /// the least similarity, -1 to 1. Returns the number of samples per channel.
     pub(super) fn shorten(&mut self, alike: f32) -> usize {
         let Some(ahead) = self.samples.get(self.at..) else {
             return 0;
@@ -99,13 +99,14 @@ impl Sound {
         let Some(head) = head.get_mut(self.at..) else {
             return 0;
         };
-        // What stays fades into what comes a period later.
+        // The rest fades into the audio one period later.
         fade(head, tail.iter().copied().take(faded), self.channels);
         self.samples.drain(self.at + faded..self.at + faded + len);
         period
     }
 
-    /// Puts a pitch period in, if the sound is alike enough before and after. Returns how many samples of a channel came.
+    /// Repeats a pitch period if the audio before and after is similar enough. Returns the number
+    /// of samples per channel.
     pub(super) fn lengthen(&mut self, alike: f32) -> usize {
         let most = (KEPT_MS * self.per_ms)
             .min(self.len())
@@ -117,7 +118,7 @@ impl Sound {
         let end = self.samples.len();
         self.samples.resize(end + len, 0.0);
         self.samples.copy_within(self.at..end, self.at + len);
-        // The new period begins as what comes now would have gone on, and ends as what was before it ended.
+        // The new period starts like the audio now, and ends like the audio before.
         let (before, new) = self.samples.split_at_mut(self.at);
         let Some((new, ahead)) = new.split_at_mut_checked(len) else {
             return 0;
@@ -128,8 +129,8 @@ impl Sound {
         period
     }
 
-    /// The shift, up to `most` samples of a channel, that makes the sound at `at` most like itself; none if it is less alike
-    /// than `alike`.
+    /// Returns the shift, up to `most` samples per channel, at which the audio at `at` is most
+    /// similar to itself, or `None` if the similarity is below `alike`.
     fn period(
         &self,
         samples: &[f32],
@@ -167,7 +168,7 @@ impl Sound {
         (likeness >= alike).then_some(period)
     }
 
-    /// The same at a low rate: a multiple of as many samples as make one of 8 kHz.
+    /// Searches at a low rate. The result is a multiple of the samples that make one of 8 kHz.
     fn coarse_period(
         &self,
         samples: &[f32],
@@ -189,7 +190,7 @@ impl Sound {
         here.iter_mut()
             .zip(coarse(at))
             .for_each(|(to, from)| *to = from);
-        // All shifts look at the same samples: they are summed once.
+        // All shifts use the same samples, so these are summed once.
         let (first, last) = (range.start().div_ceil(factor), range.end() / factor);
         let mut there = [0.0; WINDOW + LONGEST_PERIOD_MS * COARSE_RATE / 1_000 + 1];
         let start = shifted(first * factor)?.min(shifted(last * factor)?);
@@ -204,7 +205,7 @@ impl Sound {
             .filter_map(|period| {
                 let there = there.get(offset(period)?..)?;
                 let likeness = Likeness::of(here.iter(), there.iter().take(WINDOW)).value();
-                // One period rather than two that are hardly more alike.
+                // One period is better than two with nearly the same similarity.
                 let length = (period - first) as f32 / (last - first + 1) as f32;
                 Some((period * factor, likeness - 0.1 * length))
             })
@@ -212,7 +213,7 @@ impl Sound {
             .map(|(period, _)| period)
     }
 
-    /// How much is compared, in samples of a channel.
+    /// Returns the compared length in samples per channel.
     fn compared(&self) -> usize {
         (COMPARED_MS * self.per_ms as f32) as usize
     }
@@ -221,7 +222,7 @@ impl Sound {
         KEPT_MS * self.per_ms * self.channels
     }
 
-    /// Forgets what was played long ago, now and then.
+    /// Forgets old played audio from time to time.
     fn forget(&mut self) {
         if self.at > 2 * self.kept() {
             self.samples.drain(..self.at - self.kept());
@@ -236,7 +237,7 @@ enum Direction {
     Back,
 }
 
-/// Fades from what is in `samples` to `target`, over the length of the latter.
+/// Fades from `samples` to `target`, over the length of the latter.
 fn fade(samples: &mut [f32], target: impl ExactSizeIterator<Item = f32>, channels: usize) {
     let frames = (target.len() / channels) as f32;
     for (index, (sample, target)) in samples.iter_mut().zip(target).enumerate() {
@@ -245,7 +246,7 @@ fn fade(samples: &mut [f32], target: impl ExactSizeIterator<Item = f32>, channel
     }
 }
 
-/// How much two pieces of sound are alike.
+/// The similarity of two pieces of audio.
 struct Likeness {
     product: f32,
     energy: f32,
@@ -273,7 +274,7 @@ impl Likeness {
         likeness
     }
 
-    /// From -1 to 1, whatever the loudness.
+    /// Returns the similarity, -1 to 1, independent of the loudness.
     fn value(&self) -> f32 {
         let scale = (self.energy * self.other).sqrt();
         if scale > 0.0 {
@@ -290,7 +291,7 @@ impl Likeness {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::indexing_slicing)]
+    #![allow(clippy::indexing_slicing, reason = "a test fails by a panic")]
     use super::*;
     use crate::{Channels, SampleRate};
 
@@ -302,7 +303,7 @@ mod tests {
         SampleRate::Hz48000,
     ];
 
-    /// A voice of 140 Hz: pulses with a formant of 700 Hz, and noise of a hundredth.
+    /// A voice of 140 Hz: pulses with a formant of 700 Hz, and one percent of noise.
     fn voice(rate: SampleRate, channels: Channels, ms: usize) -> Vec<f32> {
         let mut noise = 1_u32;
         (0..ms * rate.hertz() as usize / 1_000)
@@ -319,7 +320,7 @@ mod tests {
             .collect()
     }
 
-    /// The largest step between samples that follow each other.
+    /// Returns the largest step between successive samples.
     fn largest_step(samples: &[f32], channels: usize) -> f32 {
         samples
             .iter()

@@ -1,30 +1,30 @@
-//! What a receiver counts.
+//! The counters of a receiver.
 
-/// What came of a participant's packets, and of the frames that were due. All count from when the receiver was made.
+/// The counts of packets and frames since the receiver was made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReceiverStats {
-    /// Packets that were taken.
+    /// Packets that were accepted.
     pub received: u64,
-    /// Packets that held nothing of the codec, or no redundant audio as RFC 2198 has it.
+    /// Packets without content of the codec, or with invalid redundant audio (RFC 2198).
     pub invalid: u64,
-    /// Packets that came when their time had passed.
+    /// Packets that came too late.
     pub late: u64,
     /// Packets that had come before.
     pub duplicate: u64,
-    /// Packets that were thrown away to bound the buffer or its delay.
+    /// Packets that were dropped to limit the buffer or its delay.
     pub overflow: u64,
-    /// Packets that were lost and came back, by redundant audio or in-band FEC.
+    /// Lost packets that were recovered from redundant audio or in-band FEC.
     pub recovered: u64,
     /// Frames that were played.
     pub played: u64,
-    /// Frames of those that hold sound made up for what was missing.
+    /// Played frames with concealed audio.
     pub concealed: u64,
-    /// Samples of a channel that were taken out to lower the delay.
+    /// Samples per channel that were removed to lower the delay.
     pub shortened: u64,
-    /// Samples of a channel that were put in to raise it.
+    /// Samples per channel that were added to raise it.
     pub lengthened: u64,
-    /// How long what is played next has waited, in milliseconds.
+    /// The present delay in ms.
     pub delay_ms: u32,
-    /// How long it is to wait, by the jitter seen, in milliseconds.
+    /// The wanted delay in ms, by the jitter.
     pub target_ms: u32,
 }

@@ -1,63 +1,67 @@
-//! Where packets are on a line of time that never jumps.
+//! The places of packets on a timeline without jumps.
 //!
-//! All times are in samples of 48 kHz since the first packet came in, whatever the codec's clock.
+//! All times are in samples of 48 kHz since the first packet came, independent of the codec's
+//! clock.
 
 use std::time::Instant;
 
-/// Samples of the line in a second and in a millisecond.
+/// The samples of the timeline in a second and in a ms.
 pub(super) const SECOND: i64 = 48_000;
 pub(super) const MS: i64 = 48;
 
-/// A sender's time that leaves ours by more than this has jumped.
+/// A greater difference between the sender's time and ours is a jump.
 const JUMP: i64 = SECOND;
-/// How far packets may be out of order. What is further back is of another stream (RFC 3550 appendix A.1).
+/// The greatest misordering of packets. Older ones belong to another stream (RFC 3550 appendix
+/// A.1).
 const MOST_MISORDERED: i64 = 100;
-/// How many packets may be lost at a stretch. What is further ahead is of another stream.
+/// The greatest number of packets lost in a row. Later ones belong to another stream.
 const MOST_LOST: i64 = 3_000;
 
-/// Where a packet is.
+/// The place of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     /// Its number in the order of sending.
     pub seq: i64,
-    /// When its first sample was taken, by the sender's clock.
+    /// The sender's time of its first sample.
     pub media: i64,
-    /// When it came in, by ours.
+    /// Its arrival by our clock.
     pub arrival: i64,
-    /// The stream begins anew here: another sender, whose codec knows nothing of what came before.
+    /// Whether another stream starts here, whose codec has a new state.
     pub anew: bool,
 }
 
-/// Gives packets their places.
+/// Assigns places to packets.
 #[derive(Debug, Default)]
 pub(super) struct Timeline {
     epoch: Option<Instant>,
     last: Option<Last>,
-    /// The number after that of a packet that did not fit: if it comes next, there is another stream.
+    /// The number after that of a packet that did not fit. If it comes next, there is another
+    /// stream.
     suspect: Option<u64>,
 }
 
-/// The packet that is furthest in order of sending.
+/// The packet that is furthest in the order of sending.
 #[derive(Debug, Clone, Copy)]
 struct Last {
-    /// As it was sent.
+    /// Its own sequence number.
     sent_seq: u64,
     timestamp: u32,
-    /// Where it was placed.
+    /// Its number on the timeline.
     seq: i64,
     media: i64,
 }
 
 impl Timeline {
-    /// Our time.
+    /// Returns our time.
     pub(super) fn time(&self, now: Instant) -> i64 {
         let Some(epoch) = self.epoch else { return 0 };
         let micros = now.saturating_duration_since(epoch).as_micros();
         i64::try_from(micros).unwrap_or(i64::MAX).saturating_mul(6) / 125
     }
 
-    /// Where a packet is. `scale` is how many samples of 48 kHz a step of its timestamp is; `least` how far our time was
-    /// ahead of the sender's at least, of late. None: it does not fit, and is no second one that does not.
+    /// Returns the place of a packet. `scale` is the number of samples of 48 kHz per timestamp
+    /// step, and `least` the recent least transit. Returns `None` if it does not fit, unless it is
+    /// the second one in a row.
     pub(super) fn place(
         &mut self,
         sent_seq: u64,
@@ -87,7 +91,7 @@ impl Timeline {
         let fits = (-MOST_MISORDERED..=MOST_LOST).contains(&ahead);
         let anew = !fits && self.suspect == Some(sent_seq);
         self.suspect = None;
-        // At the time when it would have come had it waited no longer than the least.
+        // The time at which it would have come with the least transit.
         let in_time = |after: i64| (arrival - least).max(after);
         if anew {
             let place = Place {
@@ -136,7 +140,7 @@ impl Timeline {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use std::time::Duration;
 
     use super::*;
@@ -184,12 +188,12 @@ mod tests {
         let jumped = sender.place(1, 700_000_000, 20).unwrap();
         assert_eq!((jumped.seq, jumped.media), (1, 960));
         assert_eq!(sender.place(2, 700_000_960, 40).unwrap().media, 1_920);
-        // A clock that stood still while nothing was sent.
+        // The sender's clock stood still during silence.
         assert_eq!(
             sender.place(3, 700_001_920, 60_000).unwrap().media,
             60 * SECOND
         );
-        // A timestamp that does not move.
+        // A timestamp that does not change.
         assert!(sender.place(4, 700_001_920, 60_020).unwrap().media > 60 * SECOND);
     }
 

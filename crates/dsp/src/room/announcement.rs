@@ -1,4 +1,4 @@
-//! Announcements: sound that is no participant's.
+//! Announcements: audio that does not come from a participant.
 
 use opusic_c::Decoder;
 
@@ -6,34 +6,34 @@ use super::AnnouncementState;
 use crate::mix::{LARGEST_PACKET, libopus};
 use crate::{CodecError, Format};
 
-/// An announcement of a room, as whoever runs the room numbers it.
+/// The number of an announcement in a room, chosen by the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AnnouncementId(pub u64);
 
-/// What a source of an announcement has next.
+/// The result of reading from an announcement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextPacket {
     /// A packet of Opus.
     Packet,
-    /// Nothing yet. The room goes on without, and asks again in 20 ms.
+    /// No packet yet. The room asks again in 20 ms.
     NotYet,
-    /// The announcement is over.
+    /// The announcement has ended.
     End,
-    /// It cannot be read on.
+    /// It cannot be read any further.
     Broken,
 }
 
-/// Where the packets of an announcement come from: a file, as a rule, that somebody else reads ahead.
+/// The source of an announcement's packets: usually a file that another thread reads ahead.
 pub trait AnnouncementSource: Send {
-    /// Writes the next Opus packet, of any duration, into `packet`, which is empty. It is called while the room ticks and
-    /// must not wait for anything.
+    /// Writes the next Opus packet, of any duration, into `packet`, which is empty. It is called
+    /// during a tick, and must not block.
     fn next_packet(&mut self, packet: &mut Vec<u8>) -> NextPacket;
 }
 
-/// Frames of the longest Opus packet: 120 ms.
+/// The frames of the longest Opus packet: 120 ms.
 const LONGEST: usize = 6;
 
-/// Frames without packets that are made up before there is silence.
+/// The missing frames that are concealed before silence.
 const MOST_CONCEALED: u32 = 3;
 
 /// An announcement that plays.
@@ -44,7 +44,7 @@ pub(super) struct Announcement {
     decoder: Decoder,
     channels: usize,
     packet: Vec<u8>,
-    /// What a packet holds, and what of packets was not played yet.
+    /// The decoded audio that was not played yet.
     scratch: Vec<f32>,
     decoded: Vec<f32>,
     /// The frame of this tick.
@@ -60,7 +60,7 @@ enum State {
     Playing,
     /// The next frame is the last.
     Stopping,
-    /// All that is left is what is decoded.
+    /// Only decoded audio is left.
     Over,
 }
 
@@ -100,7 +100,7 @@ impl Announcement {
         })
     }
 
-    /// It fades out over the next frame.
+    /// Fades out over the next frame.
     pub(super) fn stop(&mut self) {
         self.state = match self.state {
             State::Playing => State::Stopping,
@@ -111,12 +111,13 @@ impl Announcement {
         };
     }
 
-    /// The frame of this tick; none: it has no sound now.
+    /// Returns the frame of this tick, or `None` if it has no audio now.
     pub(super) fn sound(&self) -> Option<&[f32]> {
         (!self.sound.is_empty()).then_some(&self.sound)
     }
 
-    /// Makes the next frame. Tells what is to be told; an announcement that ended or failed is over.
+    /// Makes the next frame. Returns its change of state, if any. It is over after its end or a
+    /// failure.
     pub(super) fn tick(&mut self, frame: usize) -> Option<AnnouncementState> {
         let before = self.state;
         if before != State::Over {
@@ -186,9 +187,9 @@ impl Announcement {
         }
     }
 
-    /// Decodes the packet; false: it is no Opus.
+    /// Decodes the packet. Returns false if it is not Opus.
     fn decode(&mut self) -> bool {
-        // To libopus an empty packet is one that was lost.
+        // For libopus, an empty packet means a lost one.
         if self.packet.is_empty() {
             return false;
         }

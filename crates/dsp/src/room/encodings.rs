@@ -1,20 +1,20 @@
-//! Which encodings a mix may have: those that listeners ask for, but not one for each of them.
+//! The encodings of mixes: as listeners ask for them, but not one for each listener.
 
 use crate::{AudioCodec, Encoding, Format};
 
-/// How many encodings of Opus the mix of all has at most.
+/// The limit of Opus encodings of the room's mix.
 pub(super) const MOST: usize = 8;
 
-/// The bitrates of the mix of all, in bit/s.
+/// The bitrates of the room's mix, in bit/s.
 const BITRATES: [u32; 16] = [
     6_000, 8_000, 12_000, 16_000, 20_000, 24_000, 32_000, 40_000, 48_000, 64_000, 80_000, 96_000,
     128_000, 192_000, 256_000, 510_000,
 ];
 
-/// The losses that it expects, in percent.
+/// The expected losses of the room's mix, in percent.
 const LOSSES: [u8; 4] = [0, 5, 10, 20];
 
-/// What the encoding does not use is left out: those who hear the same share an encoder.
+/// Removes parameters that the codec does not use, so that more participants share an encoder.
 pub(super) fn normal(encoding: Encoding) -> Encoding {
     match encoding.codec {
         AudioCodec::Opus => encoding,
@@ -28,7 +28,7 @@ pub(super) fn normal(encoding: Encoding) -> Encoding {
     }
 }
 
-/// That of the mix of all: the bitrate is a step that is not above what was asked for, the loss one that is not below.
+/// Returns the encoding of the room's mix: the next lower bitrate, and the next higher loss.
 pub(super) fn shared(encoding: Encoding) -> Encoding {
     let step = |asked| {
         let below = BITRATES.iter().rev().find(|step| **step <= asked);
@@ -43,9 +43,9 @@ pub(super) fn shared(encoding: Encoding) -> Encoding {
     })
 }
 
-/// How much two encodings of Opus differ: 10 for half of the bitrate.
+/// Returns the difference of two Opus encodings: 10 for half of the bitrate.
 pub(super) fn difference(one: Encoding, other: Encoding, format: Format) -> u32 {
-    // What libopus chooses for a channel.
+    // The bitrate that libopus chooses for a channel.
     let usual = (3_000 + format.rate.hertz()) * format.channels.count() as u32;
     let [a, b] = [one, other].map(|it| it.bitrate.unwrap_or(usual).max(1) as f32);
     let bitrate = ((a / b).log2().abs() * 10.0) as u32;

@@ -1,24 +1,24 @@
-//! What a room refuses.
+//! The errors of rooms.
 
 use crate::{AnnouncementId, CodecError, ParticipantId};
 
-/// A room refused.
+/// The reason why a room has refused a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RoomError {
-    /// A participant of this number is there already.
+    /// A participant with this number exists.
     #[error("participant {} is in the room already", .0.0)]
     ParticipantExists(ParticipantId),
-    /// No participant has this number.
+    /// There is no participant with this number.
     #[error("participant {} is not in the room", .0.0)]
     NoSuchParticipant(ParticipantId),
-    /// The room has not that many groups.
+    /// The room has fewer groups.
     #[error("the room has no group {0}")]
     NoSuchGroup(usize),
-    /// An announcement of this number plays already.
+    /// An announcement with this number is playing.
     #[error("announcement {} plays already", .0.0)]
     AnnouncementExists(AnnouncementId),
-    /// An announcement could not be decoded.
+    /// A codec has failed.
     #[error(transparent)]
     Codec(#[from] CodecError),
 }

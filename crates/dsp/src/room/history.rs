@@ -1,13 +1,13 @@
-//! What was heard lately, for encoders that begin.
+//! The recent audio of the mix, to prepare new encoders.
 
-/// How many frames are kept.
+/// The number of frames.
 pub(super) const FRAMES: usize = 5;
 
-/// The last frames of the mix of all.
+/// The last frames of the room's mix.
 #[derive(Debug)]
 pub(super) struct History {
     frame: usize,
-    /// Oldest first, once it is full.
+    /// The oldest first, once it is full.
     sound: Vec<f32>,
 }
 
@@ -27,8 +27,9 @@ impl History {
         }
     }
 
-    /// The history was heard without the delay of `ahead` samples that the mix has. It moves on by as much; what it then lacks at its
-    /// end begins as `next` does, as it would have gone on, and fades to what led to `next`. An empty `next` is silence.
+    /// Moves the history on by `ahead` samples, the delay of the mix, because it was heard without
+    /// it. The missing end starts like `next`, and fades to the audio before `next`. An empty
+    /// `next` is silence.
     pub(super) fn bridge(&mut self, next: &[f32], ahead: usize) {
         self.sound.copy_within(ahead.., 0);
         let start = self.sound.len() - ahead;
@@ -44,7 +45,7 @@ impl History {
         }
     }
 
-    /// The last frames, at most [`FRAMES`].
+    /// Returns the last frames, at most [`FRAMES`].
     pub(super) fn last(&self, frames: usize) -> &[f32] {
         let start = self.sound.len().saturating_sub(frames * self.frame);
         self.sound.get(start..).unwrap_or_default()

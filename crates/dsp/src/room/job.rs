@@ -1,37 +1,38 @@
-//! The encoding of one mix.
+//! The encoding of a mix.
 
 use super::MixId;
 use crate::mix::{Encoder, LARGEST_PACKET, Limiter};
 use crate::{CodecError, Encoding, Format};
 
-/// A frame of a mix, to be limited and encoded. Those of a tick do not depend on each other: any thread may run them, and
-/// any may be given back to the room ([`Room::put_back`](crate::Room::put_back)) at any time before the packets are sent.
+/// A frame of a mix, to be limited and encoded. The jobs of a tick are independent: any thread may
+/// run them. Any may be returned to the room ([`Room::put_back`](crate::Room::put_back)) at any
+/// time before the packets are sent.
 #[derive(Debug)]
 pub struct EncodeJob(pub(super) Box<Work>);
 
 impl EncodeJob {
-    /// How many frames are to be encoded: one, or more if the encoder has to be made ready first.
+    /// Returns the number of frames to encode: more than one if a new encoder needs preparation.
     pub fn frames(&self) -> usize {
         self.0.frames()
     }
 
-    /// Limits and encodes. To run it again does nothing.
+    /// Limits and encodes. A second call does nothing.
     pub fn run(&mut self) {
         self.0.run();
     }
 }
 
-/// An encoder, its limiter, and what they are to do next.
+/// An encoder and its limiter, with their next input.
 #[derive(Debug)]
 pub(super) struct Work {
-    /// The mix, and its place in the room.
+    /// The mix, and its index in the room.
     pub(super) mix: MixId,
     pub(super) key: usize,
     encoding: Encoding,
     format: Format,
     limiter: Limiter,
     encoder: Option<Encoder>,
-    /// Frames that are to be encoded. Only the last one's packet is kept.
+    /// The frames to encode. Only the last packet is kept.
     pub(super) sound: Vec<f32>,
     pub(super) packet: Vec<u8>,
     pub(super) result: Option<Result<(), CodecError>>,
@@ -52,7 +53,7 @@ impl Work {
         }
     }
 
-    /// Encodes otherwise from the next frame on.
+    /// Changes the encoding from the next frame on.
     pub(super) fn configure(&mut self, encoding: Encoding) {
         self.encoding = encoding;
         if let Some(encoder) = &mut self.encoder

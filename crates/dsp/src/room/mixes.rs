@@ -1,4 +1,4 @@
-//! The mixes that are encoded, each once for all who hear it.
+//! The encoded mixes: each is encoded once for all who hear it.
 
 use slab::Slab;
 
@@ -9,36 +9,38 @@ use super::sounds::Sounds;
 use super::{EncodeJob, MixId, Mixture, Output};
 use crate::{AudioCodec, Encoding, Format, Relayed};
 
-/// Frames of silence that are encoded before the encoder rests: what it made of sound before has died away.
+/// The silent frames that are encoded before the encoder rests. By then earlier audio has faded in
+/// it.
 const TAIL: u32 = 10;
 
-/// While a mix is silent its listeners are sent a frame of silence this often, as libopus does it.
+/// The interval in frames at which listeners of a silent mix get a frame of silence, like with
+/// libopus.
 const REMINDER: u32 = 20;
 
-/// Where no bitrate is asked for, packets of others may have this one at most, in bit/s.
+/// The greatest bitrate of relayed packets in bit/s, if a listener asks for none.
 const MOST_UNASKED: u32 = 96_000;
 
-/// A mix of less bits than these sounds otherwise than what it is of, and the switch between the two would be heard: 1 bit/s for each
-/// hertz of the room, but within these bounds.
+/// The lowest bitrate, in bit/s, of a mix that may be replaced by relayed packets: 1 bit/s per
+/// hertz of the room, within these bounds. Below it, the change would be audible.
 const LEAST_ASKED: [u32; 2] = [12_000, 20_000];
 
-/// Up to this bitrate libopus encodes speech with SILK, in bit/s.
+/// The greatest bitrate at which libopus encodes speech with SILK, in bit/s.
 const MOST_SILK: u32 = 56_000;
 
-/// Ticks without use after which an encoder is given back: 10 s.
+/// The ticks without use after which an encoder is released: 10 s.
 const KEEP: u64 = 500;
 
-/// Of whom a mix is.
+/// The participants in a mix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Of {
     Everyone,
     Group(usize),
-    /// Everyone but the participant in this place.
+    /// Everyone but the participant at this index.
     AllBut(usize),
 }
 
 impl Of {
-    /// How a mix of this is encoded for somebody who asks for this.
+    /// Returns the encoding of this mix for a participant that asks for `asked`.
     fn encoding(self, asked: Encoding) -> Encoding {
         match self {
             Of::Everyone => shared(asked),
@@ -62,38 +64,38 @@ pub(super) struct Mix {
     pub(super) id: MixId,
     pub(super) of: Of,
     pub(super) encoding: Encoding,
-    /// Participants who hear it.
+    /// The number of participants that hear it.
     pub(super) listeners: u32,
-    /// Subscriptions, and those of them that want silence when nobody is there.
+    /// The number of subscriptions, and of those that want silence while the room is empty.
     subscriptions: u32,
     always_on: u32,
-    told: bool,
-    /// The tick when it was last used.
+    is_reported: bool,
+    /// The tick of its last use.
     used: u64,
-    /// The last frame that its encoder knows of.
+    /// The last frame that its encoder has seen.
     encoded: Option<u64>,
-    /// Frames of silence in a row.
+    /// The number of silent frames in a row.
     quiet: u32,
-    /// The next packet is the first after a pause.
+    /// Whether the next packet is the first after a pause.
     paused: bool,
     /// A packet of silence.
     silence: Vec<u8>,
-    /// None: not made yet, or with somebody who runs it.
+    /// `None` if it is not made yet, or runs elsewhere.
     work: Option<Box<Work>>,
-    /// What is sent in this tick.
+    /// The packet of this tick.
     due: Due,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Due {
     Nothing,
-    /// What the encoder makes.
+    /// The packet of the encoder.
     Encoded,
-    /// The packet of whom alone is heard.
+    /// The packet of the only participant that is heard.
     Relayed,
     /// The packet of silence.
     Silence,
-    /// The first byte of that only: silence goes on (RFC 6716 section 2.1.9).
+    /// The first byte of the packet of silence, for continued silence (RFC 6716 section 2.1.9).
     Pause,
 }
 
@@ -102,12 +104,12 @@ impl Mix {
         self.listeners > 0 || self.always_on > 0 || (self.subscriptions > 0 && inhabited)
     }
 
-    /// Packets are wanted while it is silent, too: forwarders and G.711 know no pause.
+    /// Whether packets are wanted during silence: forwarders and G.711 have no pauses.
     fn is_continuous(&self) -> bool {
         self.subscriptions > 0 || self.encoding.codec != AudioCodec::Opus
     }
 
-    /// Makes the work of this tick.
+    /// Prepares the encoder for this tick.
     fn prepare(&mut self, key: usize, format: Format, sounds: &Sounds<'_>, tick: &mut Tick<'_>) {
         let missed = self.encoded.map_or(u64::MAX, |last| tick.number - 1 - last);
         self.used = tick.number;
@@ -117,7 +119,7 @@ impl Mix {
             && self.encoding.codec == AudioCodec::Opus
         {
             self.quiet = 0;
-            // The encoder is made ready again when it is needed.
+            // The encoder is prepared again when it is needed.
             self.encoded = None;
             if relayed == Relayed::Packet {
                 self.due = Due::Relayed;
@@ -160,7 +162,7 @@ impl Mix {
         self.due = Due::Encoded;
     }
 
-    /// Hands over the packet of this tick; `time` is in frames.
+    /// Emits the packet of this tick. `time` is in frames.
     fn emit(&mut self, time: u64, relayed: &[u8], out: &mut impl Output) -> Result<(), ()> {
         let step = u64::from(self.encoding.codec.clock_rate() / 50);
         let timestamp = time.wrapping_mul(step) as u32;
@@ -170,7 +172,7 @@ impl Mix {
             Due::Encoded => {
                 let result = self.work.as_mut().and_then(|work| work.result.take());
                 let (Some(work), Some(Ok(()))) = (&self.work, result) else {
-                    // The next one has to be made ready anew.
+                    // The next encoder has to be prepared anew.
                     self.encoded = None;
                     return Err(());
                 };
@@ -183,7 +185,7 @@ impl Mix {
             Due::Silence => out.packet(self.id, timestamp, marker, &self.silence),
             Due::Pause => {
                 self.paused = true;
-                // A code of 0: one frame, and of that nothing.
+                // The code 0: one frame, which is empty.
                 let toc = self.silence.first().map_or(0, |toc| toc & 0b1111_1100);
                 out.packet(self.id, timestamp, marker, &[toc]);
             }
@@ -192,15 +194,15 @@ impl Mix {
     }
 }
 
-/// What the mixes of a tick have in common, and what came of them.
+/// The inputs that all mixes of a tick share, and the results.
 pub(super) struct Tick<'a> {
     pub(super) number: u64,
-    /// Somebody is in the room, or something is announced.
+    /// Whether there are participants or announcements.
     pub(super) inhabited: bool,
     pub(super) history: &'a History,
-    /// One alone is heard, by its own packets.
+    /// The relayed packet, if only one participant is heard.
     pub(super) relayed: Option<Relayed>,
-    /// Frames that encoders may still be made ready with in this tick.
+    /// The frames that may still be used to prepare encoders in this tick.
     pub(super) warming: usize,
     pub(super) encoded: u64,
     pub(super) warmed: u64,
@@ -213,7 +215,7 @@ pub(super) struct Mixes {
     format: Format,
     next: u64,
     all: Slab<Mix>,
-    /// Those whose end was not told yet.
+    /// The mixes whose end was not reported yet.
     ended: Vec<MixId>,
 }
 
@@ -227,7 +229,8 @@ impl Mixes {
         }
     }
 
-    /// Finds a mix or begins it. Of the mix of all it is the most alike, if there are many.
+    /// Finds a mix or opens it. If the room's mix has too many encodings, it returns the most
+    /// similar one.
     pub(super) fn find_or_open(&mut self, of: Of, encoding: Encoding, tick: u64) -> usize {
         let encoding = of.encoding(encoding);
         if let Some(key) = self.find(of, encoding) {
@@ -248,7 +251,7 @@ impl Mixes {
             listeners: 0,
             subscriptions: 0,
             always_on: 0,
-            told: false,
+            is_reported: false,
             used: tick,
             encoded: None,
             quiet: 0,
@@ -265,7 +268,7 @@ impl Mixes {
             .find_map(|(key, mix)| (mix.of == of && mix.encoding == encoding).then_some(key))
     }
 
-    /// Which mix of all is most like one in this encoding, where there is to be no other.
+    /// Returns the room's mix with the most similar encoding, if no more may be opened.
     fn most_alike(&self, encoding: Encoding) -> Option<usize> {
         let known = self
             .all
@@ -279,7 +282,7 @@ impl Mixes {
         Some(key)
     }
 
-    /// Frames that the encoder of a mix has to be made ready with.
+    /// Returns the frames that the encoder of a mix needs for its preparation.
     pub(super) fn unready(&self, key: usize, tick: u64) -> usize {
         let encoded = self.all.get(key).and_then(|mix| mix.encoded);
         encoded.map_or(FRAMES, |last| {
@@ -291,7 +294,7 @@ impl Mixes {
         Some(self.all.get(key)?.id)
     }
 
-    /// The mix is the one of this, in this encoding.
+    /// Whether the mix is this one, in this encoding.
     pub(super) fn is(&self, key: usize, of: Of, encoding: Encoding) -> bool {
         self.all
             .get(key)
@@ -322,19 +325,19 @@ impl Mixes {
         }
     }
 
-    /// Somebody subscribed to what is sent when nobody is there.
+    /// Whether a subscription wants silence while the room is empty.
     pub(super) fn are_always_on(&self) -> bool {
         self.all.iter().any(|(_, mix)| mix.always_on > 0)
     }
 
-    /// Somebody subscribed to this group.
+    /// Whether this group has a subscription.
     pub(super) fn has_group(&self, group: usize) -> bool {
         self.all
             .iter()
             .any(|(_, mix)| mix.of == Of::Group(group) && mix.subscriptions > 0)
     }
 
-    /// A participant hears another mix from now on.
+    /// Moves a listener from one mix to another.
     pub(super) fn listen(&mut self, before: Option<usize>, after: Option<usize>) {
         if let Some(mix) = before.and_then(|key| self.all.get_mut(key)) {
             mix.listeners = mix.listeners.saturating_sub(1);
@@ -344,7 +347,7 @@ impl Mixes {
         }
     }
 
-    /// Encodes otherwise what one participant hears.
+    /// Changes the encoding of a mix with a single listener.
     pub(super) fn configure(&mut self, key: usize, encoding: Encoding) {
         if let Some(mix) = self.all.get_mut(key) {
             mix.encoding = normal(encoding);
@@ -354,16 +357,17 @@ impl Mixes {
         }
     }
 
-    /// A mix ends at once: whoever it was for is gone.
+    /// Ends a mix at once, because its participant has left.
     pub(super) fn end(&mut self, key: usize) {
         if let Some(mix) = self.all.try_remove(key)
-            && mix.told
+            && mix.is_reported
         {
             self.ended.push(mix.id);
         }
     }
 
-    /// Tells of mixes that began, and closes those that nobody has used for long. Gives the owners of the closed to `closed`.
+    /// Reports new mixes, and closes those without use for long. Their owners are passed to
+    /// `closed`.
     pub(super) fn tell(
         &mut self,
         tick: u64,
@@ -374,8 +378,8 @@ impl Mixes {
             out.closed(mix);
         }
         self.all.retain(|key, mix| {
-            if !mix.told {
-                mix.told = true;
+            if !mix.is_reported {
+                mix.is_reported = true;
                 out.opened(mix.id, mix.encoding);
             }
             let unused = mix.listeners == 0 && mix.subscriptions == 0;
@@ -388,8 +392,8 @@ impl Mixes {
         });
     }
 
-    /// How large packets of the participant in place `owner` may be on average, in bytes, if all who hear it may hear them
-    /// as they are.
+    /// Returns the greatest average size in bytes of the packets of participant `owner`, if all its
+    /// listeners may hear them unchanged.
     pub(super) fn relayable(&self, owner: usize) -> Option<usize> {
         let [lowest, highest] = LEAST_ASKED;
         let least = self.format.rate.hertz().clamp(lowest, highest);
@@ -399,7 +403,7 @@ impl Mixes {
                 continue;
             }
             let encoding = &mix.encoding;
-            // Its own packets have no FEC as it was asked for.
+            // Its own packets lack the requested FEC.
             let protected = encoding.fec && encoding.expected_loss > 0;
             let suits = encoding
                 .bitrate
@@ -447,7 +451,7 @@ impl Mixes {
         }
     }
 
-    /// Hands over the packets. Tells how many mixes have none for want of an encoder.
+    /// Emits the packets. Returns the number of mixes without one because their encoder is missing.
     /// `time` is in frames.
     pub(super) fn emit(&mut self, time: u64, relayed: &[u8], out: &mut impl Output) -> u64 {
         self.all
@@ -457,8 +461,8 @@ impl Mixes {
     }
 }
 
-/// How large the packets of others may be on average that are sent in place of a mix of this bitrate: a quarter more. Without
-/// one, what suits the room's rate.
+/// Returns the greatest average size of relayed packets in place of a mix of this bitrate: a
+/// quarter more. Without a bitrate, the room's rate decides.
 fn most_bytes(bitrate: Option<u32>, format: Format) -> usize {
     let bitrate = match bitrate {
         Some(bitrate) => bitrate.saturating_add(bitrate / 4),

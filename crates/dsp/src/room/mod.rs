@@ -1,4 +1,4 @@
-//! A room: participants whose packets come in, and mixes of them that go out.
+//! A room: it mixes the packets of its participants.
 
 mod announcement;
 mod encodings;
@@ -32,45 +32,47 @@ use participant::{Input, Participant};
 use relay::Relay;
 use sounds::Sum;
 
-/// Participants who hear each other.
+/// Participants that hear each other.
 ///
-/// Whoever runs the room pushes packets as they come, and calls [`tick`](Room::tick) each 20 ms. Who only listens costs
-/// next to nothing: those who are heard are decoded, and a mix is encoded once for all who hear it. Who is heard has a mix
-/// and an encoder of its own, without its own sound. Where one alone is heard, its packets are sent on as they are.
+/// The caller pushes packets as they come, and calls [`tick`](Room::tick) every 20 ms. Listeners
+/// cost next to nothing: only participants that are heard are decoded, and a mix is encoded once
+/// for all its listeners. A participant that is heard has a mix and an encoder of its own, without
+/// its own audio. If only one is heard, its packets are relayed unchanged.
 ///
-/// A tick may be taken apart, so that other threads help to encode: [`mix`](Room::mix), [`take_jobs`](Room::take_jobs),
-/// [`EncodeJob::run`], [`put_back`](Room::put_back), [`emit`](Room::emit).
+/// A tick can be split, so that other threads help to encode: [`mix`](Room::mix),
+/// [`take_jobs`](Room::take_jobs), [`EncodeJob::run`], [`put_back`](Room::put_back),
+/// [`emit`](Room::emit).
 #[derive(Debug)]
 pub struct Room {
     options: RoomOptions,
     muted: bool,
     tick: u64,
-    /// Frames that were left out: timestamps count them, and nothing else does.
+    /// The skipped frames, which only timestamps count.
     left_out: u64,
     participants: Slab<Participant>,
     places: HashMap<ParticipantId, usize>,
-    /// Of participants who left in the midst of sound.
+    /// The rest of the audio of participants that have left.
     departing: Vec<Departing>,
     announcements: Vec<Announcement>,
     mixes: Mixes,
     everyone: Sum,
     groups: Vec<Sum>,
     history: History,
-    /// Places of those who have an input.
+    /// The indices of participants with an input.
     sending: Vec<usize>,
     candidates: Vec<Candidate>,
-    /// Senders that had to be decoded to know how loud they are, if all were.
+    /// The number of senders that would have to be decoded to know their levels.
     unknown: usize,
-    /// Whoever runs the room wants this sound itself.
+    /// The audio that the caller wants.
     listened: Vec<Listened>,
-    /// Participants who hear another mix from this tick on.
+    /// The participants that hear another mix from this tick on.
     routed: Vec<(ParticipantId, Option<usize>)>,
     rendered: Vec<f32>,
     relay: Relay,
     stats: RoomStats,
 }
 
-/// The sound of somebody who is gone, until it has faded out.
+/// The audio of a participant that has left, until it has faded out.
 #[derive(Debug)]
 struct Departing {
     group: Option<usize>,
@@ -78,7 +80,7 @@ struct Departing {
     input: Box<Input>,
 }
 
-/// A sound that whoever runs the room wants.
+/// Audio that the caller wants.
 #[derive(Debug)]
 struct Listened {
     group: Option<usize>,
@@ -87,7 +89,7 @@ struct Listened {
 }
 
 impl Room {
-    /// An empty room.
+    /// Returns an empty room.
     pub fn new(options: RoomOptions) -> Self {
         let frame = options.format.frame_len();
         Room {
@@ -114,14 +116,16 @@ impl Room {
         }
     }
 
-    /// Leaves out so many frames of 20 ms, for which nobody had time. Timestamps go on as if they had been mixed, so that
-    /// listeners take them for lost, and do not wait longer for all that follows.
+    /// Skips so many frames of 20 ms, for which there was no time. Timestamps continue as if they
+    /// had been mixed, so that listeners treat them as lost, and do not delay everything after
+    /// them.
     pub fn skip(&mut self, frames: u64) {
         self.left_out = self.left_out.wrapping_add(frames);
         self.relay.hurry();
     }
 
-    /// Lets a participant in. It neither is heard nor hears until it is [connected](Room::connect).
+    /// Adds a participant. It is not heard and does not hear until it is
+    /// [connected](Room::connect).
     pub fn join(
         &mut self,
         id: ParticipantId,
@@ -136,7 +140,7 @@ impl Room {
         Ok(())
     }
 
-    /// Changes how a participant is heard and what it hears, from the next tick on.
+    /// Changes the options of a participant from the next tick on.
     pub fn set(&mut self, id: ParticipantId, options: ParticipantOptions) -> Result<(), RoomError> {
         self.check_group(options.group)?;
         if self.places.get(&id).copied() == self.relay.of {
@@ -169,7 +173,7 @@ impl Room {
         Ok(())
     }
 
-    /// Says whether packets of a participant can come and go. Who is not in the room is ignored.
+    /// Sets whether packets of a participant can come and go. Unknown participants are ignored.
     pub fn connect(&mut self, id: ParticipantId, connected: bool) {
         if let Some(participant) = self.participant_mut(id)
             && participant.connected != connected
@@ -179,8 +183,8 @@ impl Room {
         }
     }
 
-    /// Says whether anybody takes what a participant hears, as it is unless told otherwise: else nothing is encoded for it. Who is not
-    /// in the room is ignored.
+    /// Sets whether a participant's mix has a receiver, which is the default. Without one nothing
+    /// is encoded for it. Unknown participants are ignored.
     pub fn set_hearing(&mut self, id: ParticipantId, hearing: bool) {
         if let Some(participant) = self.participant_mut(id) {
             participant.unsettled |=
@@ -188,7 +192,7 @@ impl Room {
         }
     }
 
-    /// Lets a participant go. Its sound fades out; of what it hears nothing more is told.
+    /// Removes a participant. Its audio fades out, and nothing more is reported of it.
     pub fn leave(&mut self, id: ParticipantId) {
         let Some(place) = self.places.remove(&id) else {
             return;
@@ -215,13 +219,13 @@ impl Room {
         }
     }
 
-    /// Mutes all but those who are immune, or lets them be heard again.
+    /// Mutes or unmutes the room. Immune participants are always heard.
     pub fn set_muted(&mut self, muted: bool) {
         self.muted = muted;
     }
 
-    /// Takes a packet of a participant. Packets of somebody who may not be heard are dropped; for
-    /// [`TalkOptions`](crate::TalkOptions) they count as silence.
+    /// Takes a packet of a participant. Packets of a participant that may not be heard are dropped.
+    /// For [`TalkOptions`](crate::TalkOptions) they count as silence.
     pub fn push(&mut self, id: ParticipantId, packet: &IncomingPacket<'_>) {
         let (muted, format, tick) = (self.muted, self.options.format, self.tick);
         if let Some(participant) = self.participant_mut(id) {
@@ -229,11 +233,13 @@ impl Room {
         }
     }
 
-    /// Subscribes to a mix: for forwarders, and for listeners who are no participants. Its packets come each 20 ms, silent or
-    /// not, while anybody is in the room or anything is announced; if it is `always_on`, at any time.
+    /// Subscribes to a mix, for forwarders and listeners that are no participants. Packets come
+    /// every 20 ms, even during silence, while there are participants or announcements; with
+    /// `always_on`, all the time.
     ///
-    /// Each subscription has to be [ended](Room::unsubscribe). Participants who hear the same have the same [`MixId`]; then
-    /// [`Output::opened`] has told of it already, else the next tick does.
+    /// Each subscription has to be [ended](Room::unsubscribe). Participants with the same mix have
+    /// the same [`MixId`]. Unless [`Output::opened`] has reported the mix already, the next tick
+    /// does.
     pub fn subscribe(
         &mut self,
         mixture: Mixture,
@@ -248,13 +254,13 @@ impl Room {
             .subscribe(mixture, encoding, always_on, self.tick))
     }
 
-    /// Ends a subscription. `always_on` is as it was for that.
+    /// Ends a subscription. `always_on` must be as in the subscription.
     pub fn unsubscribe(&mut self, mix: MixId, always_on: bool) {
         self.mixes.unsubscribe(mix, always_on);
     }
 
-    /// Asks for the sound itself, of all (none) or of a group, or for an end of it: [`Output::sound`] has it in each tick
-    /// with a participant in the room.
+    /// Starts or stops the output of audio, of the room (`None`) or of a group. [`Output::sound`]
+    /// gets it in each tick with participants.
     pub fn listen(&mut self, group: Option<usize>, listen: bool) -> Result<(), RoomError> {
         self.check_group(group)?;
         self.listened.retain(|listened| listened.group != group);
@@ -268,7 +274,8 @@ impl Room {
         Ok(())
     }
 
-    /// Begins an announcement. All participants hear it; of groups, its own only.
+    /// Starts an announcement. All participants hear it, but only the mix of its own group contains
+    /// it.
     pub fn announce(
         &mut self,
         id: AnnouncementId,
@@ -288,7 +295,8 @@ impl Room {
         Ok(())
     }
 
-    /// Ends an announcement. The next tick fades it out, the one after that tells. Unknown ones are ignored.
+    /// Stops an announcement. The next tick fades it out, and the one after it reports the end.
+    /// Unknown ones are ignored.
     pub fn stop_announcement(&mut self, id: AnnouncementId) {
         for announcement in &mut self.announcements {
             if announcement.id == id {
@@ -297,7 +305,7 @@ impl Room {
         }
     }
 
-    /// How a participant is.
+    /// Returns the state of a participant.
     pub fn participant(&self, id: ParticipantId) -> Option<ParticipantState> {
         let participant = self.participants.get(*self.places.get(&id)?)?;
         let input = participant.input.as_ref();
@@ -309,22 +317,22 @@ impl Room {
         })
     }
 
-    /// How the room mixes.
+    /// Returns the options of the room.
     pub fn options(&self) -> &RoomOptions {
         &self.options
     }
 
-    /// What the room has done.
+    /// Returns the counters of the room.
     pub fn stats(&self) -> RoomStats {
         self.stats
     }
 
-    /// Somebody is in the room.
+    /// Whether there are participants.
     pub fn has_participants(&self) -> bool {
         !self.participants.is_empty()
     }
 
-    /// Nobody is there, nothing is announced, and nobody wants to hear that: ticks may be left out.
+    /// Whether there are no participants, no announcements and no subscriptions that need ticks.
     pub fn is_idle(&self) -> bool {
         self.participants.is_empty()
             && self.announcements.is_empty()

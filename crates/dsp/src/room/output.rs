@@ -1,59 +1,60 @@
-//! What a room gives to whoever runs it.
+//! The output of a room.
 
 use crate::{AnnouncementId, Encoding, ParticipantId};
 
-/// A mix in one encoding: a stream of packets. A room never uses the number of a mix again.
+/// A mix in one encoding: a stream of packets. A room never reuses a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MixId(pub u64);
 
-/// Of what a mix is that anybody may subscribe to. Nobody's sound is left out of it.
+/// A mix for subscriptions. It contains the audio of all its participants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mixture {
-    /// All participants who are heard, and all announcements.
+    /// All participants that are heard, and all announcements.
     Everyone,
-    /// Those of a group, and its announcements.
+    /// The participants and announcements of a group.
     Group(usize),
 }
 
-/// What happened to an announcement.
+/// A change of an announcement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnnouncementState {
     /// Its first frame is in the mix.
     Started,
-    /// It was heard, and is over: its source ended, broke, or it was stopped.
+    /// It was heard, and has ended: it was stopped, or its source has ended or broken.
     Ended,
-    /// It could not be heard at all: its source broke, or has no Opus.
+    /// It was not heard at all, because its source is broken or not Opus.
     Failed,
 }
 
-/// Takes what a frame of a room brings. It is called while the room ticks, and should hand over and return.
+/// Receives the output of a frame. The functions are called during a tick, and should return
+/// quickly.
 ///
-/// Within a tick, `opened` comes before `hears`, and `hears` before the packets that it is about.
+/// Within a tick, `opened` comes before `hears`, and `hears` before the packets that it concerns.
 pub trait Output {
-    /// A mix begins. Its packets follow in this tick, or when it has a listener.
+    /// A mix starts. Its packets follow in this tick, or when it has a listener.
     fn opened(&mut self, mix: MixId, encoding: Encoding);
 
-    /// A mix ended: nobody hears it any more.
+    /// A mix has ended, because nobody hears it any more.
     fn closed(&mut self, mix: MixId);
 
-    /// From this tick's packet on the participant is sent this mix; none: it is sent nothing.
+    /// The participant gets this mix from this tick's packet on, or nothing if `None`.
     fn hears(&mut self, participant: ParticipantId, mix: Option<MixId>);
 
-    /// The packet of a mix for this tick. A mix has at most one in a tick; while there is nothing to hear, or where a
-    /// packet was lost that others would have heard as it is, it may have none.
+    /// The packet of a mix in this tick, at most one. There may be none during silence, or if a
+    /// relayed packet was lost.
     ///
-    /// `timestamp` is of the codec's clock (48 kHz or 8 kHz). All mixes of a room with the same clock have the same
-    /// timestamp in the same tick, so that a listener may be moved from one to another. `marker` is set on the first
-    /// packet after a pause (RFC 7587 section 4.1).
+    /// `timestamp` is in units of the codec's clock (48 kHz or 8 kHz). All mixes of a room with the
+    /// same clock have the same timestamp in a tick, so that a listener can move from one to
+    /// another. `marker` is set on the first packet after a pause (RFC 7587 section 4.1).
     fn packet(&mut self, mix: MixId, timestamp: u32, marker: bool, payload: &[u8]);
 
-    /// A participant began to talk, or stopped.
+    /// A participant has started or stopped talking.
     fn talking(&mut self, participant: ParticipantId, talking: bool);
 
-    /// The sound of all (none) or of a group, in the room's format, as it is encoded. Only what
-    /// [`Room::listen`](crate::Room::listen) asked for.
+    /// The audio of the room (`None`) or of a group, in the room's format, as it is encoded. It
+    /// follows a call of [`Room::listen`](crate::Room::listen).
     fn sound(&mut self, group: Option<usize>, sound: &[f32]);
 
-    /// An announcement started, ended or failed.
+    /// An announcement has started, ended or failed.
     fn announcement(&mut self, announcement: AnnouncementId, state: AnnouncementState);
 }

@@ -1,4 +1,4 @@
-//! What a room keeps of a participant.
+//! The state of a participant.
 
 use std::time::Instant;
 
@@ -10,28 +10,28 @@ use crate::{
     ReceiverOptions, Relayed,
 };
 
-/// Ticks without packets after which the receiver is given back: 10 s.
+/// The ticks without packets after which the receiver is released: 10 s.
 const KEEP: u64 = 500;
 
-/// What a participant has that is only there: a listener has no more.
+/// A participant. A listener has no more than this.
 #[derive(Debug)]
 pub(super) struct Participant {
     pub(super) id: ParticipantId,
     pub(super) options: ParticipantOptions,
     pub(super) connected: bool,
-    /// Somebody takes what it hears.
+    /// Whether its mix has a receiver.
     pub(super) hearing: bool,
     pub(super) talk: TalkWindow,
-    /// The level of the last packet that told one.
+    /// The last level in its packets.
     pub(super) level: u8,
     pub(super) input: Option<Box<Input>>,
     /// The mix that it hears.
     pub(super) hears: Option<usize>,
-    /// The mix of all but it.
+    /// The mix without it.
     pub(super) own: Option<usize>,
-    /// The tick when it was in the mix last.
+    /// The last tick in which it was in the mix.
     pub(super) sounded: Option<u64>,
-    /// What it hears has to be looked at again.
+    /// Whether its mix has to be checked again.
     pub(super) unsettled: bool,
 }
 
@@ -52,14 +52,14 @@ impl Participant {
         }
     }
 
-    /// It may be heard.
+    /// Whether it may be heard.
     fn is_let_in(&self, room_muted: bool) -> bool {
         let options = &self.options;
         let silenced = options.muted || options.suspended || (room_muted && !options.immune);
         self.connected && !silenced
     }
 
-    /// What its sound is to be multiplied with.
+    /// Returns the gains of its audio.
     pub(super) fn gains(&self, room_muted: bool, format: Format) -> Gains {
         let options = &self.options;
         if self.is_let_in(room_muted) {
@@ -69,7 +69,7 @@ impl Participant {
         }
     }
 
-    /// Others may hear what it sends as it is.
+    /// Whether its packets may be relayed unchanged.
     pub(super) fn is_relayable(&self) -> bool {
         let options = &self.options;
         options.codec == AudioCodec::Opus
@@ -92,7 +92,8 @@ impl Participant {
         let level = packet.level.filter(|_| self.options.levels);
         if let Some(level) = level {
             self.level = level;
-            // What nobody may hear is no talk: the window fills with silence, and it is told to have stopped.
+            // Packets of a participant that may not be heard are no talking: the window fills with
+            // silence.
             if self.is_let_in(room_muted) {
                 self.talk.packet(level);
             }
@@ -109,17 +110,17 @@ impl Participant {
     }
 }
 
-/// Whether the level of a frame is to be known that its packet does not tell.
+/// Whether the level of a frame is measured if its packet has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Probe {
     No,
-    /// It is decoded as if it were heard.
+    /// Decodes it as if it were heard.
     Play,
-    /// It is decoded by itself.
+    /// Decodes it separately.
     Measure,
 }
 
-/// What becomes of a participant's packets until they are in the mix.
+/// The input of a participant: from its packets to the mix.
 #[derive(Debug)]
 pub(super) struct Input {
     pub(super) receiver: Receiver,
@@ -127,28 +128,28 @@ pub(super) struct Input {
     denoiser: Option<Box<Denoiser>>,
     standing: Standing,
     trust: Trust,
-    /// What the last frame ended with.
+    /// The gains at the end of the last frame.
     gains: Gains,
     sound: Vec<f32>,
     frame: FrameState,
-    /// Its packets tell how loud they are.
+    /// Whether its packets carry levels.
     tells_levels: bool,
-    /// The frame of this tick is quiet, and the one before was.
+    /// Whether the frame of this tick is quiet, and the one before was.
     quiet: bool,
     was_quiet: bool,
     pushed: u64,
 }
 
-/// What the room knows of the frame of this tick.
+/// The state of the frame of this tick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FrameState {
-    /// It has this level, as its packet tells.
+    /// It has this level, by its packet.
     Due(Option<u8>),
-    /// It was played.
+    /// It was decoded.
     Played { sound: bool },
-    /// Its packet is heard as it is.
+    /// Its packet is relayed.
     Relayed,
-    /// It was passed over, or is over.
+    /// It was skipped, or is over.
     Passed,
 }
 
@@ -173,7 +174,7 @@ impl Input {
         }
     }
 
-    /// It is heard no more and has faded out, or nothing came for long.
+    /// Whether it has faded out, or had no packets for long.
     pub(super) fn is_idle(&self, wanted: &Gains, tick: u64) -> bool {
         (wanted.is_silent() && self.gains.is_silent()) || tick.saturating_sub(self.pushed) > KEEP
     }
@@ -194,8 +195,8 @@ impl Input {
         self.standing.candidate(who, all)
     }
 
-    /// Looks at the frame of this tick: its level as its packet tells, or else as it is, if it is to be known or it is heard. Tells
-    /// whether it was decoded only for that.
+    /// Prepares the frame of this tick: reads its level from the packet, or measures it if needed
+    /// or if it is heard. Returns whether it was decoded only for that.
     pub(super) fn look(&mut self, now: Instant, probe: Probe, denoise: bool) -> bool {
         if self.tells_levels {
             let level = self.receiver.due_level(now);
@@ -222,7 +223,7 @@ impl Input {
         false
     }
 
-    /// It is in the mix of this tick, unless it has nothing to be heard after all.
+    /// Whether it is in the mix of this tick.
     pub(super) fn sounds(&self, wanted: Gains) -> bool {
         let brings = match self.frame {
             _ if !self.standing.is_heard() => false,
@@ -236,13 +237,15 @@ impl Input {
         (brings && !wanted.is_silent()) || self.fades()
     }
 
-    /// Takes the packet of this tick as it is, if it can be heard like that: it is put in place of what is in `packet`. It begins after a
-    /// quiet frame, and not in the midst of a fade; at any if there is no time. `most` is how large packets may be.
+    /// Takes the packet of this tick unchanged into `packet`, if possible. Relaying starts after a
+    /// quiet frame and not during a fade, or at any packet after skipped frames. `most` is the
+    /// greatest size of packets.
     pub(super) fn relay(
         &mut self,
         now: Instant,
         wanted: Gains,
-        (most, hurry): (usize, bool),
+        most: usize,
+        hurry: bool,
         packet: &mut Vec<u8>,
     ) -> Relayed {
         let goes_on = self.receiver.is_relaying() && self.gains == wanted;
@@ -262,7 +265,8 @@ impl Input {
         self.frame == FrameState::Relayed
     }
 
-    /// Decodes the frame, if it is to be in the mix, and applies its gains. Tells whether it was decoded.
+    /// Decodes the frame if it is to be in the mix, and applies its gains. Returns whether it was
+    /// decoded.
     pub(super) fn mix(&mut self, now: Instant, wanted: Gains, denoise: bool) -> bool {
         let wanted = match self.frame {
             _ if !self.standing.is_heard() => Gains::SILENT,
@@ -293,7 +297,7 @@ impl Input {
         true
     }
 
-    /// What it brings to the mix of this tick.
+    /// Returns its audio in the mix of this tick.
     pub(super) fn contribution(&self) -> Option<&[f32]> {
         (self.frame == FrameState::Played { sound: true }).then_some(&self.sound)
     }
@@ -302,20 +306,20 @@ impl Input {
         !self.gains.is_silent()
     }
 
-    /// Decodes. Tells whether there is sound.
+    /// Decodes the frame. Returns whether there is audio.
     fn play(&mut self, now: Instant, denoise: bool) -> bool {
         self.sound.resize(self.format.frame_len(), 0.0);
         let played = self.receiver.play(now, &mut self.sound);
-        if let FrameState::Due(Some(told)) = self.frame
+        if let FrameState::Due(Some(level)) = self.frame
             && self.tells_levels
             && played == (Played::Sound { concealed: false })
         {
-            let lied = self.trust.compare(told, level::level(&self.sound));
+            let lied = self.trust.compare(level, level::level(&self.sound));
             self.standing.lower(lied);
         }
         let mut sound = played != Played::Silence;
         if denoise && sound && self.denoiser.is_none() {
-            // It fails on rates that no room has.
+            // It fails only for rates that rooms do not have.
             self.denoiser = Denoiser::new(self.format).ok().map(Box::new);
         }
         if let Some(denoiser) = &mut self.denoiser {

@@ -1,4 +1,5 @@
-//! One participant alone is heard: others hear its packets as they are, and nothing is decoded or encoded.
+//! Relaying: if only one participant is heard, its packets are sent unchanged, without decoding and
+//! encoding.
 
 use std::time::Instant;
 
@@ -6,44 +7,46 @@ use super::Room;
 use crate::mix::LOOK_AHEAD;
 use crate::{Channels, Relayed};
 
-/// Ticks in which nobody else was heard before packets are sent on as they are: half a second.
+/// The ticks in which nobody else was heard before relaying starts: half a second.
 const ALONE: u32 = 25;
 
-/// Ticks after one that was left out in which it begins without that: there is no time to mix, and the sound has a gap anyway.
+/// The ticks after a skipped one in which relaying starts without that time: the audio has a gap
+/// anyway.
 const HURRY: u32 = 25;
 
-/// A mix is later than its sounds by what the encoder and the limiter look ahead. libopus, in parts of a second: 2.5 ms and
-/// 4 ms.
+/// The look-ahead of libopus in fractions of a second: 2.5 ms and 4 ms. With that of the limiter it
+/// is the delay of a mix.
 const ENCODER_AHEAD: [usize; 2] = [400, 250];
 
-/// What is sent on as it is, and who may be.
+/// The state of relaying.
 #[derive(Debug, Default)]
 pub(super) struct Relay {
-    /// The place of whom it is in this tick.
+    /// The index of the participant that is relayed in this tick.
     pub(super) of: Option<usize>,
-    /// A packet came, or is missing.
+    /// Whether a packet came.
     came: bool,
-    /// That packet.
+    /// The packet.
     pub(super) packet: Vec<u8>,
-    /// It has ended before this tick, and the mix goes on from what it has left in the history; and whose it was, if that one is
-    /// there yet.
+    /// Whether relaying has ended before this tick, so that the mix continues from the history; and
+    /// the index of the participant, if it is still there.
     ended: bool,
     pub(super) was_of: Option<usize>,
-    /// The place of whom alone was heard last, for how many ticks, and for how many of them nothing was.
+    /// The index of the only participant heard last, the number of ticks, and how many of them had
+    /// no packet.
     sole: Option<usize>,
     ticks: u32,
     silent: u32,
-    /// It may begin at any packet for so many ticks.
+    /// The ticks for which relaying may start at any packet.
     hurry: u32,
 }
 
 impl Relay {
-    /// Frames were left out, for which nobody had time.
+    /// Notes that frames were skipped.
     pub(super) fn hurry(&mut self) {
         self.hurry = HURRY;
     }
 
-    /// What came for this tick; none: the mix is encoded.
+    /// The packet to forward unchanged in this tick, or `None` to encode the mix.
     pub(super) fn relayed(&self) -> Option<Relayed> {
         self.of.map(|_| match self.came {
             true => Relayed::Packet,
@@ -51,7 +54,7 @@ impl Relay {
         })
     }
 
-    /// So many are heard in this tick, and one of them in this place.
+    /// Notes the number of participants heard in this tick, and the index of one of them.
     fn count(&mut self, heard: usize, place: Option<usize>) {
         match heard {
             0 => {
@@ -76,7 +79,8 @@ impl Relay {
 }
 
 impl Room {
-    /// Takes the packet of whom alone is heard, if all others may hear it as it is. Gives its place.
+    /// Takes the packet of the only participant heard, if all others may hear it unchanged. Returns
+    /// its index.
     pub(super) fn relay(&mut self, now: Instant) -> Option<usize> {
         self.relay.hurry = self.relay.hurry.saturating_sub(1);
         let sole = self.sole();
@@ -95,7 +99,7 @@ impl Room {
         }
     }
 
-    /// Who alone is heard, and was for a while.
+    /// Returns the only participant heard, if that has been so for a while.
     fn sole(&mut self) -> Option<usize> {
         let (mut heard, mut sole) = (self.announcements.len() + self.departing.len(), None);
         for place in &self.sending {
@@ -126,11 +130,11 @@ impl Room {
             return None;
         }
         let input = participant.input.as_mut()?;
-        let relayed = input.relay(now, wanted, (most, hurry), &mut self.relay.packet);
+        let relayed = input.relay(now, wanted, most, hurry, &mut self.relay.packet);
         (relayed != Relayed::Refused).then_some(relayed)
     }
 
-    /// Ends it: the last packets are decoded, and become the history that encoders are made ready with.
+    /// Ends relaying: decodes the last packets into the history, with which encoders are prepared.
     pub(super) fn end_relay(&mut self) {
         let Some(place) = self.relay.of.take() else {
             return;
@@ -147,13 +151,13 @@ impl Room {
         }
     }
 
-    /// Joins what is mixed in this tick to the packets that were heard before it.
+    /// Joins the mix of this tick to the relayed packets before it.
     pub(super) fn bridge(&mut self) {
         if std::mem::take(&mut self.relay.ended) {
             let rate = self.options.format.rate.hertz() as usize;
             let ahead =
                 rate / LOOK_AHEAD + ENCODER_AHEAD.map(|part| rate / part).iter().sum::<usize>();
-            // Nobody else was heard before: a newcomer is not to hear itself.
+            // Nobody else was heard before: a new listener must not hear itself.
             let sound = match self.relay.was_of {
                 None => Some(&*self.rendered),
                 Some(place) => self

@@ -1,17 +1,17 @@
-//! What is heard in a tick.
+//! The audio of a tick.
 
 use slab::Slab;
 
 use super::mixes::Of;
 use super::participant::Participant;
 
-/// A sum of sounds. It is kept with 64 bits, so that what was added can be taken out again without a trace.
+/// A sum of audio. It has 64 bits, so that a part can be subtracted exactly.
 #[derive(Debug, Clone)]
 pub(super) struct Sum {
     sound: Vec<f64>,
-    /// How many sounds are in it.
+    /// The number of parts.
     pub(super) sources: u32,
-    /// Somebody hears it.
+    /// Whether the sum is needed.
     wanted: bool,
 }
 
@@ -24,7 +24,7 @@ impl Sum {
         }
     }
 
-    /// Begins a sum. One that is not `wanted` stays empty.
+    /// Starts a sum. A sum that is not `wanted` stays empty.
     pub(super) fn begin(&mut self, wanted: bool) {
         self.wanted = wanted;
         if self.sources > 0 {
@@ -48,7 +48,7 @@ impl Sum {
         into.extend(self.sound.iter().map(|sum| *sum as f32));
     }
 
-    /// Appends the sum without one of its sounds.
+    /// Appends the sum without one of its parts.
     fn render_without(&self, sound: &[f32], into: &mut Vec<f32>) {
         into.extend(
             self.sound
@@ -59,7 +59,7 @@ impl Sum {
     }
 }
 
-/// What is heard in a tick.
+/// The audio of a tick.
 pub(super) struct Sounds<'a> {
     pub(super) everyone: &'a Sum,
     pub(super) groups: &'a [Sum],
@@ -91,7 +91,7 @@ impl Sounds<'_> {
         }
     }
 
-    /// What a participant brings to the mix.
+    /// Returns the part of a participant.
     fn own(&self, owner: usize) -> Option<&[f32]> {
         self.participants.get(owner)?.input.as_ref()?.contribution()
     }
@@ -113,8 +113,8 @@ mod tests {
     }
 
     proptest! {
-        /// What each hears and what it says itself are all; and what it hears is the sum of the others, to the last bit of
-        /// what is encoded.
+        /// The audio of a participant and of its mix together is everything. Its mix equals the sum
+        /// of the others, to the last encoded bit.
         #[test]
         fn ones_own_sound_is_left_out_exactly(voices in voices()) {
             let mut all = Sum::new(FRAME);

@@ -1,37 +1,37 @@
-//! What a room counts, and how its participants are.
+//! The counters of a room, and the states of participants.
 
 use crate::ReceiverStats;
 
-/// What a room has done since it was made.
+/// The counters of a room since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RoomStats {
-    /// Frames that were mixed.
+    /// Mixed frames.
     pub ticks: u64,
-    /// Frames of participants that were decoded: to be heard, or only to know how loud they are.
+    /// Decoded frames of participants, including those that were only measured.
     pub decoded: u64,
-    /// Frames of participants that were neither decoded nor encoded: others heard their packets as they came.
+    /// Frames of participants that were relayed unchanged.
     pub relayed: u64,
-    /// Frames of participants who send that were passed over: not heard.
+    /// Frames of senders that were skipped, because they were not heard.
     pub skipped: u64,
-    /// Frames that were encoded, for whomever.
+    /// Encoded frames.
     pub encoded: u64,
-    /// Frames of those that only made encoders ready for a listener.
+    /// Encoded frames that only prepared an encoder.
     pub warmed: u64,
-    /// Frames of mixes that were silent for so long that no encoder had to run.
+    /// Frames of mixes that were silent for so long that no encoder ran.
     pub silent: u64,
     /// Frames that an encoder refused.
     pub failed: u64,
 }
 
-/// How a participant is.
+/// The state of a participant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ParticipantState {
-    /// The level of its last packet that told one, in -dBov: 0 is the loudest, 127 silence.
+    /// The last level in its packets in -dBov: 0 (loudest) to 127 (silent).
     pub level: u8,
-    /// It talks, as [`TalkOptions`](crate::TalkOptions) have it.
+    /// Whether it talks, by [`TalkOptions`](crate::TalkOptions).
     pub talking: bool,
-    /// It is in the mix.
+    /// Whether it is in the mix.
     pub heard: bool,
-    /// What its receiver counts; none: nothing came for a while, or nothing that may be heard.
+    /// The counters of its receiver, or `None` if it has had no audible packets for a while.
     pub receiver: Option<ReceiverStats>,
 }

@@ -1,4 +1,4 @@
-//! What a room does each 20 ms.
+//! The work of a room every 20 ms.
 
 use std::time::Instant;
 
@@ -8,24 +8,25 @@ use super::sounds::Sounds;
 use super::{AnnouncementState, EncodeJob, Output, Room};
 use crate::mix::{Gains, choose};
 
-/// Who is heard no more hears a mix of its own this many ticks longer: what it said last may be in an encoder yet, and it
-/// may go on soon.
+/// The ticks for which a participant keeps its own mix after it was heard: its last words may still
+/// be in an encoder, and it may continue soon.
 const HANGOVER: u64 = 15;
 
-/// Of senders whose packets do not tell how loud they are, more than can be heard at once: each is decoded this often.
+/// If too many senders have no levels in their packets, each is decoded once in this many ticks.
 const PROBE: u64 = 4;
 
-/// Frames that encoders are made ready with in a tick, at most. Of many who begin to talk at once some have their own mix some ticks later.
+/// The limit of frames that prepare encoders in a tick. If many start to talk at once, some get
+/// their own mix some ticks later.
 const WARMING: usize = 64;
 
 impl Room {
-    /// Mixes, encodes and hands over 20 ms.
+    /// Mixes, encodes and emits 20 ms.
     pub fn tick(&mut self, now: Instant, out: &mut impl Output) {
         self.mix(now, out);
         self.emit(out);
     }
 
-    /// The first part of a tick: decodes, mixes, and tells of all but packets.
+    /// The first part of a tick: decodes, mixes, and reports everything but packets.
     pub fn mix(&mut self, now: Instant, out: &mut impl Output) {
         self.tick += 1;
         self.stats.ticks += 1;
@@ -38,29 +39,30 @@ impl Room {
         self.tell_sounds(out);
     }
 
-    /// The second part: moves the jobs of this tick to `jobs`. Those that are left are run by [`emit`](Room::emit).
+    /// The second part: moves the jobs of this tick to `jobs`. The remaining ones are run by
+    /// [`emit`](Room::emit).
     pub fn take_jobs(&mut self, jobs: &mut Vec<EncodeJob>) {
         self.mixes.take_jobs(jobs);
     }
 
-    /// Takes back a job that was run. A job that is never put back costs its mix the packets until a new encoder is made,
-    /// with the next tick.
+    /// Takes back a job that was run. Without it, its mix has no packets until the next tick makes
+    /// a new encoder.
     pub fn put_back(&mut self, job: EncodeJob) {
         self.mixes.put_back(job);
     }
 
-    /// The last part: runs the jobs that are here, and hands over the packets.
+    /// The last part: runs the remaining jobs, and emits the packets.
     pub fn emit(&mut self, out: &mut impl Output) {
         self.mixes.encode();
         let time = self.tick.wrapping_add(self.left_out);
         self.stats.failed += self.mixes.emit(time, &self.relay.packet, out);
     }
 
-    /// Looks who sends, and how loud.
+    /// Determines who sends, and how loud.
     fn look(&mut self, now: Instant, out: &mut impl Output) {
         let (muted, format, tick) = (self.muted, self.options.format, self.tick);
         let all = self.options.loudest == 0;
-        // Those whose packets do not tell how loud they are are decoded all the time, unless they are too many.
+        // Senders without levels are decoded all the time, unless there are too many.
         let probe_all = all || self.unknown <= self.options.loudest;
         self.unknown = 0;
         self.sending.clear();
@@ -114,7 +116,7 @@ impl Room {
         }
     }
 
-    /// Decodes and adds up who is heard.
+    /// Decodes and adds up the participants that are heard.
     fn gather(&mut self, now: Instant) {
         self.everyone.begin(true);
         for (number, group) in self.groups.iter_mut().enumerate() {
@@ -190,7 +192,7 @@ impl Room {
         });
     }
 
-    /// Finds what each participant hears.
+    /// Determines the mix of each participant.
     fn route(&mut self, out: &mut impl Output) {
         let tick = self.tick;
         let mut warming = WARMING;
@@ -215,7 +217,7 @@ impl Room {
                     .hears
                     .is_some_and(|hears| self.mixes.is(hears, Of::Everyone, encoding));
                 if unready > warming && shared {
-                    // It hears itself for a tick more, rather than an encoder that is not ready.
+                    // It hears itself for one more tick, because the encoder is not prepared yet.
                     continue;
                 }
                 warming = warming.saturating_sub(unready);
@@ -245,7 +247,7 @@ impl Room {
         }
     }
 
-    /// Makes the work of the encoders.
+    /// Prepares the encoders.
     fn prepare(&mut self) {
         self.rendered.clear();
         self.everyone.render(&mut self.rendered);
@@ -274,7 +276,7 @@ impl Room {
         }
     }
 
-    /// Hands over the sound that was asked for.
+    /// Emits the audio that was asked for.
     fn tell_sounds(&mut self, out: &mut impl Output) {
         if self.participants.is_empty() {
             return;

@@ -1,4 +1,5 @@
-//! A call in virtual time: packets over a network that delays and loses some, and a room that plays them.
+//! A call in virtual time: packets over a network with delays and losses, and a room that plays
+//! them.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,7 @@ use portunus_dsp::{
 
 use crate::speech::RATE;
 
-/// A packet, and when it comes in: microseconds from the start of the call.
+/// A packet, and its arrival in µs since the start of the call.
 #[derive(Debug, Clone)]
 pub struct Sent {
     pub seq: u64,
@@ -20,12 +21,12 @@ pub struct Sent {
     pub arrival: u64,
 }
 
-/// How speech is encoded.
+/// The encoding of speech.
 #[derive(Debug, Clone, Copy)]
 pub struct Opus {
     pub fec: bool,
     pub dtx: bool,
-    /// Of a packet, in units of 2.5 ms.
+    /// The length of a packet in units of 2.5 ms.
     pub units: usize,
 }
 
@@ -35,7 +36,7 @@ pub const PLAIN: Opus = Opus {
     units: 8,
 };
 
-/// Packets of `speech`, each coming in at the time its first sample was taken.
+/// Returns packets of `speech`, each of which arrives at the time of its first sample.
 pub fn opus(speech: &[f32], how: Opus) -> Vec<Sent> {
     let mut encoder = Encoder::new(Channels::Mono, SampleRate::Hz16000, Application::Voip).unwrap();
     encoder.set_bitrate(Bitrate::Value(28_000)).unwrap();
@@ -53,7 +54,7 @@ pub fn opus(speech: &[f32], how: Opus) -> Vec<Sent> {
         .filter_map(|(index, samples)| {
             let mut bytes = [0; 1_500];
             let len = encoder.encode_float_to_slice(samples, &mut bytes).unwrap();
-            // As browsers do: the first packet without sound is sent, then one of 20.
+            // Like browsers: the first packet without audio is sent, then one of 20.
             asleep = if len <= 2 { asleep + 1 } else { 0 };
             if asleep % 20 > 1 || asleep > 1 && asleep % 20 == 0 {
                 return None;
@@ -70,7 +71,7 @@ pub fn opus(speech: &[f32], how: Opus) -> Vec<Sent> {
         .collect()
 }
 
-/// Packets of `ms` milliseconds of µ-law, of samples at 8 kHz.
+/// Returns packets of µ-law with `ms` milliseconds, from samples at 8 kHz.
 pub fn pcmu(samples: &[f32], ms: usize) -> Vec<Sent> {
     samples
         .chunks_exact(8 * ms)
@@ -90,7 +91,7 @@ pub fn pcmu(samples: &[f32], ms: usize) -> Vec<Sent> {
         .collect()
 }
 
-/// Numbers that look random, always the same.
+/// A reproducible sequence of pseudo-random numbers.
 pub struct Dice(pub u64);
 
 impl Dice {
@@ -107,11 +108,11 @@ impl Dice {
     }
 }
 
-/// What a call sounded like.
+/// The audio of a call.
 pub struct Heard {
     pub samples: Vec<f32>,
     pub played: Vec<Played>,
-    /// The buffer's delay at each tick, in milliseconds.
+    /// The delay of the buffer at each tick, in ms.
     pub delays: Vec<u32>,
     pub targets: Vec<u32>,
     pub stats: ReceiverStats,
@@ -139,12 +140,12 @@ impl Heard {
     }
 }
 
-/// A room's side of a call.
+/// The receiving side of a call.
 pub struct Call {
     pub receiver: Receiver,
     pub format: Format,
     pub start: Instant,
-    /// When the first tick is, in microseconds from the start.
+    /// The time of the first tick in µs since the start.
     pub phase: u64,
 }
 
@@ -173,7 +174,7 @@ impl Call {
         });
     }
 
-    /// Plays all that comes in, and two seconds more.
+    /// Plays all packets, and two more seconds.
     pub fn play(&mut self, mut sent: Vec<Sent>) -> Heard {
         sent.sort_by_key(|sent| sent.arrival);
         let end = sent.last().map_or(0, |sent| sent.arrival) + 2_000_000;

@@ -1,4 +1,4 @@
-//! Every codec, packet length, rate and number of channels.
+//! All codecs, packet lengths, rates and numbers of channels.
 
 use std::f32::consts::TAU;
 
@@ -41,7 +41,7 @@ fn opus_packets_of_all_lengths_are_heard_whole() {
             .filter(|played| **played != Played::Sound { concealed: false })
             .count();
         assert_eq!(gaps, 0, "packets of {ms} ms");
-        // What is decoded from a long packet waits for its turn; that is no delay of ours.
+        // The audio of a long packet waits for its turn, which is no delay of the receiver.
         assert!(
             heard.median_delay() as usize <= 45,
             "packets of {ms} ms: {} ms",
@@ -92,7 +92,7 @@ fn crossings(samples: &[f32], channels: usize) -> usize {
         .count()
 }
 
-/// Stereo as browsers send music: both sides are heard in stereo rooms, their mean in mono ones.
+/// Stereo like browsers send music: stereo rooms hear both sides, and mono rooms their mean.
 #[test]
 fn stereo_packets_are_heard_in_all_rooms() {
     let mut encoder = Encoder::new(

@@ -1,4 +1,4 @@
-//! What is lost and how it sounds.
+//! Losses, and how they sound.
 
 use portunus_dsp::{AudioCodec, Channels, Content, Format, SampleRate};
 
@@ -10,10 +10,10 @@ const WIDEBAND: Format = Format {
     channels: Channels::Mono,
 };
 
-/// How much is compared at once: a syllable.
+/// The length that is compared at once: a syllable.
 const PIECE: usize = RATE * 240 / 1_000;
 
-/// What a decoder makes of packets some of which are missing, as libopus does without help.
+/// Returns the output of a plain libopus decoder if packets are missing.
 fn plain_concealment(sent: &[Sent], count: usize) -> Vec<f32> {
     let mut decoder =
         opusic_c::Decoder::new(opusic_c::Channels::Mono, opusic_c::SampleRate::Hz16000).unwrap();
@@ -32,12 +32,12 @@ fn plain_concealment(sent: &[Sent], count: usize) -> Vec<f32> {
     heard
 }
 
-/// The distance of what is heard from what is heard without loss; once by a receiver, once by plain concealment.
+/// Returns the distances from the audio without losses: of a receiver, and of plain concealment.
 fn distances(whole: &[Sent], arrived: Vec<Sent>) -> (f32, f32) {
     let clean = plain_concealment(whole, whole.len());
     let plain = distance(&clean, &plain_concealment(&arrived, whole.len()));
     let heard = Call::new(AudioCodec::Opus, WIDEBAND).play(arrived);
-    // Aligned piece by piece, for the delay may change.
+    // Aligned piece by piece, because the delay may change.
     let (mut sum, mut count) = (0.0, 0.0);
     for start in (RATE..clean.len() - 2 * RATE).step_by(PIECE) {
         let piece = &clean[start..start + PIECE];
@@ -112,7 +112,7 @@ fn losses_and_jitter_together_are_borne() {
 #[test]
 fn bursts_of_losses_fade_and_end() {
     let sent = opus(&speech(16.0), PLAIN);
-    // Gilbert's model: bursts of four packets on the average, 8 % of all.
+    // Gilbert's model: bursts of four packets on average, 8 % of all.
     let (mut dice, mut bad) = (Dice(9), false);
     let arrived = without(&sent, || {
         bad = if bad { dice.chance(75) } else { dice.chance(2) };
@@ -125,7 +125,8 @@ fn bursts_of_losses_fade_and_end() {
         "{heard} dB, plain concealment {plain} dB"
     );
 
-    // Half a second is lost: what is made up fades to silence, then speech goes on, no later than before.
+    // Half a second is lost: concealment fades to silence, then speech continues, no later than
+    // before.
     let arrived = sent
         .iter()
         .filter(|sent| !(4_000_000..4_500_000).contains(&sent.arrival))
@@ -141,7 +142,7 @@ fn bursts_of_losses_fade_and_end() {
     );
 }
 
-/// Packets as RED has them: each with the one before it.
+/// Returns packets of redundant audio: each with the one before it.
 fn redundant(sent: &[Sent]) -> Vec<Sent> {
     let mut before: Option<&Sent> = None;
     sent.iter()

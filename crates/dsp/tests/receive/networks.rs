@@ -1,4 +1,4 @@
-//! Delay and gaps.
+//! Delays and gaps.
 
 use portunus_dsp::{AudioCodec, Channels, Format, Played, SampleRate};
 
@@ -24,7 +24,7 @@ fn on_a_clean_link_speech_is_late_by_less_than_40_ms_and_whole() {
         let heard = call.play(sent.clone());
         assert!(heard.median_delay() < 40, "{} ms", heard.median_delay());
         assert_eq!(heard.concealed(), 10, "but for the end");
-        // As measured by what is heard: the codec itself takes 6.5 ms.
+        // The measured delay includes 6.5 ms of the codec.
         let ms = lag(&said[RATE..2 * RATE], &heard.samples[RATE..], RATE / 5) as u64 * 1_000
             / RATE as u64
             + phase / 1_000;
@@ -33,7 +33,7 @@ fn on_a_clean_link_speech_is_late_by_less_than_40_ms_and_whole() {
     }
 }
 
-/// Packets of a minute, repeated for an hour, by a clock that is off by `ppm`.
+/// The packets of a minute, repeated for an hour, by a clock that is off by `ppm`.
 fn drifting(ppm: i64) -> Vec<Sent> {
     let said: Vec<f32> = speech(10.0).chunks_exact(2).map(|pair| pair[0]).collect();
     let minute = pcmu(&said, 20);
@@ -94,7 +94,7 @@ fn delay_returns_within_two_seconds_after_a_stall() {
         let back = 4_000 + stall as usize + 2_000;
         let most = heard.delays[back / 20..480].iter().max().unwrap();
         assert!(*most <= 45, "{stall} ms: {most} ms late");
-        // Nothing is lost of a stall that is short.
+        // A short stall loses nothing.
         if stall <= 450 {
             assert_eq!(
                 (heard.stats.late, heard.stats.overflow),
@@ -161,9 +161,9 @@ fn pauses_of_dtx_are_silence_and_no_jitter() {
     let heard = Call::new(AudioCodec::Opus, WIDEBAND).play(sent);
     assert!(heard.targets.iter().all(|target| *target == 20));
     assert!(heard.silent() > 200, "{} silent frames", heard.silent());
-    // Each pause ends by one faded frame; at the end of the call it is not told.
+    // Each pause ends with a faded frame. At the end of the call it is not counted.
     assert!(heard.concealed() <= 10 + 6, "{} made up", heard.concealed());
-    // The first syllable after a pause is heard as it is without one.
+    // The first syllable after a pause sounds as without a pause.
     let onset = |samples: &[f32], at: usize| {
         samples[at..at + RATE / 4]
             .iter()

@@ -1,4 +1,4 @@
-//! Frames that are passed over.
+//! Skipped frames.
 
 use portunus_dsp::{AudioCodec, Channels, Format, IncomingPacket, Played, Receiver, SampleRate};
 
@@ -10,7 +10,8 @@ const WIDEBAND: Format = Format {
     channels: Channels::Mono,
 };
 
-/// Half a second is skipped and half a second played, in turn: what is played is what was said, without a click.
+/// Half a second is skipped and half a second played in turn. The played audio equals the original,
+/// without a click.
 #[test]
 fn what_is_played_after_skipping_is_on_time_and_does_not_click() {
     let said = speech(8.0);
@@ -45,7 +46,7 @@ fn what_is_played_after_skipping_is_on_time_and_does_not_click() {
         let reference = &said[start * 320..];
         let late = lag(&reference[..RATE / 4], played, RATE / 10);
         assert!(late < RATE * 45 / 1_000, "{late} samples late");
-        // The first 20 ms fade in and warm up.
+        // The first 20 ms fade in.
         let apart = distance(&reference[320..5_000], &played[late + 320..]);
         let apart_whole = distance(
             &reference[320..5_000],
@@ -73,7 +74,7 @@ fn the_level_that_is_due_is_that_of_what_is_played() {
                 timestamp: sent.timestamp,
                 payload: &sent.payload,
                 content: sent.content,
-                // The number of the packet, so that it is known which one is told of.
+                // The number of the packet, so that it can be recognized.
                 level: Some((sent.seq % 100) as u8),
                 arrival: call.start + std::time::Duration::from_micros(sent.arrival),
             });
@@ -84,7 +85,7 @@ fn the_level_that_is_due_is_that_of_what_is_played() {
         } else {
             call.receiver.skip(call.at(now));
         }
-        // The packet whose sound is played now came one or two ticks ago.
+        // The packet that is played now came one or two ticks ago.
         let expected = [tick, tick.wrapping_sub(1)].map(|seq| Some((seq % 100) as u8));
         right += usize::from(expected.contains(&due));
     }

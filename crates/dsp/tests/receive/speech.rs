@@ -1,11 +1,12 @@
-//! Sound that is like speech, and how alike two pieces of sound are.
+//! Synthetic speech, and the similarity of two pieces of audio.
 
 use std::f32::consts::TAU;
 
-/// The rate that speech is made and encoded at.
+/// The rate at which speech is made and encoded.
 pub const RATE: usize = 16_000;
 
-/// Syllables of a voice whose pitch glides, with formants that move, and short breaks between them. Always the same.
+/// Returns syllables of a voice with a gliding pitch and moving formants, with short breaks. It is
+/// always the same.
 pub fn speech(seconds: f32) -> Vec<f32> {
     let mut phase = 0.0_f32;
     let mut noise = 1_u32;
@@ -42,8 +43,8 @@ pub fn speech(seconds: f32) -> Vec<f32> {
         .collect()
 }
 
-/// How far what was heard is from what was said, in dB: the mean of what the energies of 18 bands differ by in each 20 ms
-/// in which something is said. The two begin at the same time.
+/// Returns the distance of two pieces of audio in dB: the mean difference of the energies of 18
+/// bands in each 20 ms with speech. Both must start at the same time.
 pub fn distance(said: &[f32], heard: &[f32]) -> f32 {
     let (mut sum, mut count) = (0.0, 0.0);
     for (said, heard) in said
@@ -54,7 +55,7 @@ pub fn distance(said: &[f32], heard: &[f32]) -> f32 {
             continue;
         }
         for band in 1..=18_u8 {
-            // Closer together at low frequencies, as the ear has it.
+            // Closer together at low frequencies, like hearing.
             let frequency = 100.0 * f32::from(band) * (1.0 + f32::from(band) / 15.0);
             sum += (decibels(said, frequency) - decibels(heard, frequency)).abs();
             count += 1.0;
@@ -63,7 +64,7 @@ pub fn distance(said: &[f32], heard: &[f32]) -> f32 {
     sum / count
 }
 
-/// The energy at a frequency, by Goertzel's algorithm under a Hann window; none is less than -70 dB.
+/// Returns the energy at a frequency, by Goertzel's algorithm with a Hann window; at least -70 dB.
 fn decibels(samples: &[f32], frequency: f32) -> f32 {
     let turn = frequency * TAU / RATE as f32;
     let (mut last, mut before) = (0.0, 0.0);
@@ -76,7 +77,7 @@ fn decibels(samples: &[f32], frequency: f32) -> f32 {
     10.0 * (energy / (samples.len() * samples.len()) as f32 + 1e-7).log10()
 }
 
-/// How much later, in samples from 0 to `most`, what was heard is than what was said.
+/// Returns by how many samples, 0 to `most`, the heard audio is later than the original.
 pub fn lag(said: &[f32], heard: &[f32], most: usize) -> usize {
     (0..most)
         .map(|lag| {
@@ -92,7 +93,7 @@ pub fn lag(said: &[f32], heard: &[f32], most: usize) -> usize {
         .map_or(0, |(lag, _)| lag)
 }
 
-/// The largest step between samples that follow each other.
+/// Returns the largest step between successive samples.
 pub fn largest_step(samples: &[f32]) -> f32 {
     samples
         .iter()

@@ -1,4 +1,4 @@
-//! Streams that end, begin anew and jump, and what is no stream at all.
+//! Streams that end, restart and jump, and invalid ones.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ const WIDEBAND: Format = Format {
     channels: Channels::Mono,
 };
 
-/// Two seconds of speech, then two more whose packets `change` has changed.
+/// Two seconds of speech, then two more with packets that `change` has changed.
 fn changed(change: impl Fn(Sent) -> Sent) -> Vec<Sent> {
     let sent = opus(&speech(4.0), PLAIN);
     let (first, second) = sent.split_at(100);
@@ -27,7 +27,7 @@ fn changed(change: impl Fn(Sent) -> Sent) -> Vec<Sent> {
         .collect()
 }
 
-/// What is done to a packet.
+/// A change of a packet.
 type Change = fn(Sent) -> Sent;
 
 #[test]
@@ -108,7 +108,7 @@ fn what_is_no_packet_is_counted_and_nothing_else() {
     );
 }
 
-/// Packets that never end, far ahead of their time, take no more memory than the bound.
+/// Endless packets far ahead of their time take no more memory than the limit.
 #[test]
 fn a_flood_is_thrown_away() {
     let mut call = Call::new(AudioCodec::Opus, WIDEBAND);
@@ -149,7 +149,7 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     let payload = prop_oneof![
         prop::collection::vec(any::<u8>(), 0..80),
-        // TOCs of all kinds before what is not quite random.
+        // All kinds of TOCs, before data that is not quite random.
         (any::<u8>(), prop::collection::vec(any::<u8>(), 1..60)).prop_map(|(toc, mut rest)| {
             rest.insert(0, toc & 0xfc);
             rest
@@ -167,7 +167,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever comes, a frame is a frame of numbers.
+    /// For any packets, a frame contains numbers.
     #[test]
     fn any_packets_are_borne(
         steps in prop::collection::vec(step(), 0..120),

@@ -4,7 +4,8 @@
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
-    missing_docs
+    missing_docs,
+    reason = "no test crate uses all of it, and a test fails by a panic"
 )]
 
 use std::collections::{BTreeMap, HashMap};
@@ -60,7 +61,7 @@ pub fn encoder(format: Format) -> opusic_c::Encoder {
     encoder
 }
 
-/// A sender as browsers are, whose packets others may hear as they are.
+/// An encoder like that of browsers, whose packets can be relayed.
 pub fn caller(format: Format, bitrate: u32) -> opusic_c::Encoder {
     let mut encoder =
         opusic_c::Encoder::new(channels(format), rate(format), opusic_c::Application::Voip)
@@ -68,7 +69,7 @@ pub fn caller(format: Format, bitrate: u32) -> opusic_c::Encoder {
     encoder
         .set_bitrate(opusic_c::Bitrate::Value(bitrate))
         .expect("a bitrate");
-    // What is made here is taken for music otherwise.
+    // The synthetic speech would be taken for music.
     encoder
         .set_signal(opusic_c::Signal::Voice)
         .expect("a signal");
@@ -108,7 +109,8 @@ pub fn tone(format: Format, hertz: f32, loud: f32, frame: u64) -> Vec<f32> {
         .collect()
 }
 
-/// Something like speech: harmonics of a voice that glides, in formants, in syllables. `voice` is who speaks.
+/// Synthetic speech: harmonics of a gliding voice, in formants and syllables. `voice` is the number
+/// of the speaker.
 pub fn speech(format: Format, voice: u64, loud: f32, frame: u64) -> Vec<f32> {
     use std::f64::consts::TAU;
     let count = format.rate.frame_len() as u64;
@@ -143,7 +145,7 @@ pub fn speech(format: Format, voice: u64, loud: f32, frame: u64) -> Vec<f32> {
 
 /// The noise of an open microphone, at a level of -`level` dBov.
 pub fn noise(format: Format, level: f32, frame: u64) -> Vec<f32> {
-    // Samples that are spread evenly from -1 to 1 have a third of the energy of full scale.
+    // Evenly distributed samples from -1 to 1 have a third of the energy of full scale.
     let loud = 3f32.sqrt() * 10f32.powf(-level / 20.0);
     let mut state = frame.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (0..format.frame_len())
@@ -156,7 +158,7 @@ pub fn noise(format: Format, level: f32, frame: u64) -> Vec<f32> {
         .collect()
 }
 
-/// How much of a tone is in a sound, as the amplitude of the sine.
+/// Returns the amplitude of a tone in a piece of audio.
 pub fn amount(sound: &[f32], rate: SampleRate, hertz: f32) -> f32 {
     let (mut sine, mut cosine) = (0.0f64, 0.0f64);
     for (at, sample) in sound.iter().enumerate() {
@@ -167,7 +169,7 @@ pub fn amount(sound: &[f32], rate: SampleRate, hertz: f32) -> f32 {
     (2.0 * sine.hypot(cosine) / sound.len() as f64) as f32
 }
 
-/// What a participant sends with.
+/// The encoder of a participant.
 pub enum Way {
     Opus(opusic_c::Encoder),
     G711(g711::Law),
@@ -184,7 +186,7 @@ pub struct Heard {
     pub payload: Vec<u8>,
 }
 
-/// Takes what a room gives.
+/// Records the output of a room.
 #[derive(Debug, Default)]
 pub struct Log {
     pub tick: u64,
@@ -244,7 +246,7 @@ impl Output for Log {
     }
 }
 
-/// A room, its senders, and the ears of its listeners.
+/// A room with its senders, and the decoders of its listeners.
 pub struct Rig {
     pub room: Room,
     pub log: Log,
@@ -253,10 +255,10 @@ pub struct Rig {
     senders: HashMap<ParticipantId, (Way, u64)>,
     ears: HashMap<ParticipantId, opusic_c::Decoder>,
     wide_ears: HashMap<ParticipantId, g722::Decoder>,
-    /// What each has heard.
+    /// The audio that each has heard.
     pub heard: HashMap<ParticipantId, Vec<f32>>,
     pub levels: bool,
-    /// Other threads encode; so many of them never give their work back.
+    /// If set, other threads encode, and so many of them never return their jobs.
     pub threads: Option<usize>,
 }
 
@@ -284,26 +286,26 @@ impl Rig {
         })
     }
 
-    /// Lets somebody in and connects it.
+    /// Adds a participant and connects it.
     pub fn join(&mut self, id: u64, options: ParticipantOptions) {
         let id = ParticipantId(id);
         self.room.join(id, options).expect("a place");
         self.room.connect(id, true);
     }
 
-    /// Lets somebody go, of whom the room tells nothing more.
+    /// Removes a participant, of which the room reports nothing more.
     pub fn leave(&mut self, id: u64) {
         self.room.leave(ParticipantId(id));
         self.log.hears.remove(&ParticipantId(id));
     }
 
-    /// One more packet of a participant.
+    /// Sends the next packet of a participant.
     pub fn send(&mut self, id: u64, sound: &[f32]) {
         let level = self.levels.then(|| level::level(sound));
         self.send_as(id, sound, level);
     }
 
-    /// One more packet of a participant that tells this level.
+    /// Sends the next packet of a participant, with this level.
     pub fn send_as(&mut self, id: u64, sound: &[f32], level: Option<u8>) {
         let format = self.format;
         let (way, seq) = self
@@ -355,7 +357,7 @@ impl Rig {
         self.send(id, &speech);
     }
 
-    /// 20 ms. Who listens hears what it is sent; nothing, if there was no packet.
+    /// Runs 20 ms. Listeners decode their packets, or nothing if there is none.
     pub fn tick(&mut self) {
         self.log.tick += 1;
         self.now += FRAME;
@@ -392,7 +394,7 @@ impl Rig {
         }
     }
 
-    /// A tick of which other threads encode all but the jobs that get `lost`.
+    /// Runs a tick in which other threads encode, but `lost` jobs never come back.
     fn split_tick(&mut self, lost: usize) {
         let mut jobs = Vec::new();
         self.room.mix(self.now, &mut self.log);
@@ -413,13 +415,13 @@ impl Rig {
         self.room.emit(&mut self.log);
     }
 
-    /// The last samples that somebody heard.
+    /// Returns the last samples that a participant has heard.
     pub fn last(&self, id: u64, frames: usize) -> &[f32] {
         let heard = &self.heard[&ParticipantId(id)];
         &heard[heard.len().saturating_sub(frames * self.format.frame_len())..]
     }
 
-    /// How much of a tone somebody heard in the last frames.
+    /// Returns the amplitude of a tone in the last frames that a participant has heard.
     pub fn hears(&self, id: u64, hertz: f32) -> f32 {
         amount(self.last(id, 10), self.format.rate, hertz)
     }

@@ -1,4 +1,4 @@
-//! From packets to steps.
+//! The assembler: from packets to steps.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -14,67 +14,68 @@ use super::{
     TrackStats, duration, nanos,
 };
 
-/// Tracks are told so often that time goes on.
+/// The interval at which tracks are told that time passes.
 const TICK: Nanos = SECOND / 10;
-/// A frame waits for others so long at most, whatever they do.
+/// The longest time for which a frame waits for others.
 const LONGEST_WAIT: Nanos = 3 * SECOND;
-/// Frames are at most so much earlier than one that was handed out before.
+/// The most by which a frame may be earlier than one that was returned before.
 const BACK: Nanos = SECOND;
-/// A part ends at the next keyframe,
+/// The length after which a part ends at the next keyframe,
 const LONG: Nanos = 24 * 86_400 * SECOND;
-/// or at any frame: times in files have 31 bits of ms.
+/// and that after which it ends at any frame: times in files have 31 bits of ms.
 const LONGEST: Nanos = ((1 << 31) - 60_000) * MS;
 
-/// Makes one file after the other of the packets of a participant's tracks.
+/// Makes files, one after the other, of the packets of a participant's tracks.
 ///
-/// After each call that takes something, [`Assembler::step`] is called until there is nothing more to be done.
+/// After each call that takes something, [`Assembler::step`] must be called until it returns
+/// `None`.
 #[derive(Debug)]
 pub struct Assembler {
     plan: Plan,
     tracks: Vec<Track>,
     parts: Vec<TrackPart>,
     lipsync: Lipsync,
-    /// What is to be done before the next frame.
+    /// The steps before the next frame.
     steps: VecDeque<Ready>,
-    /// The frame that was handed out last.
+    /// The frame that was returned last.
     current: Option<Queued>,
     now: Nanos,
-    /// When the tracks were last told.
+    /// When the tracks were last told that time passes.
     ticked: Nanos,
     /// When the first packet came.
     first: Option<Nanos>,
-    /// Where the part begins.
+    /// The start of the part.
     started: Option<Nanos>,
-    /// The latest time that was handed out.
+    /// The latest time that was returned.
     front: Nanos,
     /// Whether the part has a frame.
     has_frames: bool,
     has_ended: bool,
-    /// Whether what comes last was told.
+    /// Whether the last step was returned.
     is_over: bool,
 }
 
-/// A track in the part that is being written.
+/// A track in the current part.
 #[derive(Debug, Default)]
 struct TrackPart {
     setup: Option<TrackSetup>,
-    /// Its setup was handed out in this part.
+    /// Whether its setup was returned in this part.
     is_announced: bool,
-    /// The pixels of its largest picture so far, of which the file tells.
+    /// The pixels of its largest picture so far, which the file's header has.
     pixels: u64,
-    /// It has had a frame that decoding can begin with.
+    /// Whether it has had a keyframe.
     has_begun: bool,
     clock: ClockKind,
     doubt: Option<Duration>,
 }
 
-/// How many pixels a track's pictures have; 0 if they are not known.
+/// Returns the pixels of a track's pictures, or 0 if they are unknown.
 fn pixels(setup: &TrackSetup) -> u64 {
     let picture = setup.picture;
     picture.map_or(0, |it| u64::from(it.width) * u64::from(it.height))
 }
 
-/// A step that needs nothing of a frame.
+/// A step without data of a frame.
 #[derive(Debug)]
 enum Ready {
     Setup(usize),
@@ -84,7 +85,7 @@ enum Ready {
 }
 
 impl Assembler {
-    /// One that has seen nothing.
+    /// Returns an assembler without packets.
     pub fn new(plan: Plan) -> Self {
         let tracks = plan.tracks.clone();
         let mut this = Self {
@@ -109,12 +110,12 @@ impl Assembler {
         this
     }
 
-    /// One more track, which has the next number.
+    /// Adds a track, and returns its number.
     pub fn add(&mut self, track: &PlannedTrack) -> usize {
         let number = self.tracks.len();
         self.lipsync.add_track(track.codec);
-        let told = track.fmtp.as_deref();
-        let setup = told.and_then(|fmtp| setup_of_fmtp(track.codec, fmtp));
+        let fmtp = track.fmtp.as_deref();
+        let setup = fmtp.and_then(|fmtp| setup_of_fmtp(track.codec, fmtp));
         self.tracks.push(Track::new(
             number,
             track.codec,
@@ -126,20 +127,20 @@ impl Assembler {
         number
     }
 
-    /// Another source comes by a track of which nothing more came. `begins_part`: it does not go on with what was there, so
-    /// the next part begins with it.
+    /// Connects another source to a track whose source has ended. `begins_part`: it does not
+    /// continue the old content, so the next part starts with it.
     pub fn replace(&mut self, number: usize, planned: &PlannedTrack, begins_part: bool) {
         let Some(track) = self.tracks.get_mut(number) else {
             return;
         };
         track.end(&mut self.lipsync);
         self.lipsync.renew_track(number, planned.codec);
-        let told = planned.fmtp.as_deref();
-        let setup = told.and_then(|fmtp| setup_of_fmtp(planned.codec, fmtp));
-        track.replace((planned.codec, setup), planned.open, begins_part);
+        let fmtp = planned.fmtp.as_deref();
+        let setup = fmtp.and_then(|fmtp| setup_of_fmtp(planned.codec, fmtp));
+        track.replace(planned.codec, setup, planned.open, begins_part);
     }
 
-    /// Takes a packet of a track. Packets of all tracks come in the order of their arrival, as far as possible.
+    /// Takes a packet of a track. Packets of all tracks should come in the order of their arrival.
     pub fn push(&mut self, track: usize, arrived: &Arrived<'_>) {
         let Some(track) = self.tracks.get_mut(track) else {
             return;
@@ -156,7 +157,7 @@ impl Assembler {
         self.pass(nanos(report.at));
     }
 
-    /// Opens or closes a track: what is closed sends nothing, and nobody waits for it.
+    /// Opens or closes a track. A closed track sends nothing, and nobody waits for it.
     pub fn gate(&mut self, track: usize, open: bool, at: Duration) {
         let at = nanos(at);
         if let Some(track) = self.tracks.get_mut(track) {
@@ -165,26 +166,27 @@ impl Assembler {
         self.pass(at);
     }
 
-    /// Says that packets of a track were dropped on their way here, since its last packet.
+    /// Notes that packets of a track were dropped since its last packet.
     pub fn overrun(&mut self, track: usize) {
         if let Some(track) = self.tracks.get_mut(track) {
             track.overrun();
         }
     }
 
-    /// Nothing more comes of a track.
+    /// Ends a track.
     pub fn end_track(&mut self, track: usize) {
         if let Some(track) = self.tracks.get_mut(track) {
             track.end(&mut self.lipsync);
         }
     }
 
-    /// Time goes on, though nothing comes: several times a second is enough, and what was recorded needs none.
+    /// Notes that time passes. Several calls a second are enough; recordings that are read need
+    /// none.
     pub fn tick(&mut self, now: Duration) {
         self.pass_by(nanos(now));
     }
 
-    /// Nothing more comes at all: what waits is handed out.
+    /// Ends all tracks, so that waiting frames are returned.
     pub fn end(&mut self) {
         for track in &mut self.tracks {
             track.end(&mut self.lipsync);
@@ -192,18 +194,18 @@ impl Assembler {
         self.has_ended = true;
     }
 
-    /// When the part that is being written begins: what its times are counted from, counted itself as the times that are
-    /// pushed are. Nothing before the first setup.
+    /// Returns the start of the current part on the timeline of the arrivals. Times in the part
+    /// count from it. Returns `None` before the first setup.
     pub fn started(&self) -> Option<Duration> {
         self.started.map(duration)
     }
 
-    /// What a track is in the part that is being written, or has just begun.
+    /// Returns the setup of a track in the current part.
     pub fn setup(&self, track: usize) -> Option<&TrackSetup> {
         self.parts.get(track)?.setup.as_ref()
     }
 
-    /// What became of a track so far.
+    /// Returns the counts of a track so far.
     pub fn stats(&self, track: usize) -> TrackStats {
         let Some(of) = self.tracks.get(track) else {
             return TrackStats::default();
@@ -216,7 +218,7 @@ impl Assembler {
         }
     }
 
-    /// Time goes on to this at least. Tracks are told so now and then.
+    /// Advances the time to at least `now`, and tells the tracks now and then.
     fn pass(&mut self, now: Nanos) {
         self.now = self.now.max(now);
         if self.now.saturating_sub(self.ticked) >= TICK {
@@ -236,9 +238,9 @@ impl Assembler {
     }
 }
 
-/// The file.
+/// The steps of the file.
 impl Assembler {
-    /// The next thing to be done, if there is one by now.
+    /// Returns the next step, if there is one by now.
     pub fn step(&mut self) -> Option<Step<'_>> {
         self.ask();
         loop {
@@ -281,7 +283,7 @@ impl Assembler {
         })
     }
 
-    /// Begins the file once each open track has something for it, or that has been waited for long enough.
+    /// Starts the part once each open track has content, or was waited for long enough.
     fn begin(&mut self) -> Option<()> {
         let waited = self.now.saturating_sub(self.first?);
         let is_due = self.has_ended || waited >= nanos(self.plan.hold) || {
@@ -305,7 +307,7 @@ impl Assembler {
         Some(())
     }
 
-    /// Hands out a track's setup, if that has not been in this part; false if there is none to hand out.
+    /// Queues a track's setup, unless this part has it. Returns false if the track has none.
     fn announce(&mut self, track: usize) -> bool {
         let (Some(of), Some(part)) = (self.tracks.get(track), self.parts.get_mut(track)) else {
             return false;
@@ -327,7 +329,7 @@ impl Assembler {
         is_new
     }
 
-    /// The track whose frame is next, if its turn has come.
+    /// Returns the track with the next frame, if its turn has come.
     fn next(&mut self) -> Option<usize> {
         loop {
             let (number, at) = self.earliest()?;
@@ -359,7 +361,8 @@ impl Assembler {
             .min_by_key(|(_, at)| *at)
     }
 
-    /// Takes the first frame of a track; false if something else has to be done before, or it is left out.
+    /// Takes the first frame of a track. Returns false if another step comes before it, or it is
+    /// left out.
     fn take(&mut self, number: usize) -> bool {
         let is_sound_only = self.tracks.iter().all(|track| !track.is_video());
         let started = self.started.unwrap_or(0);
@@ -394,7 +397,7 @@ impl Assembler {
             part.setup = Some(opening.setup.clone());
             let pixels = pixels(&opening.setup);
             if is_announced && pixels > part.pixels {
-                // A film is as large as its largest picture, whatever it begins with.
+                // The size of a film is that of its largest picture.
                 part.pixels = pixels;
                 self.steps.push_back(Ready::Setup(number));
             }
@@ -434,7 +437,7 @@ impl Assembler {
         }))
     }
 
-    /// Ends the part before the first frame of a track, which needs another.
+    /// Ends the part before a frame that needs another part.
     fn begin_part(&mut self, why: PartReason, number: usize) {
         let first = self
             .tracks
@@ -471,7 +474,7 @@ impl Assembler {
         }
     }
 
-    /// When all is over, what is still to be told.
+    /// Returns the last steps, when all tracks have ended.
     fn last_step(&mut self) -> Option<Step<'static>> {
         if !self.has_ended || std::mem::replace(&mut self.is_over, true) {
             return None;

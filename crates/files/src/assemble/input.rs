@@ -1,4 +1,4 @@
-//! What an [`super::Assembler`] is told.
+//! The input of an [`super::Assembler`].
 
 use std::time::Duration;
 
@@ -7,20 +7,20 @@ use portunus_rtp::SeqNo;
 use crate::container::Rotation;
 use crate::track::Codec;
 
-/// What is to be assembled.
+/// The plan of an assembly.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     /// The tracks that are known from the start, numbered from 0.
     pub tracks: Vec<PlannedTrack>,
-    /// Whether VP8, VP9 and AV1 begin a new part when their pictures change, as a container needs that has one setup for all
-    /// of a track. H.264 and H.265 always do.
+    /// Whether VP8, VP9 and AV1 start a new part when the size of pictures changes, as containers
+    /// with one setup per track need it. H.264 and H.265 always do.
     pub split_on_size: bool,
-    /// How long the first frames are held until each open track has its setup.
+    /// The time for which the first frames wait until each open track has its setup.
     pub hold: Duration,
 }
 
 impl Plan {
-    /// How long the first frames are held, if nothing else is said.
+    /// The default of [`Plan::hold`].
     pub const HOLD: Duration = Duration::from_millis(1_500);
 }
 
@@ -39,61 +39,62 @@ impl Default for Plan {
 pub struct PlannedTrack {
     /// Its codec, until packets of another one come.
     pub codec: Codec,
-    /// The codec's parameters in SDP: parameter sets may be told there.
+    /// The codec's parameters in SDP, which may contain parameter sets.
     pub fmtp: Option<String>,
     /// Whether it is recorded from the start ([`super::Assembler::gate`]).
     pub open: bool,
 }
 
-/// Which stream of a track a packet is of. The timestamps of one stream are one count by one clock: another simulcast
-/// encoding, another SSRC, another sender are other streams.
+/// The number of a stream of a track. The timestamps of a stream are one count by one clock.
+/// Another simulcast encoding, SSRC or sender is another stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct StreamKey(pub u32);
 
-/// What a packet's payload is of.
+/// The codec of a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Coded {
     /// A codec that files can have.
     Codec(Codec),
-    /// Redundant audio (RFC 2198) with packets of the track's codec in it.
+    /// Redundant audio (RFC 2198) of the track's codec.
     Red,
-    /// Anything else: it is left out.
+    /// Any other, which is left out.
     Other,
 }
 
-/// A packet that arrived.
+/// A packet that has arrived.
 #[derive(Debug, Clone, Copy)]
 pub struct Arrived<'a> {
-    /// When, since whatever moment all times of the assembler are counted from, by the server's clock.
+    /// Its arrival by the server's clock, from any origin that all times share.
     pub at: Duration,
     /// Its stream.
     pub stream: StreamKey,
-    /// Its number among all packets of the track, whatever their stream: a number that is missing is a packet that is.
+    /// Its number among all packets of the track, over all streams. A missing number is a missing
+    /// packet.
     pub seq: SeqNo,
-    /// The timestamp that its sender gave it.
+    /// The timestamp of its sender.
     pub timestamp: u32,
-    /// The marker bit: of video, the frame ends here.
+    /// The marker bit. For video it marks the end of a frame.
     pub marker: bool,
-    /// Which simulcast encoding it is of; 0 if there is one.
+    /// The number of its simulcast encoding, or 0.
     pub encoding: u8,
-    /// What the payload is of.
+    /// The codec of the payload.
     pub codec: Coded,
     /// Its payload without padding.
     pub payload: &'a [u8],
-    /// How loud it is, in dB below overload: 0 is the loudest, 127 silence (RFC 6464).
+    /// Its level in -dBov: 0 (loudest) to 127 (silent), see RFC 6464.
     pub level: Option<u8>,
-    /// How its picture is to be turned, where it says so.
+    /// The rotation of its picture, if it has one.
     pub rotation: Option<Rotation>,
-    /// When it was captured, by its sender's clock: seconds since 1900 as 32.32 bits (abs-capture-time).
+    /// Its capture time by the sender's clock: seconds since 1900 as 32.32 bits (abs-capture-time).
     pub capture: Option<u64>,
 }
 
-/// What a sender report says (RFC 3550 section 6.4.1).
+/// The content of a sender report (RFC 3550 section 6.4.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Report {
-    /// When it arrived, counted as [`Arrived::at`].
+    /// Its arrival, like [`Arrived::at`].
     pub at: Duration,
-    /// The stream that it is about. It may come before the stream's first packet.
+    /// Its stream. The report may come before the stream's first packet.
     pub stream: StreamKey,
     /// The sender's clock: seconds since 1900 as 32.32 bits.
     pub ntp: u64,

@@ -1,35 +1,35 @@
-//! Where the timestamps of a stream are on its sender's clock.
+//! The relation between the timestamps of a stream and its sender's clock.
 
 use std::collections::VecDeque;
 
 use super::Nanos;
 
-/// So long a point counts.
+/// The time for which a point counts.
 const MEMORY: Nanos = 60_000_000_000;
-/// So many points are kept.
+/// The limit of points.
 const MAX_POINTS: usize = 64;
-/// Points that follow sooner say nothing new.
+/// The shortest distance of points. A closer one tells nothing new.
 const APART: Nanos = 250_000_000;
-/// A point that is off by more is not of the same line.
+/// A greater deviation means that a point is not on the line.
 const OFF: Nanos = 100_000_000;
-/// How much a sender's report errs by, squared, against how far clocks run apart, squared: 3 ms and 200 ppm, in s². By so much the
-/// slope leans to what it should be, as long as few points say otherwise.
+/// The squared error of a report against the squared drift of clocks: 3 ms and 200 ppm, in s². It
+/// weighs the nominal slope as long as there are few points.
 const LEAN: f64 = 225.0;
-/// What clocks run apart by at most. What says more is no clock.
+/// The greatest drift of a clock. A greater one is invalid.
 const MAX_DRIFT: f64 = 0.02;
 
-/// A line through what reports say.
+/// A line through the points of reports.
 #[derive(Debug)]
 pub(super) struct Line {
-    /// What a tick should last, in ns.
+    /// The nominal duration of a tick, in ns.
     tick: f64,
     points: VecDeque<Point>,
-    /// The last point, if it is off the line: the next one tells whether it was a mistake.
+    /// The last point, if it is off the line. The next one shows whether it was a mistake.
     suspect: Option<Point>,
     fit: Option<Fit>,
 }
 
-/// A timestamp, extended, and the time on the sender's clock.
+/// An extended timestamp, and the time on the sender's clock.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Point {
     pub(super) ticks: i64,
@@ -40,7 +40,7 @@ pub(super) struct Point {
 struct Fit {
     ticks: i64,
     ntp: Nanos,
-    /// ns for each tick.
+    /// In ns per tick.
     slope: f64,
 }
 
@@ -51,21 +51,21 @@ impl Fit {
     }
 }
 
-/// What a point did to the line.
+/// The effect of a point on the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Added {
     /// It is the first one.
     First,
-    /// The line may have moved a little.
+    /// The line may have moved slightly.
     Fits,
-    /// It is off, or too soon after the one before: the line is as it was.
+    /// It is off the line, or too close to the last one: the line is unchanged.
     PassedOver,
-    /// The line begins anew, so much later.
+    /// The line was restarted, so much later.
     Anew(Nanos),
 }
 
 impl Line {
-    /// None yet. A second has `rate` ticks.
+    /// Returns a line without points for a clock of this rate.
     pub(super) fn new(rate: u32) -> Self {
         Self {
             tick: 1e9 / f64::from(rate.max(1)),
@@ -75,12 +75,12 @@ impl Line {
         }
     }
 
-    /// The time of a timestamp on the sender's clock, if it has been told.
+    /// Returns the time of a timestamp on the sender's clock, if it is known.
     pub(super) fn at(&self, ticks: i64) -> Option<Nanos> {
         self.fit.map(|fit| fit.at(ticks))
     }
 
-    /// Takes what a report says.
+    /// Takes the point of a report.
     pub(super) fn add(&mut self, point: Point) -> Added {
         let Some(fit) = self.fit else {
             self.begin(&[point]);
@@ -91,7 +91,7 @@ impl Line {
         {
             return Added::PassedOver;
         }
-        // Nothing is known of the line since the count jumped.
+        // The position is unknown since the timestamps jumped.
         if self.points.is_empty() {
             let step = point.ntp.saturating_sub(fit.at(point.ticks));
             self.begin(&[point]);
@@ -105,7 +105,7 @@ impl Line {
             self.fit();
             return Added::Fits;
         }
-        // One report that is off may be a mistake. Two that agree are not.
+        // One point off the line may be a mistake. Two that agree are not.
         let before = self.suspect.replace(point);
         match before.filter(|before| self.agree(before, &point)) {
             Some(before) => {
@@ -116,7 +116,7 @@ impl Line {
         }
     }
 
-    /// The timestamps do not count on from what they were. The line stays until the next point tells where they are.
+    /// Notes that the timestamps have jumped. The line stays until the next point.
     pub(super) fn loosen(&mut self) {
         self.points.clear();
         self.suspect = None;
@@ -145,7 +145,7 @@ impl Line {
         }
     }
 
-    /// Least squares, with a slope that leans to that of a perfect clock.
+    /// Fits by least squares, with a weight for the slope of a perfect clock.
     fn fit(&mut self) {
         let Some(&Point {
             ticks: ticks_0,
@@ -155,7 +155,7 @@ impl Line {
             return;
         };
         let count = self.points.len() as f64;
-        // Seconds since the first point by the timestamps, and what the sender's clock is ahead of that.
+        // Seconds since the first point by the timestamps, and the sender's clock relative to them.
         let points = self.points.iter().map(|point| {
             let time = point.ticks.saturating_sub(ticks_0) as f64 * self.tick / 1e9;
             let ahead = point.ntp.saturating_sub(ntp_0) as f64 / 1e9 - time;
@@ -182,7 +182,7 @@ impl Line {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
     use proptest::prelude::*;
 
@@ -190,7 +190,8 @@ mod tests {
 
     const SECOND: Nanos = 1_000_000_000;
 
-    /// What a sender's clock of 48 kHz that runs 200 ppm fast says at a time in ms, off by so many µs.
+    /// Returns a point at a time in ms of a sender's clock of 48 kHz that is 200 ppm fast, with an
+    /// error in µs.
     fn point(millis: i64, off_us: i64) -> Point {
         Point {
             ticks: millis * 48 + millis * 48 / 5_000,
@@ -205,7 +206,7 @@ mod tests {
         assert_eq!(line.add(point(0, 2_000)), Added::First);
         for (n, off) in (1..100).zip([-3_000, 3_000, 1_000, 0, -2_000].into_iter().cycle()) {
             assert_eq!(line.add(point(n * 5_000, off)), Added::Fits);
-            // As far ahead as the next report is.
+            // As far ahead as the next report.
             let expected = point(n * 5_000 + 5_000, 0);
             let off = line.at(expected.ticks).unwrap() - expected.ntp;
             assert!(off.abs() < 6_000_000, "{n}: {off}");

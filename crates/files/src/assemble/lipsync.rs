@@ -1,12 +1,12 @@
-//! One time line for all tracks of a participant, by the clocks of the sender.
+//! One timeline for all tracks of a participant, by the sender's clocks.
 //!
-//! Reports tell where timestamps are on the sender's clock, and one offset for all tracks leads from there to the server's:
-//! whatever happens to it, picture and sound stay together. A stream of which nothing was told goes by the lowest delay of
-//! its packets.
+//! Reports relate timestamps to the sender's clock, and one offset for all tracks relates that
+//! clock to the server's. So audio and video stay synchronous, whatever happens to the offset. A
+//! stream without reports follows the lowest delay of its packets.
 //!
-//! Files are written while reports come, so that what was written stays as it is, and what is off comes right by and by. Sound is
-//! not hurried: the offset begins where the sound is when its clock is first told, pictures come to it within 2 to 3 s, and then all go
-//! together to where the server's clock says.
+//! Files are written while reports come. So the past stays as it is, and errors are corrected
+//! gradually. Audio is not hurried: the offset starts where the audio is when its clock becomes
+//! known. Video reaches it within 2 to 3 s, and then both move together to the server's clock.
 
 use std::collections::VecDeque;
 
@@ -17,72 +17,73 @@ use super::lows::Lows;
 use super::step::ClockKind;
 use super::{MS, Nanos, Report, SECOND, StreamKey};
 
-/// Streams of a track that are remembered.
+/// The limit of streams that are remembered per track.
 const MAX_STREAMS: usize = 8;
-/// Timestamps that are further ahead of the time that passes began anew.
+/// Timestamps that are further ahead of the elapsed time mean a restart.
 const AHEAD: Nanos = 5 * SECOND;
-/// Timestamps that go back further began anew.
+/// Timestamps that jump back further mean a restart.
 const BACK: Nanos = 3 * SECOND;
-/// After a pause of that length a count that did not go on began anew.
+/// If timestamps stand still for a pause of this length, the stream has restarted.
 const PAUSE: Nanos = 10 * SECOND;
-/// What a place differs from where it should be goes away at a 50th of the time that passes, 20 ms a second: for each 10 ms of it
-/// sound is left out or put in.
+/// A wrong position is corrected by a 50th of the elapsed time, 20 ms per second. For each 10 ms,
+/// audio is left out or concealed.
 const SLEW: Nanos = 50;
-/// Of a picture, at a 10th: nobody sees that.
+/// A picture is corrected by a 10th, which nobody notices,
 const PICTURE_SLEW: Nanos = 10;
-/// As long as it is off by more than this.
+/// as long as it is off by more than this.
 const PICTURE_OFF: Nanos = 10 * MS;
-/// More than that is made up for at once, where nobody notices.
+/// A greater error is corrected at once, where nobody notices.
 const STEP: Nanos = 500 * MS;
-/// The offset moves by a thousandth of the time that passes, once it is settled.
+/// The offset moves by a thousandth of the elapsed time, once it is settled.
 const OFFSET_SLEW: Nanos = 1_000;
-/// So long it is not, nor before it is where it should be.
+/// It settles after this time, but not before it has reached its target.
 const SETTLING: Nanos = 10 * SECOND;
-/// Lowest delays that differ by more make the clocks doubtful,
+/// If the lowest delays differ by more, the clocks are doubtful;
 const DOUBT: Nanos = 250 * MS;
-/// more than this makes them be left alone,
+/// if they differ by more than this, the clocks are ignored;
 const DISBELIEF: Nanos = 2 * SECOND;
-/// and less than this lets them count again.
+/// and below this, they count again.
 const BELIEF: Nanos = 1_500 * MS;
-/// So long delays are looked at before there is doubt.
+/// The time for which delays are observed before there is doubt.
 const SEEN: Nanos = 5 * SECOND;
-/// Lowest delays that nothing was added to for longer say nothing about others.
+/// After this time without packets, the lowest delay of a track says nothing about others.
 const FRESH: Nanos = 10 * SECOND;
-/// The offset is looked at so often.
+/// The interval between comparisons of the clocks.
 const LOOKS: Nanos = 100 * MS;
-/// So many places where it was are remembered: some three seconds.
+/// The limit of past offsets that are remembered: some three seconds.
 const MAX_BEFORE: usize = 32;
-/// The longest time from a sender that counts.
+/// The longest plausible delay from a sender.
 const LONGEST_TRIP: Nanos = SECOND;
-/// No clock leads further away from when packets arrive.
+/// The greatest distance between a clock and the arrivals.
 const STRAY: Nanos = 5 * SECOND;
 
 /// The clocks of a participant's tracks.
 #[derive(Debug, Default)]
 pub(super) struct Lipsync {
     tracks: Vec<TrackClock>,
-    /// The NTP time that all others are counted from.
+    /// The NTP time that all others count from.
     epoch: Option<u64>,
     /// Half of the shortest round trip.
     half_trip: Nanos,
-    /// From the sender's clock to the server's.
+    /// The offset from the sender's clock to the server's.
     offset: Option<Offset>,
-    /// When that was last looked at.
+    /// When the clocks were last compared.
     looked: Nanos,
-    /// The offset began where a track of sound was.
+    /// Whether the offset started at an audio track.
     is_anchored: bool,
-    /// The clocks of the tracks contradict each other too much.
+    /// Whether the clocks of the tracks contradict each other too much.
     is_disbelieved: bool,
 }
 
-/// It moves by and by. What was captured at the same time has the same offset, however long it was under way or waited for others.
+/// It moves gradually. Frames captured at the same time have the same offset, however long they
+/// were delayed.
 #[derive(Debug)]
 struct Offset {
     value: Nanos,
     since: Nanos,
     moved: Nanos,
     is_settled: bool,
-    /// Where it was, and when.
+    /// Past times and offsets.
     before: VecDeque<(Nanos, Nanos)>,
 }
 
@@ -97,7 +98,7 @@ impl Offset {
         }
     }
 
-    /// Moves to `target`, as fast as it may.
+    /// Moves to `target` as fast as allowed.
     fn approach(&mut self, target: Nanos, now: Nanos) {
         let passed = now.saturating_sub(self.moved).max(0);
         let error = target.saturating_sub(self.value);
@@ -119,7 +120,7 @@ impl Offset {
         self.moved = now;
     }
 
-    /// Where it was at a time.
+    /// Returns the offset at a time.
     fn at(&self, at: Nanos) -> Nanos {
         let mut later = (self.moved, self.value);
         for earlier in self.before.iter().rev() {
@@ -140,17 +141,18 @@ struct TrackClock {
     kind: Kind,
     rate: u32,
     streams: Vec<StreamClock>,
-    /// The stream of which something came last.
+    /// The stream of the last packet.
     current: Option<StreamKey>,
-    /// How much later than the participant's fastest packets those of this track come, once that is known.
+    /// The delay of this track's packets relative to the participant's fastest ones, once it is
+    /// known.
     excess: Option<Nanos>,
-    /// What is to be added to the track's NTP times, since its sender's clock was set.
+    /// The correction of the track's NTP times, since its sender's clock was set.
     domain: Nanos,
     doubt: Nanos,
     last: Option<Placed>,
 }
 
-/// Where the last frame was put.
+/// The place of the last frame.
 #[derive(Debug, Clone, Copy)]
 struct Placed {
     stream: StreamKey,
@@ -158,7 +160,7 @@ struct Placed {
     at: Nanos,
 }
 
-/// A frame's stream, and its timestamp without wraps.
+/// The stream of a frame, and its timestamp without wraps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stamp {
     pub(super) stream: StreamKey,
@@ -171,24 +173,24 @@ struct StreamClock {
     /// The highest timestamp.
     timestamp: u32,
     ticks: i64,
-    /// When it came.
+    /// Its arrival.
     at: Option<Nanos>,
     line: Line,
     kind: ClockKind,
-    /// What is to be added to the line's NTP times.
+    /// The correction of the line's NTP times.
     domain: Nanos,
-    /// Of its packets, when they came less what their timestamps say.
+    /// The lowest difference between the arrivals and the timestamps of its packets.
     lows: Lows,
 }
 
 impl StreamClock {
-    /// The timestamp nearest to the last one.
+    /// Returns the timestamp nearest to the last one.
     fn extend(&self, timestamp: u32) -> i64 {
         let step = timestamp.wrapping_sub(self.timestamp).cast_signed();
         self.ticks.saturating_add(step.into())
     }
 
-    /// The lowest delay by the sender's clock.
+    /// Returns the lowest delay by the sender's clock.
     fn low(&self, rate: u32) -> Option<Nanos> {
         let ntp = self.line.at(self.ticks)?.saturating_add(self.domain);
         let apart = nominal(self.ticks, rate).saturating_sub(ntp);
@@ -196,7 +198,7 @@ impl StreamClock {
     }
 }
 
-/// Timestamps as time, from whatever beginning.
+/// Converts timestamps to time, from any origin.
 fn nominal(ticks: i64, rate: u32) -> Nanos {
     let nanos = i128::from(ticks) * 1_000_000_000 / i128::from(rate.max(1));
     Nanos::try_from(nanos).unwrap_or(Nanos::MAX)
@@ -220,7 +222,7 @@ impl TrackClock {
         self.streams.iter().find(|stream| stream.key == key)
     }
 
-    /// The clock of a stream; a new one has this timestamp.
+    /// Returns the clock of a stream. A new one starts with this timestamp.
     fn stream_mut(&mut self, key: StreamKey, timestamp: u32) -> Option<&mut StreamClock> {
         let found = self.streams.iter().position(|stream| stream.key == key);
         let index = match found {
@@ -250,7 +252,8 @@ impl TrackClock {
         self.streams.get_mut(index)
     }
 
-    /// The lowest delay of the current stream by its sender's clock, if that was told and packets came lately.
+    /// Returns the lowest delay of the current stream by its sender's clock, if that is known and
+    /// packets came recently.
     fn low(&self, now: Nanos) -> Option<(Nanos, Nanos)> {
         let stream = self.stream(self.current?)?;
         let is_fresh = now.saturating_sub(stream.lows.last()?) <= FRESH;
@@ -260,19 +263,19 @@ impl TrackClock {
 }
 
 impl Lipsync {
-    /// One more track.
+    /// Adds a track.
     pub(super) fn add_track(&mut self, codec: Codec) {
         self.tracks.push(TrackClock::new(codec));
     }
 
-    /// Another source comes by the track.
+    /// Restarts a track with another source.
     pub(super) fn renew_track(&mut self, track: usize, codec: Codec) {
         if let Some(track) = self.tracks.get_mut(track) {
             *track = TrackClock::new(codec);
         }
     }
 
-    /// The track's packets are of this codec from now on; another unit of timestamps begins anew.
+    /// Changes the codec of a track. Another clock rate restarts it.
     pub(super) fn set_codec(&mut self, track: usize, codec: Codec) {
         if let Some(track) = self.tracks.get_mut(track)
             && track.rate != codec.clock_rate()
@@ -281,7 +284,7 @@ impl Lipsync {
         }
     }
 
-    /// A packet arrived: what its timestamp is without wraps.
+    /// Notes the arrival of a packet, and returns its timestamp without wraps.
     pub(super) fn arrive(
         &mut self,
         track: usize,
@@ -330,7 +333,7 @@ impl Lipsync {
         Some(ticks)
     }
 
-    /// A report arrived.
+    /// Takes a report.
     pub(super) fn report(&mut self, track: usize, report: &Report) {
         let at = super::nanos(report.at);
         if let Some(rtt) = report.rtt {
@@ -352,14 +355,14 @@ impl Lipsync {
         self.tell(track, report.stream, point, ClockKind::Reports, at);
     }
 
-    /// NTP time as time since the first that was told.
+    /// Returns an NTP time relative to the first one.
     fn since_epoch(&mut self, ntp: u64) -> Nanos {
         let epoch = *self.epoch.get_or_insert(ntp);
         let apart = i128::from(ntp.wrapping_sub(epoch).cast_signed());
         Nanos::try_from((apart * i128::from(SECOND)) >> 32).unwrap_or(0)
     }
 
-    /// The sender tells where a stream's timestamps are on its clock.
+    /// Takes a point of a stream on its sender's clock.
     fn tell(&mut self, track: usize, key: StreamKey, point: Point, kind: ClockKind, now: Nanos) {
         let others = self.low_of_others(track, now);
         let known = self.offset.as_ref().map(|offset| offset.value);
@@ -371,7 +374,7 @@ impl Lipsync {
             return;
         };
         match (stream.kind, kind) {
-            // Reports are asked when capture times are not there.
+            // Reports count only without capture times.
             (ClockKind::Reports, ClockKind::Capture) => return,
             (ClockKind::Capture, ClockKind::Reports) => stream.line.loosen(),
             _ => {}
@@ -381,7 +384,8 @@ impl Lipsync {
             return;
         }
         stream.kind = kind;
-        // A clock that was set, or that another stream did not have: of what it may be said to be off by, the likeliest.
+        // The sender's clock was set, or the stream has another one: the likeliest correction is
+        // chosen.
         let candidates = match added {
             Added::First => [0, domain],
             Added::Anew(step) => [stream.domain, stream.domain.saturating_sub(step)],
@@ -396,7 +400,7 @@ impl Lipsync {
         let [first, second] = candidates;
         let chosen = match (off(first), off(second), added) {
             (Some(one), Some(two), Added::Anew(_)) if others.is_some() => {
-                // That it was wrong before is believed only if the others say so, too.
+                // A correction of the past is accepted only if the other tracks confirm it.
                 if one.saturating_add(50 * MS) < two {
                     first
                 } else {
@@ -415,7 +419,7 @@ impl Lipsync {
         self.look(now);
     }
 
-    /// Begins the offset where the last sound of a stream is, whose clock is known now.
+    /// Starts the offset at the last audio of a stream whose clock has become known.
     fn anchor(&mut self, track: usize, key: StreamKey, now: Nanos) {
         let sound = (self.tracks.get(track)).filter(|track| track.kind == Kind::Audio);
         let value = sound.and_then(|track| {
@@ -438,11 +442,12 @@ impl Lipsync {
             .min()
     }
 
-    /// Compares the clocks of the tracks, and moves the offset to where it should be.
+    /// Compares the clocks of the tracks, and moves the offset to its target.
     fn look(&mut self, now: Nanos) {
         self.looked = now;
         let (mut lowest, mut highest) = (Nanos::MAX, Nanos::MIN);
-        // The lowest as tracks tell that were compared before, should the fastest one be silent now.
+        // The lowest delay by tracks that were compared before, in case the fastest one is silent
+        // now.
         let mut lowest_known = Nanos::MAX;
         let mut is_complete = true;
         for track in &self.tracks {
@@ -489,7 +494,8 @@ impl Lipsync {
         offset.approach(target, now);
     }
 
-    /// Where a frame is on the server's clock. At `may_step` a large error is made up for at once.
+    /// Returns the place of a frame on the server's clock. With `may_step`, a great error is
+    /// corrected at once.
     pub(super) fn place(
         &mut self,
         track: usize,
@@ -531,16 +537,16 @@ impl Lipsync {
         at
     }
 
-    /// What the track's times go by.
+    /// Returns what the track's times are based on.
     pub(super) fn kind(&self, track: usize) -> ClockKind {
-        let told = self.tracks.get(track).and_then(|track| {
+        let doubt = self.tracks.get(track).and_then(|track| {
             let stream = track.stream(track.current?)?;
             stream.line.at(0).map(|_| stream.kind)
         });
-        told.filter(|_| !self.is_disbelieved).unwrap_or_default()
+        doubt.filter(|_| !self.is_disbelieved).unwrap_or_default()
     }
 
-    /// The most by which the track's clock was in doubt; zero if it was not.
+    /// Returns the greatest doubt about the track's clock, or zero.
     pub(super) fn doubt(&self, track: usize) -> Nanos {
         self.tracks.get(track).map_or(0, |track| track.doubt)
     }

@@ -1,16 +1,16 @@
-//! The lowest delay of late.
+//! The recent lowest delay.
 
 use super::Nanos;
 
-/// Buckets of a second each.
+/// The number of buckets, each of a second.
 const BUCKETS: usize = 10;
 const SECOND: Nanos = 1_000_000_000;
 
-/// The lowest of what was added in the last ten seconds in which something was.
+/// The lowest delay in the last ten seconds with delays.
 #[derive(Debug)]
 pub(super) struct Lows {
     buckets: [Nanos; BUCKETS],
-    /// The second that the current bucket is of.
+    /// The second of the current bucket.
     second: i64,
     low: Nanos,
     since: Option<Nanos>,
@@ -45,7 +45,7 @@ impl Lows {
             }
             self.low = self.buckets.iter().copied().min().unwrap_or(Nanos::MAX);
         }
-        // Time does not go back; if it seems to, it is the current second.
+        // Time never goes back; if it seems to, it counts as the current second.
         if let Some(bucket) = self.bucket(self.second) {
             *bucket = delay.min(*bucket);
         }
@@ -57,18 +57,18 @@ impl Lows {
         self.buckets.get_mut(index)
     }
 
-    /// The lowest, if there is one.
+    /// Returns the lowest delay, if there is one.
     pub(super) fn low(&self) -> Option<Nanos> {
         self.since.map(|_| self.low)
     }
 
-    /// How long there has been something.
+    /// Returns the time since the first delay.
     pub(super) fn span(&self) -> Nanos {
         self.since
             .map_or(0, |since| self.last.saturating_sub(since))
     }
 
-    /// When something was last added.
+    /// Returns the time of the last delay.
     pub(super) fn last(&self) -> Option<Nanos> {
         self.since.map(|_| self.last)
     }

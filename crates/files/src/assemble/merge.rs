@@ -1,4 +1,4 @@
-//! Frames of all tracks in the order of their times.
+//! Merging of the frames of all tracks, by their times.
 
 use std::collections::VecDeque;
 
@@ -7,35 +7,35 @@ use crate::container::TrackSetup;
 use super::step::Note;
 use super::{Nanos, PartReason};
 
-/// So many bytes of frames of a track wait for others.
+/// The limit of waiting bytes per track.
 const MAX_BYTES: usize = 4 << 20;
-/// And so many frames.
+/// The limit of waiting frames per track.
 const MAX_FRAMES: usize = 2_048;
 
 /// A frame that waits for its turn.
 #[derive(Debug)]
 pub(super) struct Queued {
-    /// On the server's clock.
+    /// Its time on the server's clock.
     pub(super) at: Nanos,
-    /// Zero if it is not known.
+    /// Zero if it is unknown.
     pub(super) duration: Nanos,
     pub(super) keyframe: bool,
     pub(super) data: Vec<u8>,
-    /// What its track is from here on, if that was something else before.
+    /// The new setup of its track from here on, if any.
     pub(super) opening: Option<Box<Opening>>,
-    /// What is told when it is written, with times on the server's clock.
+    /// The notes that are returned with it. Their times are on the server's clock.
     pub(super) notes: Vec<Note>,
 }
 
-/// What a track becomes.
+/// A new setup of a track.
 #[derive(Debug)]
 pub(super) struct Opening {
     pub(super) setup: TrackSetup,
-    /// Whether that needs another part.
+    /// The reason for another part, if it needs one.
     pub(super) part: Option<PartReason>,
 }
 
-/// The frames of one track that wait for those of others.
+/// The frames of a track that wait for those of others.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     frames: VecDeque<Queued>,

@@ -1,29 +1,29 @@
-//! Packets that come late, put in order.
+//! Reordering of late packets.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use portunus_rtp::SeqNo;
 
-/// So long a missing packet is waited for: as long as a sender is asked for it.
+/// The time for which a missing packet is awaited: as long as senders are asked for it.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// So many packets wait for one at most.
+/// The limit of packets that wait for a missing one.
 pub(super) const MAX_WAITING: usize = 2_048;
-/// So many bytes of them.
+/// The limit of their bytes.
 pub(super) const MAX_BYTES: usize = 4 << 20;
 
-/// Hands packets out in the order of their numbers. What is missing is waited for a second, and as long as what came
-/// after it is not more than 2,048 packets or 4 MiB.
+/// Returns packets in the order of their numbers. A missing packet is awaited for a second, and
+/// while at most 2,048 packets or 4 MiB wait after it.
 #[derive(Debug)]
 pub struct InOrder<T> {
-    /// The number that is handed out next; none before the first packet.
+    /// The next number, or `None` before the first packet.
     next: Option<SeqNo>,
     waiting: BTreeMap<SeqNo, Waiting<T>>,
-    /// Bytes of what waits.
+    /// The bytes of the waiting packets.
     bytes: usize,
     /// The time, as far as it is known.
     now: Duration,
-    /// Nothing more comes.
+    /// Whether no more packets come.
     ended: bool,
 }
 
@@ -47,13 +47,13 @@ impl<T> Default for InOrder<T> {
 }
 
 impl<T> InOrder<T> {
-    /// One that has seen nothing.
+    /// Returns an order without packets.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes a packet of so many bytes that came at `arrival`, from whatever beginning; false if it was there already, or
-    /// is given up.
+    /// Takes a packet of so many bytes that came at `arrival`, from any origin. Returns false if it
+    /// is a duplicate, or too late.
     pub fn push(&mut self, seq: SeqNo, arrival: Duration, bytes: usize, packet: T) -> bool {
         self.now = self.now.max(arrival);
         if seq < *self.next.get_or_insert(seq) || self.waiting.contains_key(&seq) {
@@ -72,8 +72,8 @@ impl<T> InOrder<T> {
         true
     }
 
-    /// Whether a packet that came at `arrival` is the next one, with none waiting: it is handed out by that, and needs not be
-    /// pushed.
+    /// Whether a packet that came at `arrival` is the next one, and none waits. It counts as
+    /// returned then, and must not be pushed.
     pub fn passes(&mut self, seq: SeqNo, arrival: Duration) -> bool {
         let passes = self.waiting.is_empty() && seq == *self.next.get_or_insert(seq);
         if passes {
@@ -83,22 +83,23 @@ impl<T> InOrder<T> {
         passes
     }
 
-    /// Time goes on, though nothing comes.
+    /// Notes that time passes.
     pub fn tick(&mut self, now: Duration) {
         self.now = self.now.max(now);
     }
 
-    /// Nothing more comes: what is missing is given up.
+    /// Ends the order: missing packets are not awaited any more.
     pub fn end(&mut self) {
         self.ended = true;
     }
 
-    /// Whether something waits.
+    /// Whether packets wait.
     pub fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// The packet that is next, if it is there, or nothing before it is waited for any more.
+    /// Returns the next packet, if it is there, or the missing ones before it are not awaited any
+    /// more.
     pub fn pop(&mut self) -> Option<T> {
         let (seq, first) = self.waiting.first_key_value()?;
         let is_due = Some(*seq) == self.next
@@ -112,7 +113,7 @@ impl<T> InOrder<T> {
         }
     }
 
-    /// The first of those that wait, whatever is missing before it: that is given up.
+    /// Returns the first waiting packet. Missing ones before it are not awaited any more.
     pub fn take_first(&mut self) -> Option<T> {
         let (seq, first) = self.waiting.pop_first()?;
         self.next = Some(after(seq));
@@ -131,7 +132,8 @@ mod tests {
 
     use super::*;
 
-    /// Numbers with the ms at which they come; what is handed out, and how many were not taken. Those that can pass, do.
+    /// Takes numbers with their arrivals in ms, and returns the output and the number of refused
+    /// packets.
     fn order(packets: &[(u64, u64)]) -> (Vec<u64>, usize) {
         let mut order = InOrder::new();
         let (mut out, mut refused) = (Vec::new(), 0);
@@ -211,12 +213,13 @@ mod tests {
             prop_assert_eq!(out.len() + refused, packets.len());
         }
 
-        /// Packets that are moved about by less than the patience, some twice and some never.
+        /// Packets that are displaced by less than the patience, some duplicated and some lost.
         #[test]
         fn each_that_comes_in_time_comes_out_once(
             sent in proptest::collection::vec((0..900_u64, 0..10_u8), 1..400),
         ) {
-            // Each 20 ms, delayed by so much; of ten one is lost and one comes twice. The first one comes first.
+            // Every 20 ms, with these delays. Of ten packets one is lost and one is duplicated. The
+            // first one comes first.
             let mut arrivals = vec![(0, 0)];
             for (seq, (delay, fate)) in (1..).zip(&sent) {
                 let times = match fate { 0 => 0, 1 => 2, _ => 1 };

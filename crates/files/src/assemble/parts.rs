@@ -1,19 +1,19 @@
-//! What makes a part end.
+//! The changes that end a part.
 
 use crate::bitstream::{Picture, Setup};
 
-/// How a track's pictures change at a keyframe.
+/// The change of a track's pictures at a keyframe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
-    /// Not so that anybody has to know.
+    /// No relevant change.
     None,
-    /// Within the file.
+    /// A change within the file.
     Inside,
-    /// Another part has to begin.
+    /// A change that needs another part.
     Part,
 }
 
-/// Compares what a track is with what it becomes.
+/// Compares the setups of a track before and after.
 pub(super) fn change(
     before: (&Setup, Option<Picture>),
     after: (&Setup, Option<Picture>),
@@ -42,7 +42,7 @@ pub(super) fn change(
             has_size_changed || head(before, 3) != head(after, 3)
         }
         (Setup::H265 { sps: before, .. }, Setup::H265 { sps: after, .. }) => {
-            // Header of two bytes, layers, profile.
+            // A header of two bytes, layers, profile.
             has_size_changed || head(before, 4) != head(after, 4)
         }
         (before, after) => before != after,
@@ -54,11 +54,12 @@ pub(super) fn change(
     }
 }
 
-/// Whether two configurations of AV1 differ by the level alone, which follows the size (AV1 in ISO-BMFF section 2.3.3).
+/// Whether two configurations of AV1 differ in the level only, which depends on the size (AV1 in
+/// ISO-BMFF section 2.3.3).
 fn is_level(before: &[u8; 4], after: &[u8; 4]) -> bool {
     let [_, before_profile, before_rest, before_delay] = before;
     let [_, profile, rest, delay] = after;
-    // The tier is the highest bit of the third byte, and follows the level too.
+    // The tier is the highest bit of the third byte, and depends on the level, too.
     before_profile >> 5 == profile >> 5
         && before_rest & 0x7f == rest & 0x7f
         && before_delay == delay

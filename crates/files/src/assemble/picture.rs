@@ -1,4 +1,4 @@
-//! The pictures of a track: what can be decoded of them, and what they are.
+//! The video of a track: its decodable pictures, and its setup.
 
 use portunus_rtp::depacketize::{Depacketizer, Frame, Outcome, Payload, PayloadKind};
 
@@ -12,7 +12,7 @@ use super::parts::{Change, change};
 use super::track::{Out, Packet};
 use super::{GapReason, MS, Nanos, Note, PartReason, SECOND, StreamKey, duration};
 
-/// A picture that stays for so long is told as silence.
+/// A picture that stays for so long is noted as silence.
 const SILENCE: Nanos = 5 * SECOND;
 
 /// The video of a track.
@@ -27,18 +27,18 @@ pub(super) struct Video {
 struct Pictures {
     codec: Codec,
     split_on_size: bool,
-    /// What the track is, and that of SDP before its first keyframe.
+    /// The setup of the track. Before the first keyframe, that of the SDP.
     setup: Option<Setup>,
     picture: Option<Picture>,
-    /// Whether a frame was handed out with this setup.
+    /// Whether a frame was returned with this setup.
     has_begun: bool,
-    /// How the pictures of the part are turned.
+    /// The rotation of the part's pictures.
     rotation: Rotation,
-    /// How the last packet says that they are.
+    /// The rotation in the last packet.
     turned: Rotation,
-    /// What was before the first keyframe of another codec.
+    /// The reason for another part before the first keyframe of another codec.
     part: Option<PartReason>,
-    /// A keyframe is needed.
+    /// Whether a keyframe is needed.
     waits: bool,
     /// The timestamps of the last two frames.
     stamps: [Option<(u32, Stamp, Nanos)>; 2],
@@ -64,7 +64,7 @@ impl Video {
         }
     }
 
-    /// The same track was of another codec before, if it was: another part begins.
+    /// Notes whether the track had another codec before, so that another part starts.
     pub(super) fn after(mut self, another: bool) -> Self {
         self.pictures.part = another.then_some(PartReason::Codec);
         self
@@ -101,7 +101,7 @@ impl Video {
         depacketizer.push(&payload, |outcome| pictures.take(&outcome, lipsync, out));
     }
 
-    /// What follows does not build on what was.
+    /// Notes that the following frames do not depend on earlier ones.
     pub(super) fn interrupt(&mut self, lipsync: &mut Lipsync, out: &mut Out) {
         let Self {
             depacketizer,
@@ -114,7 +114,7 @@ impl Video {
         out.miss(GapReason::Keyframe);
     }
 
-    /// Whether a keyframe is needed for more to be recorded.
+    /// Whether a keyframe is needed to continue.
     pub(super) fn waits(&self) -> bool {
         self.pictures.waits
     }
@@ -170,7 +170,7 @@ impl Pictures {
             out.want_keyframe();
             return;
         }
-        // Times of a track do not go back, and players want each to be another.
+        // Times of a track never go back, and players need them to differ.
         let at = (out.end).map_or(at, |end| at.max(end.saturating_add(MS)));
         let notes = out.notes_at(at, SILENCE);
         out.end = Some(at);
@@ -184,7 +184,7 @@ impl Pictures {
         });
     }
 
-    /// Looks at a keyframe: what the track becomes by it, if that is new.
+    /// Returns the new setup of the track by a keyframe, if it has changed.
     fn open(&mut self, data: &[u8], at: Nanos, out: &mut Out) -> Option<Box<Opening>> {
         let (setup, picture) = read_setup(self.codec, data, self.setup.as_ref())?;
         let before = self.setup.as_ref().filter(|_| self.has_begun);

@@ -1,7 +1,8 @@
-//! Sound without holes: samples follow one another, and are where the clock says.
+//! Audio without holes: samples follow one another, at their times by the clock.
 //!
-//! Players that count samples and players that look at times both have to stay with the picture. So what is missing is filled, and
-//! when a sender's sampling runs away from the clock by 10 ms, 10 ms of concealment are put in or sound is left out for them.
+//! Both players that count samples and players that use times must stay synchronous with the video.
+//! So gaps are filled, and when a sender's sampling clock is off by 10 ms, 10 ms of concealment are
+//! inserted, or audio is left out.
 
 use crate::bitstream::Setup;
 use crate::container::{Rotation, TrackSetup};
@@ -12,26 +13,26 @@ use super::lipsync::Stamp;
 use super::merge::Opening;
 use super::{Nanos, PartReason, SECOND};
 
-/// What sound may be off by, and what is put in or left out then: a 100th of a second.
+/// The tolerated error and the size of a correction, as a part of a second: a 100th.
 const PIECES: i64 = 100;
-/// Gaps are filled so far, in seconds. What is longer is a gap of times.
+/// The longest gap that is filled, in seconds. A longer one is a gap in the times.
 const LONGEST_FILL: i64 = 60;
-/// A packet that is this quiet, in dB below overload, is not missed.
+/// A packet of this level in -dBov or quieter can be left out.
 const QUIET: u8 = 60;
-/// A packet of Opus this short has nothing in it.
+/// An Opus packet this short is empty.
 const EMPTY: usize = 3;
-/// So long a quiet packet is waited for.
+/// The time for which a quiet packet is awaited, in seconds.
 const PATIENCE: i64 = 2;
-/// The longest packet of G.711 that is believed, in samples: a second.
+/// The longest plausible G.711 packet in samples: a second.
 const LONGEST_PCM: usize = 8_000;
-/// What G.711 is filled with at a time, in samples.
+/// The samples of G.711 that are filled at a time.
 const FILL_PCM: i64 = 800;
 
 fn opening(codec: Codec, part: Option<PartReason>) -> Opening {
     let setup = match codec {
         Codec::Pcmu => Setup::Pcmu,
         Codec::Pcma => Setup::Pcma,
-        // Decoders of WebRTC's Opus make two channels of any packet (RFC 7587 section 7).
+        // WebRTC's Opus decoders make two channels of any packet (RFC 7587 section 7).
         _ => Setup::Opus { channels: 2 },
     };
     let setup = TrackSetup {
@@ -43,7 +44,7 @@ fn opening(codec: Codec, part: Option<PartReason>) -> Opening {
     Opening { setup, part }
 }
 
-/// A packet of sound as it is written.
+/// A packet of audio to be written.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) at: Nanos,
@@ -52,37 +53,37 @@ pub(super) struct Piece {
     pub(super) is_fill: bool,
 }
 
-/// What became of a packet.
+/// The result of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Put {
-    /// It is there, and nothing was between it and what the sender sent before but what is told.
+    /// It has its place, and the audio before it is complete except for `missed`.
     Placed { missed: Option<(Nanos, Nanos)> },
-    /// There is sound at its time already, or sound was ahead.
+    /// There is audio at its time already, or the audio was ahead.
     LeftOut,
-    /// It is no packet of the codec.
+    /// It is not a packet of the codec.
     Unfit,
 }
 
-/// The sound of a track. Lengths are in samples.
+/// The audio of a track. Lengths are in samples.
 #[derive(Debug)]
 pub(super) struct Sound {
     codec: Codec,
     rate: i64,
-    /// Where the next sample belongs on the server's clock, counted in samples.
+    /// The place of the next sample on the server's clock, in samples.
     end: Option<i64>,
-    /// Where what the sender sent ends.
+    /// The end of the sender's audio.
     heard: i64,
     /// The timestamp that follows.
     next: Option<Stamp>,
-    /// What was filled since the last packet.
+    /// The samples that were filled since the last packet.
     filled: i64,
     /// The first byte of the last packet.
     toc: Toc,
-    /// The end of the last packet of G.711.
+    /// The end of the last G.711 packet.
     tail: Vec<u8>,
-    /// Since when sound is off.
+    /// Since when the audio is off.
     off_since: Option<i64>,
-    /// What its first packet begins, until that is told.
+    /// The setup of its first packet, until it is returned.
     opening: Option<Box<Opening>>,
 }
 
@@ -102,14 +103,14 @@ impl Sound {
         }
     }
 
-    /// The same track was of another codec before, if it was: another part begins.
+    /// Notes whether the track had another codec before, so that another part starts.
     pub(super) fn after(mut self, another: bool) -> Self {
         let part = another.then_some(PartReason::Codec);
         self.opening = Some(Box::new(opening(self.codec, part)));
         self
     }
 
-    /// What comes next is of another sender.
+    /// Notes that the following audio comes from another sender.
     pub(super) fn interrupt(&mut self) {
         self.next = None;
         self.off_since = None;
@@ -119,17 +120,17 @@ impl Sound {
         self.codec
     }
 
-    /// What the track becomes with its first packet.
+    /// Returns the setup of the track with its first packet.
     pub(super) fn open(&mut self) -> Option<Box<Opening>> {
         self.opening.take()
     }
 
-    /// The timestamp that follows on the last packet, in its stream.
+    /// Returns the timestamp that follows the last packet in its stream.
     pub(super) fn next(&self) -> Option<Stamp> {
         self.next
     }
 
-    /// How long a packet is, if it is one.
+    /// Returns the length of a packet, if it is valid.
     fn length(&self, packet: &[u8]) -> Option<i64> {
         match self.codec {
             Codec::Opus => i64::try_from(packet_duration(packet)?.0).ok(),
@@ -138,7 +139,7 @@ impl Sound {
         }
     }
 
-    /// Takes the next packet, which belongs to `at` by the clock.
+    /// Takes the next packet, whose time by the clock is `at`.
     pub(super) fn put(
         &mut self,
         packet: &[u8],
@@ -164,7 +165,7 @@ impl Sound {
         }
         let piece = self.rate / PIECES;
         let behind = at.saturating_sub(end);
-        // What is off by more than a second is no drift.
+        // More than a second is no drift.
         let follows =
             behind_next.is_some_and(|ticks| ticks <= 0) && self.filled == 0 && behind < self.rate;
         self.follow(stamp, length);
@@ -195,7 +196,7 @@ impl Sound {
         Put::Placed { missed: None }
     }
 
-    /// Fills what has passed by `until` without sound: as far as gaps are filled, and in whole packets.
+    /// Fills the time until `until`, up to the longest gap and in whole packets.
     pub(super) fn fill(&mut self, until: Nanos, emit: &mut impl FnMut(Piece)) {
         let until = self.samples(until);
         let Some(end) = self.end else {
@@ -209,7 +210,7 @@ impl Sound {
         }
     }
 
-    /// Whether sound that is off is to be put right at this packet.
+    /// Whether an error is to be corrected at this packet.
     fn is_time(&mut self, packet: &[u8], behind: i64, level: Option<u8>) -> bool {
         let since = *self.off_since.get_or_insert(self.heard);
         let is_quiet = match level {
@@ -222,7 +223,7 @@ impl Sound {
             || self.heard.saturating_sub(since) >= PATIENCE * self.rate
     }
 
-    /// Puts in concealment before a packet.
+    /// Inserts concealment before a packet.
     fn stretch(&mut self, length: i64, emit: &mut impl FnMut(Piece)) {
         let heard = self.heard;
         match self.codec {

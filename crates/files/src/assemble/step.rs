@@ -1,27 +1,27 @@
-//! What an [`super::Assembler`] says is to be done.
+//! The output of an [`super::Assembler`].
 
 use std::time::Duration;
 
 use crate::bitstream::Picture;
 use crate::container::{FrameOut, Rotation, TrackSetup};
 
-/// The next thing to be done with the file. All times are since the beginning of the part that is being written.
+/// The next action on the file. All times count from the start of the current part.
 #[derive(Debug)]
 pub enum Step<'a> {
-    /// A track is known now: it comes before the track's first frame in each part, and again with a picture that is larger than
-    /// all before in the part.
+    /// The setup of a track. It comes before the track's first frame in each part, and again with a
+    /// picture that is larger than all before in the part.
     Setup {
         /// The track.
         track: usize,
-        /// What is said of it.
+        /// Its setup.
         setup: TrackSetup,
     },
     /// A frame is to be written.
     Frame(FrameOut<'a>),
-    /// The file is to be ended, and another one begun: setups and frames follow. [`super::Assembler::started`] is the
-    /// beginning of the new one.
+    /// The file ends and another one starts. Setups and frames follow.
+    /// [`super::Assembler::started`] is the start of the new one.
     NewPart {
-        /// Why.
+        /// The reason.
         why: PartReason,
     },
     /// The source of the track is to be asked for a keyframe: at most once a second.
@@ -29,70 +29,70 @@ pub enum Step<'a> {
         /// The track.
         track: usize,
     },
-    /// Something that a manifest tells.
+    /// A note for the manifest.
     Note {
         /// The track.
         track: usize,
-        /// What.
+        /// The note.
         note: Note,
     },
 }
 
-/// Why a new part begins.
+/// The reason for a new part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PartReason {
     /// A track has another codec.
     Codec,
-    /// The pictures of a track are turned another way.
+    /// The pictures of a track have another rotation.
     Rotation,
     /// The pictures of a track have another size, or need another decoder setup.
     Picture,
-    /// The part is as long as times in files reach.
+    /// The part has the greatest length of times in files.
     Length,
 }
 
-/// What a manifest tells of a track.
+/// A note about a track for the manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Note {
     /// Nothing was recorded.
     Gap {
-        /// The end of what there is before it.
+        /// The end of the content before it.
         from: Duration,
-        /// The beginning of what there is behind it.
+        /// The start of the content after it.
         to: Duration,
-        /// Why.
+        /// The reason.
         why: GapReason,
     },
     /// Another simulcast encoding is recorded.
     Layer {
-        /// Since when.
+        /// The start.
         at: Duration,
-        /// Which.
+        /// The number of the encoding.
         encoding: u8,
     },
     /// The pictures change within the part.
     Change {
-        /// Since when.
+        /// The start.
         at: Duration,
         /// Their size, if it is known.
         picture: Option<Picture>,
-        /// How they are turned.
+        /// Their rotation.
         rotation: Rotation,
     },
-    /// What the track's times go by has changed.
+    /// The basis of the track's times has changed.
     Clock(ClockKind),
-    /// The clocks of two tracks disagree by so much: their reports say when they were captured, and they do not come so.
+    /// The clocks of two tracks differ by so much: their capture times do not match their arrivals.
     ClockDoubt(Duration),
-    /// Somebody talked.
+    /// The participant talked.
     Talks {
-        /// Since when.
+        /// The start.
         from: Duration,
-        /// Until when.
+        /// The end.
         to: Duration,
     },
 }
 
-/// Why nothing was recorded.
+/// The reason for a gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum GapReason {
     /// Packets were lost.
@@ -103,14 +103,14 @@ pub enum GapReason {
     Silent,
     /// Packets were dropped because the disk was too slow.
     Disk,
-    /// A keyframe was waited for.
+    /// A keyframe was awaited.
     Keyframe,
 }
 
-/// What a track's times go by.
+/// The basis of a track's times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ClockKind {
-    /// When its packets arrive.
+    /// The arrivals of its packets.
     #[default]
     Arrival,
     /// The capture times in its packets (abs-capture-time).
@@ -119,34 +119,34 @@ pub enum ClockKind {
     Reports,
 }
 
-/// What became of a track so far.
+/// The counts of a track so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TrackStats {
-    /// Packets that came, each once.
+    /// Packets without duplicates.
     pub packets: u64,
-    /// Packets that never came, or too late. What redundant audio gave back is not among them.
+    /// Packets that never came or came too late, unless redundant audio contained them.
     pub lost: u64,
-    /// Packets that came too late, and those that came twice.
+    /// Packets that came too late, and duplicates.
     pub late: u64,
-    /// Packets that are of no use: malformed ones, and those of codecs that no file has.
+    /// Packets that are malformed, or of a codec that files cannot have.
     pub unfit: u64,
-    /// Frames that were handed out.
+    /// Frames that were returned.
     pub frames: u64,
-    /// Frames that were left out: broken ones, those that nothing can be made of before the next keyframe, and sound that was ahead
-    /// of its clock.
+    /// Frames that were left out: broken ones, undecodable ones before the next keyframe, and audio
+    /// that was ahead of its clock.
     pub left_out: u64,
-    /// Sound that was made up for what did not come.
+    /// The length of filled audio.
     pub filled: Duration,
-    /// What its times go by.
+    /// The basis of its times.
     pub clock: ClockKind,
-    /// The most by which its clock was in doubt ([`Note::ClockDoubt`]).
+    /// The greatest doubt about its clock ([`Note::ClockDoubt`]).
     pub clock_doubt: Option<Duration>,
-    /// When its first frame of this part is, since the part's beginning.
+    /// The time of its first frame in this part.
     pub offset: Option<Duration>,
 }
 
 impl Note {
-    /// The same with times since `started`, which they have been on the server's clock.
+    /// Converts times on the server's clock to times since `started`.
     pub(super) fn since(self, started: super::Nanos) -> Self {
         let started = super::duration(started);
         let since = |at: Duration| at.saturating_sub(started);

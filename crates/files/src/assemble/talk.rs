@@ -1,22 +1,22 @@
-//! When somebody talks, by the levels of packets (RFC 6464).
+//! Detection of talking by the levels of packets (RFC 6464).
 
 use super::{MS, Nanos};
 
-/// Louder than this, in dB below overload, is talk.
+/// Levels louder than this in -dBov count as talking.
 const LOUD: u8 = 50;
-/// Pauses up to this length belong to it.
+/// Pauses up to this length are part of it.
 const PAUSE: Nanos = 500 * MS;
-/// It lasts so long at least.
+/// The shortest duration.
 const SHORTEST: Nanos = 300 * MS;
 
-/// Finds talk in a track.
+/// Detects talking in a track.
 #[derive(Debug, Default)]
 pub(super) struct Talk {
     current: Option<(Nanos, Nanos)>,
 }
 
 impl Talk {
-    /// A packet from `at` to `end`; talk that has ended before it.
+    /// Takes a packet from `at` to `end`. Returns talking that has ended before it.
     pub(super) fn hear(
         &mut self,
         level: Option<u8>,
@@ -32,7 +32,7 @@ impl Talk {
         ended
     }
 
-    /// Nothing more comes.
+    /// Ends the track. Returns its last talking, if any.
     pub(super) fn end(&mut self) -> Option<(Nanos, Nanos)> {
         (self.current.take()).filter(|(from, until)| until.saturating_sub(*from) >= SHORTEST)
     }

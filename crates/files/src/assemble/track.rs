@@ -1,4 +1,4 @@
-//! What becomes of a track's packets until they are frames.
+//! A track: from its packets to frames.
 
 use portunus_rtp::SeqNo;
 use portunus_rtp::red;
@@ -16,13 +16,13 @@ use super::step::TrackStats;
 use super::talk::Talk;
 use super::{Arrived, Coded, GapReason, Nanos, Note, SECOND, duration, nanos};
 
-/// A keyframe is asked for so often.
+/// The interval between keyframe requests.
 const ASKS: Nanos = SECOND;
-/// A track that sent nothing for so long is not waited for.
+/// After this time without packets, nobody waits for a track.
 const AWAITED: Nanos = SECOND;
-/// A gap at the end that is told.
+/// The shortest gap at the end that is noted.
 const LAST_GAP: Nanos = SECOND / 4;
-/// Silence that is told.
+/// The shortest silence that is noted.
 const SILENCE: Nanos = SECOND;
 
 /// A track.
@@ -48,7 +48,7 @@ enum Medium {
 }
 
 impl Medium {
-    /// `begins_part`: the same track was of something else before.
+    /// `begins_part`: the track had other content before.
     fn new(codec: Codec, setup: Option<Setup>, split_on_size: bool, begins_part: bool) -> Self {
         match codec.kind() {
             Kind::Audio => Medium::Sound(Sound::new(codec).after(begins_part)),
@@ -67,21 +67,21 @@ impl Medium {
     }
 }
 
-/// What a track hands out.
+/// The output of a track.
 #[derive(Debug)]
 pub(super) struct Out {
     pub(super) track: usize,
     pub(super) queue: Queue,
     pub(super) stats: TrackStats,
-    /// How far the track has come, whether that is recorded or not.
+    /// How far the track has come, including content that is not recorded.
     pub(super) progress: Nanos,
-    /// Where what is recorded ends.
+    /// The end of the recorded content.
     pub(super) end: Option<Nanos>,
-    /// What is told with the next frame.
+    /// The notes for the next frame.
     pub(super) notes: Vec<Note>,
-    /// Why something is missing before the next frame.
+    /// The reason for a gap before the next frame.
     missing: Option<GapReason>,
-    /// The simulcast encoding that the next frame is of, if the one before was of another.
+    /// The simulcast encoding of the next frame, if it has changed.
     layer: Option<u8>,
     wants_keyframe: bool,
     asked: Option<Nanos>,
@@ -124,9 +124,9 @@ impl Out {
         self.queue.push(frame);
     }
 
-    /// Something is missing from here on.
+    /// Notes that content is missing from here on.
     pub(super) fn miss(&mut self, why: GapReason) {
-        // What happened first is what it began with; causes outside the sender say more than what follows from them.
+        // The first reason counts, but a mute or a slow disk explains more than its consequences.
         let is_cause = matches!(why, GapReason::Muted | GapReason::Disk);
         if self.missing.is_none() || is_cause {
             self.missing = Some(why);
@@ -137,7 +137,7 @@ impl Out {
         self.wants_keyframe = true;
     }
 
-    /// Whether a keyframe is to be asked for now.
+    /// Whether a keyframe is to be requested now.
     pub(super) fn asks(&mut self) -> bool {
         let is_time = (self.asked).is_none_or(|asked| self.now.saturating_sub(asked) >= ASKS);
         let asks = is_time && std::mem::take(&mut self.wants_keyframe);
@@ -147,7 +147,8 @@ impl Out {
         asks
     }
 
-    /// What is told with a frame that begins at `at`; that nothing came is, if it was for so long.
+    /// Returns the notes for a frame at `at`. Missing packets for at least `silence` are noted,
+    /// too.
     pub(super) fn notes_at(&mut self, at: Nanos, silence: Nanos) -> Vec<Note> {
         let from = self.end.unwrap_or(at);
         self.gap(from, at, silence);
@@ -158,7 +159,7 @@ impl Out {
         std::mem::take(&mut self.notes)
     }
 
-    /// Tells of a gap.
+    /// Notes a gap.
     fn gap(&mut self, from: Nanos, to: Nanos, silence: Nanos) {
         let length = to.saturating_sub(from);
         let why = match self.missing.take() {
@@ -210,7 +211,7 @@ impl Track {
 }
 
 impl Track {
-    /// Takes a packet that arrived.
+    /// Takes a packet that has arrived.
     pub(super) fn push(&mut self, arrived: &Arrived<'_>, lipsync: &mut Lipsync) {
         let at = nanos(arrived.at);
         self.arrived = self.arrived.max(Some(at));
@@ -256,7 +257,7 @@ impl Track {
         self.take_due(lipsync);
     }
 
-    /// Time goes on.
+    /// Notes that time passes.
     pub(super) fn tick(&mut self, now: Nanos, lipsync: &mut Lipsync) {
         self.out.now = self.out.now.max(now);
         self.order.tick(duration(now));
@@ -324,10 +325,12 @@ impl Track {
         self.medium = Medium::new(codec, None, self.split_on_size, has_begun);
     }
 
-    /// Another source comes by the track, which has ended. `begins_part`: the next part begins with it.
+    /// Connects another source to the track, which has ended. `begins_part`: the next part starts
+    /// with it.
     pub(super) fn replace(
         &mut self,
-        (codec, setup): (Codec, Option<Setup>),
+        codec: Codec,
+        setup: Option<Setup>,
         is_open: bool,
         begins_part: bool,
     ) {
@@ -350,7 +353,7 @@ impl Track {
         self.out.miss(GapReason::Muted);
     }
 
-    /// Whether something came lately, or waits for what did not.
+    /// Whether packets came recently, or wait for missing ones.
     fn is_alive(&self) -> bool {
         let quiet = self
             .arrived
@@ -358,12 +361,12 @@ impl Track {
         quiet.is_some_and(|quiet| quiet < AWAITED) || self.order.is_waiting()
     }
 
-    /// Whether frames of others wait for those of this track.
+    /// Whether frames of other tracks wait for this track.
     pub(super) fn is_awaited(&self) -> bool {
         self.is_open && !self.has_ended && self.is_alive()
     }
 
-    /// Whether a file does not begin without it.
+    /// Whether a file does not start without the track.
     pub(super) fn is_expected(&self) -> bool {
         self.is_open && !self.has_ended
     }
@@ -375,7 +378,7 @@ impl Track {
         }
         self.is_open = open;
         self.out.now = self.out.now.max(at);
-        // Of what was sent before, nothing more comes.
+        // No more packets from before come.
         while let Some(held) = self.order.take_first() {
             self.take(&held.packet(), lipsync);
         }
@@ -385,12 +388,12 @@ impl Track {
         self.out.miss(GapReason::Muted);
     }
 
-    /// Packets of the track were dropped before they came here.
+    /// Notes that packets of the track were dropped.
     pub(super) fn overrun(&mut self) {
         self.out.miss(GapReason::Disk);
     }
 
-    /// Nothing more comes.
+    /// Ends the track.
     pub(super) fn end(&mut self, lipsync: &mut Lipsync) {
         if std::mem::replace(&mut self.has_ended, true) {
             return;
@@ -410,12 +413,12 @@ impl Track {
         self.has_ended
     }
 
-    /// What is still to be told when all is over, at `now`.
+    /// Returns the last notes at the end, which is at `now`.
     pub(super) fn last_notes(&mut self, now: Nanos) -> Vec<Note> {
         if let Some((from, to)) = self.talk.end() {
             self.out.notes.push(talks(from, to));
         }
-        // What was on its way is no gap.
+        // Packets on their way are no gap.
         let from = self.out.end.unwrap_or(now);
         if now.saturating_sub(from) >= LAST_GAP {
             self.out.gap(from, now, SILENCE);
@@ -423,7 +426,7 @@ impl Track {
         std::mem::take(&mut self.out.notes)
     }
 
-    /// Fills sound of which nothing comes until then; false if there was nothing to fill.
+    /// Fills missing audio until then. Returns false if there was nothing to fill.
     pub(super) fn fill(&mut self, until: Nanos) -> bool {
         let Medium::Sound(sound) = &mut self.medium else {
             return false;
@@ -438,7 +441,7 @@ impl Track {
     }
 }
 
-/// Takes redundant audio apart: what was lost, then what the packet itself carries.
+/// Splits redundant audio: lost packets first, then the packet's own content.
 fn unpack(
     sound: &mut Sound,
     packet: &Packet<'_>,
@@ -472,7 +475,7 @@ fn unpack(
     out.stats.lost = out.stats.lost.saturating_sub(recovered.min(lost));
 }
 
-/// Takes a packet of sound; whether it has its place now.
+/// Takes a packet of audio. Returns whether it has its place now.
 fn hear(
     sound: &mut Sound,
     packet: &Packet<'_>,

@@ -1,4 +1,4 @@
-//! AV1: sequence headers (AV1 bitstream specification, section 5.5), and the av1C record of them.
+//! AV1: sequence headers (AV1 bitstream specification, section 5.5), and their av1C record.
 
 use super::bits::Bits;
 use super::{Picture, Setup};
@@ -6,10 +6,10 @@ use super::{Picture, Setup};
 const SEQUENCE_HEADER: u8 = 1;
 const HAS_SIZE: u8 = 0x02;
 const HAS_EXTENSION: u8 = 0x04;
-/// The longest header that fits the room of a container's header, in bytes.
+/// The longest sequence header in bytes that fits the room of a container's header.
 const MOST_BYTES: usize = 1_024;
 
-/// What a temporal unit tells.
+/// Reads the setup and the picture size of a temporal unit.
 pub(super) fn read_setup(unit: &[u8], before: Option<&Setup>) -> Option<(Setup, Picture)> {
     let mut rest = unit;
     while !rest.is_empty() {
@@ -29,13 +29,13 @@ pub(super) fn read_setup(unit: &[u8], before: Option<&Setup>) -> Option<(Setup, 
     Some((known.clone(), known.picture()?))
 }
 
-/// The size that an OBU with a sequence header tells.
+/// Returns the size in an OBU with a sequence header.
 pub(super) fn picture(mut obu: &[u8]) -> Option<Picture> {
     let (_, body) = split_obu(&mut obu)?;
     Some(read_sequence(body)?.1)
 }
 
-/// The type of the next OBU, and what is in it.
+/// Returns the type and the content of the next OBU.
 fn split_obu<'a>(rest: &mut &'a [u8]) -> Option<(u8, &'a [u8])> {
     let first = *rest.split_off_first()?;
     if first & HAS_EXTENSION != 0 {
@@ -60,7 +60,7 @@ fn read_leb128(bytes: &mut &[u8]) -> Option<usize> {
     None
 }
 
-/// Lengths of what is told of the decoder's model, in bits.
+/// The lengths of the decoder model's fields, in bits.
 struct DecoderModel {
     delay: u32,
 }
@@ -78,7 +78,7 @@ fn read_sequence(body: &[u8]) -> Option<([u8; 4], Picture)> {
     let height_bits = bits.number(4)? + 1;
     let picture = Picture::new(bits.number(width_bits)? + 1, bits.number(height_bits)? + 1)?;
     if !reduced && bits.flag()? {
-        // Lengths of frame numbers.
+        // The lengths of frame numbers.
         bits.skip(4 + 3)?;
     }
     // Superblocks of 128x128, intra filters, intra edges.
@@ -93,7 +93,7 @@ fn read_sequence(body: &[u8]) -> Option<([u8; 4], Picture)> {
     Some((config, picture))
 }
 
-/// Level and tier of the first operating point; passes over all.
+/// Reads all operating points. Returns level and tier of the first one.
 fn read_operating_points(bits: &mut Bits<'_>) -> Option<(u8, bool)> {
     let mut model = None;
     if bits.flag()? {
@@ -126,7 +126,7 @@ fn read_operating_points(bits: &mut Bits<'_>) -> Option<(u8, bool)> {
     first
 }
 
-/// The tools that a sequence of more than still pictures has.
+/// Skips the tools of sequences that are more than still pictures.
 fn skip_tools(bits: &mut Bits<'_>) -> Option<()> {
     // Inter-intra, masked compounds, warped motion, dual filters.
     bits.skip(4)?;
@@ -138,7 +138,7 @@ fn skip_tools(bits: &mut Bits<'_>) -> Option<()> {
         true => true,
         false => bits.flag()?,
     };
-    // Whole-pixel motion vectors: a frame's choice, or the sequence's.
+    // Integer motion vectors: chosen per frame, or by the sequence.
     if screen_content && !bits.flag()? {
         bits.skip(1)?;
     }
@@ -148,14 +148,15 @@ fn skip_tools(bits: &mut Bits<'_>) -> Option<()> {
     Some(())
 }
 
-/// Bit depth, monochrome, subsampling and chroma position (section 5.5.2), as the record has them: the seven lower bits of its third byte.
+/// Reads bit depth, monochrome, subsampling and chroma position (section 5.5.2), as the lower seven
+/// bits of the record's third byte.
 fn read_color(bits: &mut Bits<'_>, profile: u8) -> Option<u8> {
     let high = bits.flag()?;
     let twelve = profile == 2 && high && bits.flag()?;
     let mono = profile != 1 && bits.flag()?;
     let description = match bits.flag()? {
         true => [bits.byte(8)?, bits.byte(8)?, bits.byte(8)?],
-        // Not specified.
+        // Unspecified.
         false => [2; 3],
     };
     let (mut across, mut down, mut position) = (true, true, 0);

@@ -1,19 +1,19 @@
-//! Bits of headers, most significant first. Reading on behind the end gives nothing.
+//! A reader of header bits, most significant first. Reading beyond the end returns `None`.
 
-/// What is read from.
+/// A reader of bits.
 #[derive(Debug, Clone)]
 pub(super) struct Bits<'a> {
     bytes: &'a [u8],
-    /// Bytes that follow two zeros are left out if they are 3 (ITU-T H.264 section 7.4.1).
+    /// Whether a 3 after two zero bytes is skipped (ITU-T H.264 section 7.4.1).
     prevents_emulation: bool,
     zeros: u8,
     current: u8,
-    /// Bits of `current` that were not read.
+    /// The bits of `current` that are left.
     left: u32,
 }
 
 impl<'a> Bits<'a> {
-    /// Bits as they are.
+    /// Returns a reader of all bits.
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self {
             bytes,
@@ -24,7 +24,7 @@ impl<'a> Bits<'a> {
         }
     }
 
-    /// The bits of a NAL unit, without the bytes that keep start codes out of it.
+    /// Returns a reader of a NAL unit, without the bytes that prevent start codes.
     pub(super) fn of_unit(unit: &'a [u8]) -> Self {
         Self {
             prevents_emulation: true,
@@ -49,7 +49,7 @@ impl<'a> Bits<'a> {
         Some(byte)
     }
 
-    /// A flag.
+    /// Reads a flag.
     pub(super) fn flag(&mut self) -> Option<bool> {
         if self.left == 0 {
             self.current = self.next_byte()?;
@@ -59,22 +59,23 @@ impl<'a> Bits<'a> {
         Some(self.current >> self.left & 1 == 1)
     }
 
-    /// A number of up to 32 bits.
+    /// Reads a number of up to 32 bits.
     pub(super) fn number(&mut self, bits: u32) -> Option<u32> {
         (0..bits).try_fold(0, |sum: u32, _| Some(sum << 1 | u32::from(self.flag()?)))
     }
 
-    /// A number of up to eight bits.
+    /// Reads a number of up to eight bits.
     pub(super) fn byte(&mut self, bits: u32) -> Option<u8> {
         u8::try_from(self.number(bits)?).ok()
     }
 
-    /// Passes over bits.
+    /// Skips bits.
     pub(super) fn skip(&mut self, bits: u32) -> Option<()> {
         (0..bits).try_for_each(|_| self.flag().map(drop))
     }
 
-    /// An unsigned Exp-Golomb number below 2^32 - 1 (ITU-T H.264 section 9.1). AV1's `uvlc` is the same.
+    /// Reads an unsigned Exp-Golomb number below 2^32 - 1 (ITU-T H.264 section 9.1). AV1's `uvlc`
+    /// is the same.
     pub(super) fn golomb(&mut self) -> Option<u32> {
         let mut zeros = 0;
         while !self.flag()? {
@@ -86,12 +87,12 @@ impl<'a> Bits<'a> {
         self.number(zeros)?.checked_add((1 << zeros) - 1)
     }
 
-    /// One of at most `most`.
+    /// Reads an Exp-Golomb number of at most `most`.
     pub(super) fn golomb_to(&mut self, most: u32) -> Option<u32> {
         self.golomb().filter(|value| *value <= most)
     }
 
-    /// A signed Exp-Golomb number.
+    /// Reads a signed Exp-Golomb number.
     pub(super) fn signed_golomb(&mut self) -> Option<i64> {
         let value = i64::from(self.golomb()?);
         Some(if value & 1 == 1 {

@@ -1,4 +1,4 @@
-//! H.264: sequence parameter sets (ITU-T H.264 section 7.3.2.1.1) and the avcC record of them.
+//! H.264: sequence parameter sets (ITU-T H.264 section 7.3.2.1.1), and the avcC record.
 
 use mp4_atom::{Atom, Avcc, AvccExt};
 
@@ -7,21 +7,21 @@ use super::{Picture, Setup, nal};
 
 const SEQUENCE_PARAMETER_SET: u8 = 7;
 const PICTURE_PARAMETER_SET: u8 = 8;
-/// Profiles whose sets tell of chroma and bit depth.
+/// The profiles with fields for chroma and bit depth.
 const HIGH_PROFILES: [u8; 13] = [100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135];
 
-/// What is read of a sequence parameter set.
+/// The fields of a sequence parameter set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Sequence {
     profile: u8,
     compatibility: u8,
     level: u8,
-    /// Chroma format and bit depths, of a high profile.
+    /// Chroma format and bit depths, in a high profile.
     high: Option<(u8, u8, u8)>,
     picture: Picture,
 }
 
-/// What an access unit, or its sets alone, tells.
+/// Reads the setup and the picture size of an access unit, or of its parameter sets alone.
 pub(super) fn read_setup(access_unit: &[u8], before: Option<&Setup>) -> Option<(Setup, Picture)> {
     let known = match before {
         Some(Setup::H264 { sps, pps }) => Some((sps, pps)),
@@ -42,7 +42,7 @@ fn setup(sps: Vec<Vec<u8>>, pps: Vec<Vec<u8>>) -> Option<(Setup, Picture)> {
     Some((Setup::H264 { sps, pps }, picture))
 }
 
-/// The sets of `sprop-parameter-sets`.
+/// Returns the setup for `sprop-parameter-sets`.
 pub(super) fn setup_of_sets(sets: Vec<Vec<u8>>) -> Option<Setup> {
     let is_sequence = |set: &Vec<u8>| {
         set.first()
@@ -56,7 +56,7 @@ pub(super) fn picture(sps: &[Vec<u8>]) -> Option<Picture> {
     Some(read_sequence(sps.first()?)?.picture)
 }
 
-/// The profile and the constraints of it.
+/// Returns the profile with its constraints.
 pub(super) fn profile(sps: &[Vec<u8>]) -> Option<(u8, u8)> {
     let sequence = read_sequence(sps.first()?)?;
     Some((sequence.profile, sequence.compatibility))
@@ -82,7 +82,7 @@ pub(crate) fn avcc(sps: &[Vec<u8>], pps: &[Vec<u8>]) -> Option<Avcc> {
     })
 }
 
-/// The record without a box around it.
+/// Returns the record without a box.
 pub(super) fn avcc_bytes(sps: &[Vec<u8>], pps: &[Vec<u8>]) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     avcc(sps, pps)?.encode_body(&mut bytes).ok()?;
@@ -130,7 +130,7 @@ fn read_sequence(unit: &[u8]) -> Option<Sequence> {
         }
     }
     let [left, right, top, bottom] = crop;
-    // Units of cropping (equations 7-19 to 7-22).
+    // The units of cropping (equations 7-19 to 7-22).
     let (across, down) = match (chroma_format, planes) {
         (1, _) => (2, 2),
         (2, _) => (2, 1),
@@ -152,7 +152,7 @@ fn read_sequence(unit: &[u8]) -> Option<Sequence> {
     })
 }
 
-/// Scaling lists (section 7.3.2.1.1.1).
+/// Skips scaling lists (section 7.3.2.1.1.1).
 fn skip_scaling(bits: &mut Bits<'_>, chroma_format: u32) -> Option<()> {
     for list in 0..if chroma_format == 3 { 12 } else { 8 } {
         if !bits.flag()? {
@@ -169,7 +169,7 @@ fn skip_scaling(bits: &mut Bits<'_>, chroma_format: u32) -> Option<()> {
     Some(())
 }
 
-/// How pictures are ordered.
+/// Skips the order of pictures.
 fn skip_order_count(bits: &mut Bits<'_>) -> Option<()> {
     match bits.golomb_to(2)? {
         0 => drop(bits.golomb()?),

@@ -1,4 +1,4 @@
-//! H.265: sequence parameter sets (ITU-T H.265 section 7.3.2.2) and the hvcC record of them.
+//! H.265: sequence parameter sets (ITU-T H.265 section 7.3.2.2), and the hvcC record.
 
 use mp4_atom::{Atom, HvcCArray, Hvcc};
 
@@ -9,7 +9,7 @@ const VIDEO_PARAMETER_SET: u8 = 32;
 const SEQUENCE_PARAMETER_SET: u8 = 33;
 const PICTURE_PARAMETER_SET: u8 = 34;
 
-/// What is read of a sequence parameter set.
+/// The fields of a sequence parameter set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Sequence {
     sub_layers: u8,
@@ -21,17 +21,17 @@ struct Sequence {
     picture: Picture,
 }
 
-/// The general part of profile, tier and level (section 7.3.3), as the record has it.
+/// The general part of profile, tier and level (section 7.3.3), as in the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Profile {
-    /// Space, tier and profile.
+    /// Profile space, tier and profile.
     general: u8,
     compatibility: [u8; 4],
     constraints: [u8; 6],
     level: u8,
 }
 
-/// What an access unit, or its sets alone, tells.
+/// Reads the setup and the picture size of an access unit, or of its parameter sets alone.
 pub(super) fn read_setup(access_unit: &[u8], before: Option<&Setup>) -> Option<(Setup, Picture)> {
     let known = match before {
         Some(Setup::H265 { vps, sps, pps }) => Some((vps, sps, pps)),
@@ -48,7 +48,7 @@ pub(super) fn read_setup(access_unit: &[u8], before: Option<&Setup>) -> Option<(
     )
 }
 
-/// A setup, if its sets can be read.
+/// Returns a setup, if its parameter sets are valid.
 pub(super) fn setup(
     vps: Vec<Vec<u8>>,
     sps: Vec<Vec<u8>>,
@@ -62,7 +62,7 @@ pub(super) fn picture(sps: &[Vec<u8>]) -> Option<Picture> {
     Some(read_sequence(sps.first()?)?.picture)
 }
 
-/// Profile, tier and level; the level is of no matter to what can be told apart by it.
+/// Returns profile, tier and level. The level does not count in comparisons.
 pub(super) fn profile(sps: &[Vec<u8>]) -> Option<Profile> {
     let profile = read_sequence(sps.first()?)?.profile;
     Some(Profile {
@@ -105,7 +105,7 @@ pub(crate) fn hvcc(vps: &[Vec<u8>], sps: &[Vec<u8>], pps: &[Vec<u8>]) -> Option<
     })
 }
 
-/// The record without a box around it.
+/// Returns the record without a box.
 pub(super) fn hvcc_bytes(vps: &[Vec<u8>], sps: &[Vec<u8>], pps: &[Vec<u8>]) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     hvcc(vps, sps, pps)?.encode_body(&mut bytes).ok()?;
@@ -153,7 +153,7 @@ fn read_sequence(unit: &[u8]) -> Option<Sequence> {
     })
 }
 
-/// Reads profile, tier and level, and passes over those of the sub-layers below the highest.
+/// Reads profile, tier and level, and skips those of the lower sub-layers.
 fn read_profile(bits: &mut Bits<'_>, more_layers: u8) -> Option<Profile> {
     let mut bytes = [0; 12];
     for byte in &mut bytes {

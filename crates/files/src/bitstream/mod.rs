@@ -1,6 +1,6 @@
-//! What a decoder has to be told before the first frame, read out of frames: parameter sets, sizes, profiles.
+//! Decoder setups, read from frames: parameter sets, sizes, profiles.
 //!
-//! Frames have the forms of [`portunus_rtp::depacketize`].
+//! Frames have the formats of [`portunus_rtp::depacketize`].
 
 mod av1;
 mod bits;
@@ -18,20 +18,20 @@ pub(crate) use h265::hvcc;
 
 use crate::track::Codec;
 
-/// What a container says of a track's codec.
+/// The codec setup of a track in a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Setup {
-    /// VP8: nothing.
+    /// VP8, which has no parameters.
     Vp8,
     /// VP9 (the VP codec configuration of MP4).
     Vp9 {
         /// The profile, 0 to 3.
         profile: u8,
-        /// Bits of a sample: 8, 10 or 12.
+        /// The bit depth: 8, 10 or 12.
         bit_depth: u8,
-        /// How chroma is subsampled: 1 for 4:2:0, 2 for 4:2:2, 3 for 4:4:4.
+        /// The chroma subsampling: 1 for 4:2:0, 2 for 4:2:2, 3 for 4:4:4.
         subsampling: u8,
-        /// Samples use the full range of values.
+        /// Whether samples use the full range of values.
         full_range: bool,
     },
     /// AV1.
@@ -41,14 +41,14 @@ pub enum Setup {
         /// The first four bytes of an AV1CodecConfigurationRecord.
         config: [u8; 4],
     },
-    /// H.264, NAL units without lengths.
+    /// H.264, with NAL units without lengths.
     H264 {
         /// Sequence parameter sets.
         sps: Vec<Vec<u8>>,
         /// Picture parameter sets.
         pps: Vec<Vec<u8>>,
     },
-    /// H.265, NAL units without lengths.
+    /// H.265, with NAL units without lengths.
     H265 {
         /// Video parameter sets.
         vps: Vec<Vec<u8>>,
@@ -59,10 +59,10 @@ pub enum Setup {
     },
     /// Opus.
     Opus {
-        /// The channels that a decoder makes of it: 1 or 2.
+        /// The channels of the decoded audio: 1 or 2.
         channels: u8,
     },
-    /// G.711, mu-law.
+    /// G.711, µ-law.
     Pcmu,
     /// G.711, A-law.
     Pcma,
@@ -71,21 +71,21 @@ pub enum Setup {
 /// The size of a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Picture {
-    /// Pixels from left to right, at least 1.
+    /// The width in pixels, at least 1.
     pub width: u32,
-    /// Pixels from top to bottom, at least 1.
+    /// The height in pixels, at least 1.
     pub height: u32,
 }
 
 impl Picture {
-    /// Nothing if there is nothing to see.
+    /// Returns `None` for an empty picture.
     fn new(width: u32, height: u32) -> Option<Self> {
         (width > 0 && height > 0).then_some(Self { width, height })
     }
 }
 
-/// Reads what a decoder has to be told to begin with this keyframe, and its size if it is a picture. `before` is what was
-/// known: parameter sets that the keyframe lacks are taken from it. Nothing: no decoder could begin here.
+/// Reads the decoder setup of a keyframe, and its size if it is a picture. Missing parameter sets
+/// are taken from the earlier setup `before`. Returns `None` if no decoder could start here.
 pub fn read_setup(
     codec: Codec,
     keyframe: &[u8],
@@ -97,7 +97,7 @@ pub fn read_setup(
         Codec::Av1 => av1::read_setup(keyframe, before)?,
         Codec::H264 => h264::read_setup(keyframe, before)?,
         Codec::H265 => h265::read_setup(keyframe, before)?,
-        // Decoders of WebRTC's Opus make two channels of any packet (RFC 7587 section 7).
+        // WebRTC's Opus decoders make two channels of any packet (RFC 7587 section 7).
         Codec::Opus => return Some((Setup::Opus { channels: 2 }, None)),
         Codec::Pcmu => return Some((Setup::Pcmu, None)),
         Codec::Pcma => return Some((Setup::Pcma, None)),
@@ -105,8 +105,9 @@ pub fn read_setup(
     Some((setup, Some(picture)))
 }
 
-/// Reads what the format parameters of SDP tell a decoder: `sprop-parameter-sets` of H.264 (RFC 6184 section 8.1),
-/// `sprop-vps`, `sprop-sps` and `sprop-pps` of H.265 (RFC 7798 section 7.1). Of sound, what [`read_setup`] says.
+/// Reads the decoder setup in the format parameters of SDP: `sprop-parameter-sets` of H.264 (RFC
+/// 6184 section 8.1), `sprop-vps`, `sprop-sps` and `sprop-pps` of H.265 (RFC 7798 section 7.1). For
+/// audio it is that of [`read_setup`].
 pub fn setup_of_fmtp(codec: Codec, fmtp: &str) -> Option<Setup> {
     let sets = |name: &str| {
         let parameters = fmtp.split(';').filter_map(|it| it.trim().split_once('='));
@@ -126,7 +127,7 @@ pub fn setup_of_fmtp(codec: Codec, fmtp: &str) -> Option<Setup> {
     }
 }
 
-/// Sets in base64, with or without its padding, separated by commas.
+/// Reads sets in base64, with or without padding, separated by commas.
 fn read_base64(text: &str) -> Option<Vec<Vec<u8>>> {
     const LENIENT: GeneralPurpose = GeneralPurpose::new(
         &STANDARD,
@@ -140,7 +141,7 @@ fn read_base64(text: &str) -> Option<Vec<Vec<u8>>> {
 }
 
 impl Setup {
-    /// The size of pictures, where it is part of the setup: of AV1, H.264 and H.265.
+    /// Returns the size of pictures if the setup has it, as with AV1, H.264 and H.265.
     pub fn picture(&self) -> Option<Picture> {
         match self {
             Setup::Av1 {
@@ -152,8 +153,8 @@ impl Setup {
         }
     }
 
-    /// Whether a decoder that was told this can go on with `other` in the stream: the codec, its profile and its size
-    /// are the same. Of VP9 the size is not looked at, and of VP8, for they are in each keyframe.
+    /// Whether a decoder with this setup can continue with `other`: codec, profile and size are the
+    /// same. The sizes of VP8 and VP9 do not count, because each keyframe has them.
     pub fn goes_on_with(&self, other: &Setup) -> bool {
         let same_picture = self.picture() == other.picture();
         match (self, other) {
@@ -167,7 +168,7 @@ impl Setup {
         }
     }
 
-    /// The AVCDecoderConfigurationRecord of MP4 and Matroska (ISO/IEC 14496-15), of H.264.
+    /// Returns the AVCDecoderConfigurationRecord of H.264 for MP4 and Matroska (ISO/IEC 14496-15).
     pub fn avcc(&self) -> Option<Vec<u8>> {
         match self {
             Setup::H264 { sps, pps } => h264::avcc_bytes(sps, pps),
@@ -175,7 +176,7 @@ impl Setup {
         }
     }
 
-    /// The HEVCDecoderConfigurationRecord of MP4 and Matroska (ISO/IEC 14496-15), of H.265.
+    /// Returns the HEVCDecoderConfigurationRecord of H.265 for MP4 and Matroska (ISO/IEC 14496-15).
     pub fn hvcc(&self) -> Option<Vec<u8>> {
         match self {
             Setup::H265 { vps, sps, pps } => h265::hvcc_bytes(vps, sps, pps),
@@ -183,7 +184,7 @@ impl Setup {
         }
     }
 
-    /// The AV1CodecConfigurationRecord of MP4 and Matroska, of AV1.
+    /// Returns the AV1CodecConfigurationRecord of AV1 for MP4 and Matroska.
     pub fn av1c(&self) -> Option<Vec<u8>> {
         match self {
             Setup::Av1 {
@@ -194,7 +195,7 @@ impl Setup {
         }
     }
 
-    /// The codec that it is of.
+    /// Returns the codec.
     pub fn codec(&self) -> Codec {
         match self {
             Setup::Vp8 => Codec::Vp8,
@@ -209,12 +210,12 @@ impl Setup {
     }
 }
 
-/// The size in a VP8 keyframe's header (RFC 6386 section 9.1).
+/// Returns the size in the header of a VP8 keyframe (RFC 6386 section 9.1).
 fn vp8_picture(frame: &[u8]) -> Option<Picture> {
     let [tag, _, _, 0x9d, 0x01, 0x2a, w0, w1, h0, h1] = *frame.first_chunk()? else {
         return None;
     };
-    // The two bits above are scaling, left to the player.
+    // The upper two bits are scaling, which is left to the player.
     let pixels = |low, high| u32::from(u16::from_le_bytes([low, high]) & 0x3fff);
     let picture = Picture::new(pixels(w0, w1), pixels(h0, h1))?;
     (tag & 1 == 0).then_some(picture)
@@ -222,7 +223,11 @@ fn vp8_picture(frame: &[u8]) -> Option<Picture> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
 
     use super::*;
     use proptest::prelude::*;
@@ -256,7 +261,7 @@ mod tests {
         units.iter().flat_map(with_length).collect()
     }
 
-    /// All that is made here: 322x182, whose borders are cropped.
+    /// The size of all test pictures: 322x182, whose borders are cropped.
     const PICTURE: Picture = Picture {
         width: 322,
         height: 182,
@@ -275,13 +280,13 @@ mod tests {
         let (setup, picture) = read_setup(Codec::H264, &keyframe, None).unwrap();
         assert_eq!(picture, Some(PICTURE));
         assert_eq!(setup.avcc().unwrap(), hex(AVCC));
-        // A keyframe without sets takes those from before, and without those it is nothing.
+        // A keyframe without sets uses the earlier ones, and without those there is no setup.
         let bare = access_unit(&[&[0x65, 0x88]]);
         let again = read_setup(Codec::H264, &bare, Some(&setup));
         assert_eq!(again, Some((setup.clone(), picture)));
         assert_eq!(read_setup(Codec::H264, &bare, None), None);
         assert_eq!(read_setup(Codec::H264, &bare, Some(&Setup::Vp8)), None);
-        // The same in SDP, without padding.
+        // The same sets in SDP, without padding.
         let fmtp = "packetization-mode=1; sprop-parameter-sets=Z2QADKzZQVGeImwEQAAAAwBAAAAFA8UKZYA,aOvjyyLA";
         assert_eq!(setup_of_fmtp(Codec::H264, fmtp), Some(setup));
         let cut = "sprop-parameter-sets=Z2QADKzZ,aOvjyyLA";
@@ -331,7 +336,7 @@ mod tests {
         };
         let expected = Some((expected, Some(PICTURE)));
         assert_eq!(read_setup(Codec::Vp9, &frame, None), expected);
-        // The layer above tells its own size: shown, resilient, no reference of that size.
+        // The upper layer has its own size: shown, resilient, no reference of that size.
         let mut upper = Vec::new();
         for (value, bits) in [
             (0b1000_0111_u64, 8),

@@ -1,11 +1,11 @@
-//! NAL units behind lengths of four bytes, and sets of parameters among them.
+//! NAL units with lengths of four bytes, and the parameter sets among them.
 
-/// The most parameter sets of a kind that are kept, and the most bytes of one: what is more would not fit the room that
-/// a container's header has.
+/// The limits of parameter sets of a kind, and of the bytes of one. More would not fit the room of
+/// a container's header.
 const MOST_SETS: usize = 8;
 const MOST_BYTES: usize = 1_024;
 
-/// The units of an access unit; what is malformed ends them.
+/// Returns the units of an access unit, up to a malformed one.
 pub(super) fn units(mut rest: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let (length, after) = rest.split_first_chunk()?;
@@ -16,8 +16,8 @@ pub(super) fn units(mut rest: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The sets that are in an access unit, without doubles; if there are none, those that were before. Nothing: there are
-/// none, too many, or one is too long.
+/// Returns the parameter sets of an access unit without duplicates, or else the earlier ones.
+/// Returns `None` if there are none, too many, or too long ones.
 pub(super) fn sets<'a>(
     found: impl Iterator<Item = &'a [u8]>,
     before: Option<&Vec<Vec<u8>>>,

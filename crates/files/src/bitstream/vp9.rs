@@ -7,7 +7,8 @@ const KEY_FRAME: bool = false;
 const SYNC_CODE: u32 = 0x49_83_42;
 const RGB: u8 = 7;
 
-/// What a keyframe tells; of a superframe the first frame, but the size of the largest layer.
+/// Reads the setup of a keyframe: that of the first frame in a superframe, with the size of the
+/// largest layer.
 pub(super) fn read_setup(keyframe: &[u8]) -> Option<(Setup, Picture)> {
     let mut frames = frames(keyframe);
     let (setup, mut picture) = read_key_frame(frames.next()?)?;
@@ -21,7 +22,7 @@ pub(super) fn read_setup(keyframe: &[u8]) -> Option<(Setup, Picture)> {
     Some((setup, picture))
 }
 
-/// The frames of a superframe (annex B); one that has no index is one frame.
+/// Returns the frames of a superframe (annex B). Without an index it is one frame.
 fn frames(data: &[u8]) -> impl Iterator<Item = &[u8]> {
     let index = read_index(data);
     let mut rest = data;
@@ -37,7 +38,7 @@ fn frames(data: &[u8]) -> impl Iterator<Item = &[u8]> {
         .chain(sizes.map_while(move |size| rest.split_off(..size)))
 }
 
-/// The sizes in a superframe's index, and how many bytes each has.
+/// Returns the sizes in a superframe's index, and the bytes of each size.
 fn read_index(data: &[u8]) -> Option<(&[u8], usize)> {
     let marker = *data.last()?;
     let bytes = usize::from(marker >> 3 & 3) + 1;
@@ -47,8 +48,16 @@ fn read_index(data: &[u8]) -> Option<(&[u8], usize)> {
     is_index.then_some((index.get(1..=len)?, bytes))
 }
 
-/// Reads up to the frame's type: the profile, whether it is a keyframe, shown, resilient to errors.
-fn read_start(bits: &mut Bits<'_>) -> Option<(u8, bool, bool, bool)> {
+/// The start of a frame.
+struct Start {
+    profile: u8,
+    is_key: bool,
+    is_shown: bool,
+    is_resilient: bool,
+}
+
+/// Reads the start of a frame that does not only show an existing one.
+fn read_start(bits: &mut Bits<'_>) -> Option<Start> {
     if bits.number(2)? != 2 {
         return None;
     }
@@ -58,12 +67,19 @@ fn read_start(bits: &mut Bits<'_>) -> Option<(u8, bool, bool, bool)> {
     }
     let shows_existing = bits.flag()?;
     let is_key = bits.flag()? == KEY_FRAME;
-    (!shows_existing).then_some((profile, is_key, bits.flag()?, bits.flag()?))
+    (!shows_existing).then_some(Start {
+        profile,
+        is_key,
+        is_shown: bits.flag()?,
+        is_resilient: bits.flag()?,
+    })
 }
 
 fn read_key_frame(frame: &[u8]) -> Option<(Setup, Picture)> {
     let mut bits = Bits::new(frame);
-    let (profile, is_key, _, _) = read_start(&mut bits)?;
+    let Start {
+        profile, is_key, ..
+    } = read_start(&mut bits)?;
     if !is_key || bits.number(24)? != SYNC_CODE {
         return None;
     }
@@ -105,18 +121,18 @@ fn read_key_frame(frame: &[u8]) -> Option<(Setup, Picture)> {
     Some((setup, read_size(&mut bits)?))
 }
 
-/// The size of a layer above the lowest, if it tells one of its own.
+/// Returns the size of an upper layer, if the layer has its own.
 fn upper_picture(frame: &[u8]) -> Option<Picture> {
     const REFERENCES: usize = 3;
     let mut bits = Bits::new(frame);
-    let (_, is_key, is_shown, resilient) = read_start(&mut bits)?;
-    if is_key || (!is_shown && bits.flag()?) {
+    let start = read_start(&mut bits)?;
+    if start.is_key || (!start.is_shown && bits.flag()?) {
         return None;
     }
-    if !resilient {
+    if !start.is_resilient {
         bits.skip(2)?;
     }
-    // Slots that are refreshed, and the references with their signs.
+    // The refreshed slots, and the references with their signs.
     bits.skip(8 + REFERENCES as u32 * 4)?;
     for _ in 0..REFERENCES {
         if bits.flag()? {

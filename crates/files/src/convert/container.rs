@@ -1,4 +1,4 @@
-//! Recordings into one file of a container, or several where it cannot go on.
+//! Conversion of recordings to a container: one file, or several if it cannot go on.
 
 use std::time::Duration;
 
@@ -8,10 +8,11 @@ use crate::assemble::Step;
 use crate::container::{Container, ContainerWriter, Edits, FileInfo, TrackSetup, writer};
 use crate::mjr::UnixMicros;
 
-/// Bytes that are written at once.
+/// The bytes that are written at once.
 const PIECE: usize = 256 << 10;
 
-/// Writes sound and pictures of `recordings` to `sink`. `progress` is told how much is done, from 0 to 1. Data are left out.
+/// Writes audio and video of `recordings` to `sink`. `progress` gets the done part, 0 to 1. Data is
+/// left out.
 pub fn to_container(
     recordings: &mut Recordings,
     container: Container,
@@ -52,19 +53,19 @@ pub fn to_container(
     })
 }
 
-/// The file that is written, and what is known of the next one.
+/// The file that is being written, and the state for the next one.
 struct Parts<'a> {
     container: Container,
     tracks: usize,
     title: Option<String>,
     epoch: UnixMicros,
-    /// What tracks are, until the file begins.
+    /// The setups of the tracks, until the file starts.
     setups: Vec<(usize, TrackSetup)>,
     writer: Option<Box<dyn ContainerWriter>>,
     edits: Edits,
     sink: &'a mut dyn Sink,
     converted: Converted,
-    /// Where the file ends by now.
+    /// The end of the file so far.
     end: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! Packets of recordings into frames, as a live recording makes them.
+//! Frames from the packets of recordings, as in a live recording.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -15,23 +15,24 @@ use crate::mjr::{Info, Medium};
 use crate::playback::Unwrap;
 use crate::track::Codec;
 
-/// Numbers of packets begin here, so that those which come before the first one have numbers, too.
+/// The number of the first packet, so that earlier packets have numbers, too.
 const FIRST: i64 = 1 << 20;
-/// Packets of padding that those which come late are compared with.
+/// The limit of remembered padding packets.
 const MAX_EMPTY: usize = 256;
 
-/// What is known of all frames at the end.
+/// The counts at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Assembled {
-    /// Packets that are missing.
+    /// Missing packets.
     pub lost: u64,
-    /// Times of which there is nothing to be seen or heard.
+    /// Gaps in audio or video.
     pub gaps: u64,
 }
 
-/// Makes frames of all sound and pictures. `each` is told what is to be done, with the time at which the file begins, since
-/// [`Recordings::started`]; `progress` how much is read, from 0 to 1. Tracks are numbered in the order of the recordings; data
-/// are left out. `container` is what it is for, if it is for one.
+/// Assembles frames of all audio and video. `each` gets the steps, with the start of the file
+/// relative to [`Recordings::started`]. `progress` gets the read part, 0 to 1. Tracks are numbered
+/// in the order of the recordings; data is left out. `container` is the target, if it is a
+/// container.
 pub fn assemble(
     recordings: &mut Recordings,
     container: Option<Container>,
@@ -92,7 +93,7 @@ pub fn assemble(
     Ok(assembled)
 }
 
-/// A track and how its packets are read.
+/// A track, and the numbering of its packets.
 struct Track {
     number: usize,
     codec: Codec,
@@ -101,15 +102,15 @@ struct Track {
     extensions: ExtensionMap,
     unwrap: Unwrap,
     stretch: u32,
-    /// What is added to the numbers of this stretch, and the highest number so far.
+    /// The offset of the present stretch's numbers, and the highest number so far.
     base: i64,
     highest: i64,
-    /// Packets of the stretch that have nothing but padding: how many, and the last ones.
+    /// The number of padding packets in the stretch, and the last ones.
     empty: i64,
     last_empty: VecDeque<i64>,
 }
 
-/// The tracks of the recordings; none where there are data.
+/// Returns the tracks of the recordings, or `None` for data.
 fn tracks(recordings: &Recordings) -> Result<Vec<Option<Track>>, ConvertError> {
     let mut number = 0;
     let mut tracks = Vec::new();
@@ -134,7 +135,7 @@ fn tracks(recordings: &Recordings) -> Result<Vec<Option<Track>>, ConvertError> {
     }
 }
 
-/// The codec of a recording, if files can have it.
+/// Returns the codec of a recording, if files can have it.
 pub(super) fn codec_of(info: &Info) -> Option<Codec> {
     const ALL: [Codec; 8] = [
         Codec::Opus,
@@ -173,14 +174,14 @@ impl Track {
         }
     }
 
-    /// The number of a packet among those that have a payload.
+    /// Returns the number of a packet among those with a payload.
     fn number(&self, sequence: i64) -> i64 {
         let later = self.last_empty.iter().filter(|empty| **empty > sequence);
         let before = self.empty.saturating_sub(later.count() as i64);
         self.base.saturating_add(sequence).saturating_sub(before)
     }
 
-    /// A packet of padding, with which senders find out what a link carries, is not to be taken for a loss.
+    /// Notes a padding packet, by which senders probe bandwidth, so that it does not count as lost.
     fn leave_out(&mut self, sequence: i64, number: i64) {
         if number > self.highest {
             self.empty = self.empty.saturating_add(1);
@@ -191,7 +192,7 @@ impl Track {
         }
     }
 
-    /// A packet with its track's number; nothing if it is none.
+    /// Returns a packet with the number of its track, or `None` if it is invalid.
     fn packet<'a>(&mut self, at: Duration, packet: &'a [u8]) -> Option<(usize, Arrived<'a>)> {
         let header = Header::parse(packet).ok()?;
         let payload = header.payload(packet);

@@ -1,8 +1,9 @@
-//! Recordings of Janus's format (`.mjr`) into other files.
+//! Conversion of recordings in Janus's format (`.mjr`).
 //!
-//! What was recorded together is opened together ([`Recordings`]): one file each of audio, video and data, whose frames come in the
-//! order in which they came to the server. Sound and pictures go through the same [`Assembler`](crate::assemble::Assembler) as
-//! a live recording. It blocks, and memory is bounded as that of the assembler is.
+//! Files that were recorded together are opened together ([`Recordings`]): one file each of audio,
+//! video and data, whose frames are read in the order of their arrival. Audio and video go through
+//! the same [`Assembler`](crate::assemble::Assembler) as in a live recording. All functions block,
+//! and memory is bounded like that of the assembler.
 
 mod container;
 mod frames;
@@ -28,55 +29,55 @@ pub use pcap::to_pcap;
 pub use recordings::{Damage, Recordings};
 pub use subtitles::to_subtitles;
 
-/// Where a conversion writes to.
+/// The output of a conversion.
 pub trait Sink {
-    /// The next file begins: 1, and more where a file cannot go on (another codec, another size of H.264). Its time 0 is at
-    /// `started`.
+    /// Starts the next file. Parts count from 1; a new part starts if a file cannot go on (another
+    /// codec, another size of H.264). `started` is the time of day of its time 0.
     fn begin(&mut self, part: u32, started: UnixMicros) -> io::Result<()>;
 
-    /// Does the edits to the file that was begun last, and forgets them.
+    /// Applies the edits to the present file, and clears them.
     fn apply(&mut self, edits: &mut Edits) -> io::Result<()>;
 }
 
-/// What became of a conversion.
+/// The result of a conversion.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Converted {
-    /// Files that were written.
+    /// The files that were written.
     pub parts: u32,
-    /// Frames, messages or packets in them.
+    /// The frames, messages or packets in them.
     pub frames: u64,
-    /// How long they are, one after the other.
+    /// Their total duration.
     pub duration: Duration,
-    /// Packets that are missing in the recordings.
+    /// The packets that are missing in the recordings.
     pub lost: u64,
-    /// Times of which there is nothing to be seen or heard.
+    /// The gaps in audio or video.
     pub gaps: u64,
 }
 
-/// Why a conversion is not done.
+/// The error of a conversion.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ConvertError {
     /// A recording cannot be read.
     #[error("recording {}: {error}", .index + 1)]
     Input {
-        /// Its index among those that were given.
+        /// The index of the recording.
         index: usize,
-        /// Why.
+        /// The error.
         error: FileError,
     },
-    /// Only who it was meant for can play it.
+    /// The recording is encrypted end to end.
     #[error("recording {} is encrypted end to end: only its receivers have the keys", .0 + 1)]
     Encrypted(usize),
-    /// There is no conversion of this codec.
+    /// The codec cannot be converted.
     #[error("recording {} is {codec}, which is not converted", .index + 1)]
     UnknownCodec {
-        /// The recording's index.
+        /// The index of the recording.
         index: usize,
-        /// Its codec as it names it.
+        /// The codec's name in the recording.
         codec: String,
     },
-    /// The container has no place for a codec.
+    /// The container does not support a codec.
     #[error("{} cannot be in a file of type .{}; .mkv takes every codec", .codec.name(), .container.extension())]
     Codec {
         /// The container.
@@ -84,16 +85,16 @@ pub enum ConvertError {
         /// The codec.
         codec: Codec,
     },
-    /// There is nothing in the recordings that could be in such a file.
+    /// The recordings have no content for such a file.
     #[error("there is no {0} in it")]
     Nothing(&'static str),
-    /// There is more than such a file can have.
+    /// The recordings have more tracks than such a file can hold.
     #[error("there is more than one {0}: convert each recording for itself")]
     TooMany(&'static str),
-    /// The recordings have nothing in common.
+    /// The recordings were not made at the same time.
     #[error("the recordings were made {} hours apart: convert each for itself", .0.as_secs() / 3_600)]
     Apart(Duration),
-    /// A file takes no more.
+    /// The container refuses content.
     #[error(transparent)]
     Container(#[from] ContainerError),
     /// The new file cannot be written.

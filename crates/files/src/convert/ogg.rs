@@ -1,4 +1,4 @@
-//! A recording of Opus into Ogg Opus.
+//! Conversion of an Opus recording to Ogg Opus.
 
 use std::io::Write;
 use std::time::Duration;
@@ -10,10 +10,11 @@ use crate::mjr::Medium;
 use crate::opus::{OggOpusError, OggOpusWriter, OpusHead, OpusTags, OpusTime, Placed};
 use crate::track::Codec;
 
-/// The number of the only stream of a file.
+/// The serial number of the only stream.
 const SERIAL: u32 = 1;
 
-/// Writes the sound of `recordings`, which is one of Opus. `progress` is told how much is done, from 0 to 1.
+/// Writes the audio of `recordings`, which must contain one of Opus. `progress` gets the done part,
+/// 0 to 1.
 pub fn to_ogg_opus(
     recordings: &mut Recordings,
     out: &mut dyn Write,

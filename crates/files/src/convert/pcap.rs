@@ -1,24 +1,24 @@
-//! Packets of recordings into a capture file, for tools such as Wireshark.
+//! Conversion of recordings to a packet capture, for tools such as Wireshark.
 
 use std::io::Write;
 
 use super::{ConvertError, Converted, Recordings};
 use crate::mjr::Medium;
 
-/// Packets begin with an IPv4 header (LINKTYPE_IPV4 of the tcpdump project).
+/// Packets start with an IPv4 header (LINKTYPE_IPV4 of the tcpdump project).
 const LINK_TYPE: u32 = 228;
-/// Times are in microseconds.
+/// Times are in µs.
 const MAGIC: u32 = 0xa1b2_c3d4;
 const IP_HEADER: usize = 20;
 const UDP_HEADER: usize = 8;
-/// Recordings have ports of their own, two apart, as RTP has.
+/// The port of the first recording. The next ones are two apart, as usual for RTP.
 const FIRST_PORT: u16 = 5_004;
-/// From one to the other of the addresses of documentation (RFC 5737).
+/// Source and destination: addresses for documentation (RFC 5737).
 const FROM: [u8; 4] = [192, 0, 2, 1];
 const TO: [u8; 4] = [192, 0, 2, 2];
 
-/// Writes the RTP packets of `recordings` at the times at which they came. The first one has port 5004, the second one 5006 and so on.
-/// Messages are left out.
+/// Writes the RTP packets of `recordings` with their arrivals. The first recording has port 5004,
+/// the second one 5006 and so on. Messages are left out.
 pub fn to_pcap(
     recordings: &mut Recordings,
     out: &mut dyn Write,
@@ -59,7 +59,7 @@ pub fn to_pcap(
         let port = FIRST_PORT.saturating_add(u16::try_from(frame.index * 2).unwrap_or(0));
         packet.extend(port.to_be_bytes());
         packet.extend(port.to_be_bytes());
-        // Without the checksum, which IPv4 allows.
+        // Without a checksum, as IPv4 allows.
         packet.extend((len - IP_HEADER as u16).to_be_bytes());
         packet.extend([0; 2]);
         packet.extend_from_slice(frame.bytes);

@@ -8,35 +8,35 @@ use crate::FileError;
 use crate::demux::Input;
 use crate::mjr::{FrameReader, Info, Medium, MjrError, UnixMicros};
 
-/// Recordings whose beginnings are further apart than this were not made together.
+/// Recordings with starts further apart were not made together.
 const APART: Duration = Duration::from_secs(24 * 3_600);
-/// How much of a file is read at once, in bytes.
+/// The bytes of a file that are read at once.
 const PIECE: usize = 64 << 10;
 
-/// What was recorded together, frame by frame in the order in which it came.
+/// Recordings that were made together, read frame by frame in the order of arrival.
 #[derive(Debug)]
 pub struct Recordings {
     files: Vec<Recorded>,
     started: UnixMicros,
-    /// The file whose frame was taken last.
+    /// The file of the last frame.
     current: Option<usize>,
 }
 
-/// Where and why a recording ends before its end.
+/// The damage of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
-    /// Its index among those that were given.
+    /// The index of the recording.
     pub index: usize,
-    /// What is wrong there.
+    /// The problem.
     pub why: String,
 }
 
-/// A frame of one of them.
+/// A frame of a recording.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RecordedFrame<'a> {
     /// The index of its recording.
     pub index: usize,
-    /// When it came, since the beginning of the first of all.
+    /// Its arrival since the first frame of all recordings.
     pub at: Duration,
     pub bytes: &'a [u8],
 }
@@ -46,9 +46,9 @@ struct Recorded {
     input: Input,
     reader: FrameReader,
     info: Info,
-    /// When its first frame came after the beginning of all.
+    /// The arrival of its first frame since that of all recordings.
     begins: Duration,
-    /// The frame that is next.
+    /// The arrival of the next frame.
     next: Option<Duration>,
     bytes: Vec<u8>,
     piece: Vec<u8>,
@@ -56,7 +56,7 @@ struct Recorded {
 }
 
 impl Recordings {
-    /// Opens them and reads what they say of themselves.
+    /// Opens recordings, and reads their headers.
     pub fn open(
         readers: impl IntoIterator<Item = impl Read + Seek + Send + 'static>,
     ) -> Result<Self, ConvertError> {
@@ -83,24 +83,24 @@ impl Recordings {
         })
     }
 
-    /// What they say of themselves.
+    /// Returns the headers.
     pub fn infos(&self) -> impl Iterator<Item = &Info> {
         self.files.iter().map(|file| &file.info)
     }
 
-    /// When the first frame of all came.
+    /// Returns the time of day of the first frame.
     pub fn started(&self) -> UnixMicros {
         self.started
     }
 
-    /// How much is read, from 0 to 1.
+    /// Returns the read part, 0 to 1.
     pub fn progress(&self) -> f32 {
         let read: u64 = self.files.iter().map(|file| file.input.position()).sum();
         let len: u64 = self.files.iter().map(|file| file.input.len()).sum();
         read as f32 / len.max(1) as f32
     }
 
-    /// Where recordings ended before their end, as far as they are read.
+    /// Returns the damages that were found so far.
     pub fn damage(&self) -> impl Iterator<Item = Damage> {
         let files = self.files.iter().enumerate();
         files.filter_map(|(index, file)| {
@@ -109,7 +109,7 @@ impl Recordings {
         })
     }
 
-    /// The next frame of all.
+    /// Returns the next frame of all recordings.
     pub(super) fn next(&mut self) -> Result<Option<RecordedFrame<'_>>, ConvertError> {
         if let Some((index, file)) = self.current.take().and_then(|index| {
             let file = self.files.get_mut(index)?;
@@ -155,7 +155,7 @@ impl Recorded {
         }
     }
 
-    /// Reads the next frame. Where the file is cut off or corrupt, it ends.
+    /// Reads the next frame. Damage ends the recording.
     fn read(&mut self) -> Result<(), FileError> {
         self.next = None;
         loop {
@@ -164,7 +164,7 @@ impl Recorded {
                     self.bytes.clear();
                     self.bytes.extend_from_slice(frame.bytes);
                     let at = match frame.clock {
-                        // The beginning of a recording without a first frame is when it was made.
+                        // A recording without a first frame starts at its creation.
                         Some(clock) if self.info.first_frame != UnixMicros::default() => {
                             let since = clock.since(self.info.first_frame);
                             if since.abs_diff(frame.at) < APART {

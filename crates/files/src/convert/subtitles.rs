@@ -1,4 +1,4 @@
-//! Messages of a recording of text into subtitles (SubRip).
+//! Conversion of text messages to subtitles (SubRip).
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -7,10 +7,11 @@ use std::time::Duration;
 use super::{ConvertError, Converted, Recordings};
 use crate::mjr::Medium;
 
-/// A message is shown so long, if the next one does not come before.
+/// The time for which a message is shown, unless the next one comes.
 const SHOWN: Duration = Duration::from_secs(5);
 
-/// Writes the messages of `recordings`, which has one of text. Times count from the first frame of all.
+/// Writes the messages of `recordings`, which must contain text. Times count from the first frame
+/// of all.
 pub fn to_subtitles(
     recordings: &mut Recordings,
     out: &mut dyn Write,
@@ -28,7 +29,7 @@ pub fn to_subtitles(
         parts: 1,
         ..Converted::default()
     };
-    // The message whose end is not known, and when it came.
+    // The last message, whose end is unknown, and its arrival.
     let mut open: Option<(Duration, String)> = None;
     while let Some(frame) = recordings.next()? {
         if frame.index != text {
@@ -74,7 +75,7 @@ fn put(
     Ok(out.write_all(entry.as_bytes())?)
 }
 
-/// Hours, minutes, seconds and milliseconds.
+/// Formats hours, minutes, seconds and milliseconds.
 fn time(at: Duration) -> String {
     let seconds = at.as_secs();
     let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);

@@ -1,4 +1,4 @@
-//! The boxes of an MP4 index that are needed, and no others: what a file has besides is not even parsed.
+//! The boxes of an MP4 index that are needed. Others are not parsed.
 
 use mp4_atom::{
     Atom, Av1c, Avcc, Buf, Co64, Ctts, DecodeMaybe, Dops, Elst, FourCC, Hdlr, Header, Hvcc, Mdhd,
@@ -9,18 +9,18 @@ use mp4_atom::{
 use super::Input;
 use crate::FileError;
 
-/// A track as the index describes it.
+/// A track in the index.
 pub(crate) struct Trak {
     pub id: u32,
     pub handler: FourCC,
     pub timescale: u32,
     pub duration: u64,
-    /// Where the edit list begins, in units of the timescale.
+    /// The start of the edit list, in units of the timescale.
     pub start: u64,
-    /// How much later than the movie the track begins, in units of the movie's timescale.
+    /// The start of the track after that of the movie, in units of the movie's timescale.
     pub delay: u64,
     pub entry: SampleEntry,
-    /// Without sample entries.
+    /// The sample table without sample entries.
     pub table: Stbl,
 }
 
@@ -35,16 +35,16 @@ pub(crate) enum SampleEntry {
     Other(FourCC),
 }
 
-/// Bytes of a sample entry before its boxes (ISO/IEC 14496-12 section 12.1.3 and 12.2.3).
+/// The bytes of a sample entry before its boxes (ISO/IEC 14496-12 section 12.1.3 and 12.2.3).
 const VISUAL_ENTRY: usize = 78;
 const AUDIO_ENTRY: usize = 28;
 
-/// Whether the index says that there are fragments.
+/// Whether the index announces fragments.
 pub(crate) fn is_fragmented(moov: &[u8]) -> bool {
     find(moov, b"mvex").is_some()
 }
 
-/// The tracks of the index.
+/// Returns the tracks of the index.
 pub(crate) fn traks(moov: &[u8]) -> Result<Vec<Trak>, FileError> {
     boxes(moov)
         .filter(|(kind, _)| *kind == FourCC::new(b"trak"))
@@ -52,7 +52,7 @@ pub(crate) fn traks(moov: &[u8]) -> Result<Vec<Trak>, FileError> {
         .collect()
 }
 
-/// What holds for the frames of fragments, of each track that says so.
+/// Returns the defaults for the frames of fragments, by track.
 pub(crate) fn trexes(moov: &[u8]) -> Result<Vec<Trex>, FileError> {
     let mvex = find(moov, b"mvex").unwrap_or_default();
     let own = boxes(mvex).filter(|(kind, _)| *kind == Trex::KIND);
@@ -66,7 +66,7 @@ pub(crate) struct Traf {
     pub runs: Vec<Trun>,
 }
 
-/// The tracks of a fragment.
+/// Returns the tracks of a fragment.
 pub(crate) fn trafs(moof: &[u8]) -> Result<Vec<Traf>, FileError> {
     let own = boxes(moof).filter(|(kind, _)| *kind == mp4_atom::Traf::KIND);
     let trafs = own.map(|(_, body)| {
@@ -82,7 +82,7 @@ pub(crate) fn trafs(moof: &[u8]) -> Result<Vec<Traf>, FileError> {
     trafs.collect()
 }
 
-/// Where the index of fragments says that a track can be begun with; none if it does not know the track.
+/// Returns the keyframes of a track in the index of fragments, or `None` if it lacks the track.
 pub(crate) fn tfra(mfra: &[u8], track: u32) -> Result<Option<Tfra>, FileError> {
     for (_, body) in boxes(mfra).filter(|(kind, _)| *kind == Tfra::KIND) {
         let found: Tfra = decode_body(body)?;
@@ -93,7 +93,7 @@ pub(crate) fn tfra(mfra: &[u8], track: u32) -> Result<Option<Tfra>, FileError> {
     Ok(None)
 }
 
-/// Units a second of what is told of the whole movie.
+/// Returns the timescale of the movie.
 pub(crate) fn movie_timescale(moov: &[u8]) -> Result<u32, FileError> {
     Ok(decode::<Mvhd>(moov)?.timescale)
 }
@@ -105,7 +105,7 @@ fn trak(body: &[u8]) -> Result<Trak, FileError> {
     let edits = find(body, b"edts").and_then(|edts| find(edts, b"elst"));
     let edits = edits.map(decode_body::<Elst>).transpose()?;
     let entries = edits.map(|elst| elst.entries).unwrap_or_default();
-    // Empty edits go before the first that has media.
+    // Empty edits come before the first one with media.
     let first = entries.iter().position(|entry| entry.media_time.is_some());
     let (empty, edits) = entries
         .split_at_checked(first.unwrap_or(0))
@@ -133,7 +133,7 @@ fn trak(body: &[u8]) -> Result<Trak, FileError> {
     })
 }
 
-/// The first sample entry; a track that has more is refused where they are used.
+/// Returns the first sample entry. Using another one is refused later.
 fn sample_entry(stsd: &[u8]) -> Result<SampleEntry, FileError> {
     // Version, flags, and the number of entries.
     let entries = stsd.get(8..).unwrap_or_default();
@@ -153,7 +153,7 @@ fn sample_entry(stsd: &[u8]) -> Result<SampleEntry, FileError> {
     })
 }
 
-/// The next box's type and length, if all of it is there.
+/// Returns the type and the length of the next box, if all of it is there.
 pub(crate) fn read_header(input: &mut Input) -> Result<Option<(FourCC, u64)>, FileError> {
     if input.is_at_end() {
         return Ok(None);
@@ -172,7 +172,7 @@ pub(crate) fn read_header(input: &mut Input) -> Result<Option<(FourCC, u64)>, Fi
     Ok((size <= rest).then_some((header.kind, size)))
 }
 
-/// The boxes that lie one behind the other in `body`; what is malformed ends them.
+/// Returns the boxes in `body`, up to a malformed one.
 fn boxes(mut body: &[u8]) -> impl Iterator<Item = (FourCC, &[u8])> {
     std::iter::from_fn(move || {
         let header = Header::decode_maybe(&mut body).ok()??;
@@ -196,7 +196,7 @@ fn missing(kind: FourCC) -> FileError {
     FileError::corrupt(format!("there is no {kind} box where one has to be"))
 }
 
-/// The box of this type that is in `body`.
+/// Decodes the box of this type in `body`.
 fn decode<T: Atom>(body: &[u8]) -> Result<T, FileError> {
     optional(body)?.ok_or_else(|| missing(T::KIND))
 }
@@ -210,19 +210,19 @@ fn decode_body<T: Atom>(mut own: &[u8]) -> Result<T, FileError> {
         .map_err(|error| FileError::corrupt(format!("the {} box: {error}", T::KIND)))
 }
 
-/// The type of the box that tells of a fragment.
+/// The type of the box that describes a fragment.
 pub(crate) const MOOF: FourCC = Moof::KIND;
 
-/// What a box says that tells of the time of day.
+/// Reads the time of day in a box.
 pub(crate) fn reference_time(body: &[u8]) -> Result<Prft, FileError> {
     decode_body(body)
 }
 
-/// The type of the box that tells of the time of day.
+/// The type of the box with a time of day.
 pub(crate) const PRFT: FourCC = Prft::KIND;
 
-/// The type of the box at the end that says where fragments are.
+/// The type of the last box, which lists fragments.
 pub(crate) const MFRA: FourCC = Mfra::KIND;
 
-/// The type of the box that holds the index.
+/// The type of the box with the index.
 pub(crate) const MOOV: FourCC = Moov::KIND;

@@ -1,6 +1,6 @@
-//! Fragmented MP4 (ISO/IEC 14496-12 section 8.8): fragment by fragment, as far as they are whole.
+//! Fragmented MP4 (ISO/IEC 14496-12 section 8.8), read up to the first incomplete fragment.
 //!
-//! A file that is still being written, or was cut off, ends with its last whole fragment.
+//! A file that is still being written, or was torn, ends with its last complete fragment.
 
 use std::collections::VecDeque;
 
@@ -13,10 +13,11 @@ use crate::mp4::of_ntp;
 use crate::track::{Kind, TrackSource};
 use crate::{FileError, MAX_FRAME, MAX_INDEX};
 
-/// The longest box that tells of the time of day, in bytes.
+/// The longest box with a time of day, in bytes.
 const MAX_MOMENT: u64 = 64;
 
-/// Opens the fragments behind the index. `tracks` have their number, their timescale, and where their edit list begins.
+/// Opens the fragments after the index. `tracks` have their number, their timescale, and the start
+/// of their edit list.
 pub(super) fn open(
     input: Input,
     sources: Vec<TrackSource>,
@@ -63,14 +64,15 @@ struct Fragmented {
     input: Input,
     sources: Vec<TrackSource>,
     tracks: Vec<TrackState>,
-    /// Where the index ends.
+    /// The end of the index.
     first: u64,
-    /// As of an MP4 without fragments: what edit lists cut off is sent all the same, so everything moves back.
+    /// The shift of all times: as in an MP4 without fragments, frames that edit lists cut off are
+    /// sent, too.
     shift: Nanos,
-    /// The frames of the current fragment, in the order of their times.
+    /// The frames of the current fragment, by time.
     queue: VecDeque<Queued>,
     duration: Option<Nanos>,
-    /// The time of day at a place, if the file tells.
+    /// A time of day, if the file has one.
     clock: Option<ClockPlace>,
 }
 
@@ -80,7 +82,7 @@ struct TrackState {
     timescale: u32,
     start: Nanos,
     defaults: Trex,
-    /// Where a fragment begins that does not tell, in units of the track.
+    /// The start of a fragment without a time, in units of the track.
     next: i64,
 }
 
@@ -125,7 +127,7 @@ impl Demux for Fragmented {
     fn seek(&mut self, to: Nanos) -> Result<(), FileError> {
         let is_video = |source: &TrackSource| source.track.codec.kind() == Kind::Video;
         let lead = self.sources.iter().position(is_video).unwrap_or(0);
-        // A broken index is as good as none.
+        // A broken index is ignored.
         let near = self.by_index(lead, to).ok().flatten();
         let mut found = match near {
             Some(near) => self.last_before(near, lead, to)?,
@@ -164,17 +166,17 @@ impl Demux for Fragmented {
     }
 }
 
-/// A place to begin.
+/// A keyframe.
 #[derive(Debug)]
 struct Found {
     fragment: u64,
-    /// Where the fragment begins, of each track.
+    /// The start of its fragment, by track.
     begins: Vec<i64>,
     at: Nanos,
 }
 
 impl Fragmented {
-    /// The last place of a track at or before `to`, of the fragments from this one on.
+    /// Returns the last keyframe of a track at or before `to`, in this fragment or later ones.
     fn last_before(
         &mut self,
         from: u64,
@@ -204,10 +206,10 @@ impl Fragmented {
         Ok(found)
     }
 
-    /// The fragment of the last place at or before `to` that the index at the end of the file has; none if there is no such index, or
-    /// it leads elsewhere.
+    /// Returns the fragment of the last keyframe at or before `to` in the index at the file's end,
+    /// or `None` if there is no valid index.
     fn by_index(&mut self, lead: usize, to: Nanos) -> Result<Option<u64>, FileError> {
-        /// The box that the index ends with, which says how long all of it is.
+        /// The last box of the index, with the length of the index.
         const LAST: u64 = 16;
         let len = self.input.len();
         let mut last = [0; LAST as usize];
@@ -241,7 +243,7 @@ impl Fragmented {
         let Some((at, fragment)) = places.max_by_key(|(at, _)| *at) else {
             return Ok(None);
         };
-        // Fragments tell their times themselves, or only those do who have read all before.
+        // The times of fragments without their own are known only after reading from the start.
         self.rewind()?;
         self.input.seek(fragment)?;
         let is_there = self.read_fragment()? == Some(fragment)
@@ -249,9 +251,9 @@ impl Fragmented {
         Ok(is_there.then_some(fragment))
     }
 
-    /// Reads what is told of the time of day before the first fragment.
+    /// Reads the time of day before the first fragment.
     fn read_clock(&mut self) -> Result<Option<ClockPlace>, FileError> {
-        let mut told = None;
+        let mut reference = None;
         while let Some((kind, size)) = boxes::read_header(&mut self.input)? {
             if kind == boxes::MOOF {
                 break;
@@ -263,23 +265,23 @@ impl Fragmented {
             let mut body = Vec::new();
             self.input
                 .read_into(&mut body, size, MAX_MOMENT, "a reference time")?;
-            told = boxes::reference_time(&body).ok().or(told);
+            reference = boxes::reference_time(&body).ok().or(reference);
         }
         self.rewind()?;
-        Ok(told.and_then(|told| self.place_of(&told)))
+        Ok(reference.and_then(|reference| self.place_of(&reference)))
     }
 
-    /// The place that a time of day is told of.
-    fn place_of(&self, told: &Prft) -> Option<ClockPlace> {
+    /// Returns the position of a time of day.
+    fn place_of(&self, reference: &Prft) -> Option<ClockPlace> {
         let track = self.tracks.iter();
         let track = track
             .into_iter()
-            .find(|it| it.id == told.reference_track_id)?;
-        let at = nanos_of_ticks(i64::try_from(told.media_time).ok()?, track.timescale)?;
+            .find(|it| it.id == reference.reference_track_id)?;
+        let at = nanos_of_ticks(i64::try_from(reference.media_time).ok()?, track.timescale)?;
         let shift = self.shift.saturating_sub(track.start);
         Some(ClockPlace {
             at: at.saturating_add(shift),
-            clock: of_ntp(told.ntp_timestamp),
+            clock: of_ntp(reference.ntp_timestamp),
         })
     }
 
@@ -291,7 +293,8 @@ impl Fragmented {
         self.input.seek(self.first)
     }
 
-    /// Takes the frames of the next fragment, and says where it is. Nothing: there is none that is whole.
+    /// Takes the frames of the next fragment, and returns its position. Returns `None` if there is
+    /// no complete one.
     fn read_fragment(&mut self) -> Result<Option<u64>, FileError> {
         self.queue.clear();
         loop {
@@ -338,17 +341,17 @@ impl Fragmented {
         let timescale = track.timescale;
         let nanos = |ticks: i64| nanos_of_ticks(ticks, timescale).ok_or_else(corrupt);
         let (next, queue) = (&mut track.next, &mut self.queue);
-        runs.track(traf, &track.defaults, |told| {
+        runs.track(traf, &track.defaults, |sample| {
             queue.push_back(Queued {
                 track: number,
-                offset: told.offset,
-                size: told.size,
+                offset: sample.offset,
+                size: sample.size,
                 at: nanos(*next)?.saturating_add(shift),
-                presented: nanos(next.saturating_add(told.later))?.saturating_add(shift),
-                duration: nanos(told.duration.into())?,
-                keyframe: told.is_sync,
+                presented: nanos(next.saturating_add(sample.later))?.saturating_add(shift),
+                duration: nanos(sample.duration.into())?,
+                keyframe: sample.is_sync,
             });
-            *next = next.saturating_add(told.duration.into());
+            *next = next.saturating_add(sample.duration.into());
             Ok(())
         })
     }

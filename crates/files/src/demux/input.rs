@@ -1,10 +1,10 @@
-//! The bytes of a file, with its length known and every read bounded.
+//! The bytes of a file, with known length and bounded reads.
 
 use std::io::{BufReader, ErrorKind, Read, Seek, SeekFrom};
 
 use crate::FileError;
 
-/// What a file is read from.
+/// A source of bytes.
 pub(crate) trait ReadSeek: Read + Seek + Send {}
 
 impl<T: Read + Seek + Send> ReadSeek for T {}
@@ -34,7 +34,7 @@ impl Input {
         self.position
     }
 
-    /// Whether all is read.
+    /// Whether everything was read.
     pub fn is_at_end(&self) -> bool {
         self.position >= self.len
     }
@@ -43,7 +43,7 @@ impl Input {
         if to > self.len {
             return Err(FileError::Truncated(self.len));
         }
-        // A relative move keeps what is buffered.
+        // A relative seek keeps the buffer.
         match i64::try_from(i128::from(to) - i128::from(self.position)) {
             Ok(by) => self.reader.seek_relative(by)?,
             Err(_) => drop(self.reader.seek(SeekFrom::Start(to))?),
@@ -70,7 +70,7 @@ impl Input {
         Ok(filled)
     }
 
-    /// Replaces the contents of `buffer` by the next `len` bytes, `what` they are.
+    /// Replaces the content of `buffer` by the next `len` bytes. `what` is for errors.
     pub fn read_into(
         &mut self,
         buffer: &mut Vec<u8>,
@@ -85,7 +85,7 @@ impl Input {
             return Err(FileError::Truncated(self.len));
         }
         buffer.clear();
-        // `Read::take` and not `resize`: the bytes are written once.
+        // `Read::take` instead of `resize`, so that bytes are written once.
         let read = Read::take(&mut *self, len).read_to_end(buffer)?;
         if read as u64 != len {
             return Err(FileError::Truncated(self.position));

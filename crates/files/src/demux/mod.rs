@@ -1,4 +1,4 @@
-//! Containers: from bytes to frames with times.
+//! Demuxers: from containers to frames with times.
 
 pub(crate) mod boxes;
 mod fragments;
@@ -26,58 +26,58 @@ use crate::opus::{OpusTime, packet_duration};
 use crate::track::{Codec, TrackSource};
 use crate::{FileError, OpenOptions};
 
-/// Nanoseconds of a file's own time line.
+/// A time on a file's own timeline, in ns.
 pub(crate) type Nanos = i64;
 
-/// A frame, to be read into again and again.
+/// A frame. It is read into again and again.
 #[derive(Debug, Default)]
 pub(crate) struct Frame {
-    /// Which of [`Demux::tracks`].
+    /// The index among [`Demux::tracks`].
     pub track: usize,
-    /// When it is to be decoded.
+    /// Its decoding time.
     pub at: Nanos,
-    /// When it is to be shown: not before `at`, but for rounding.
+    /// Its presentation time, which is not before `at` except for rounding.
     pub presented: Nanos,
-    /// How long it lasts.
+    /// Its duration.
     pub duration: Nanos,
-    /// Decoding can begin here.
+    /// Whether decoding can start here.
     pub keyframe: bool,
-    /// What the form of the track's frames is from here on, if that is another than before.
+    /// The format of the track's frames from here on, if it has changed.
     pub format: Option<PayloadFormat>,
     pub data: Vec<u8>,
 }
 
-/// A container that is being read.
+/// The demuxer of a container.
 pub(crate) trait Demux: Send + Debug {
-    /// The tracks that are played: at most one of each kind.
+    /// Returns the tracks that are played: at most one of each kind.
     fn tracks(&self) -> &[TrackSource];
 
-    /// Reads the next frame of any of them; false at the end.
+    /// Reads the next frame of any track. Returns false at the end.
     fn read(&mut self, frame: &mut Frame) -> Result<bool, FileError>;
 
-    /// Goes to the last place at or before `to` where decoding can begin, if there is such a place;
-    /// to the start otherwise.
+    /// Seeks to the last keyframe at or before `to`, or else to the start.
     fn seek(&mut self, to: Nanos) -> Result<(), FileError>;
 
-    /// How long the file lasts, if it says so.
+    /// Returns the duration of the file, if it is known.
     fn duration(&self) -> Option<Nanos>;
 
-    /// The time of day at places of the time line, in their order, where the file tells it. From one to the next it goes on.
+    /// Returns the times of day that the file has, in order of their positions. Between two of them
+    /// the time of day advances with the file.
     fn clock(&self) -> Vec<ClockPlace> {
         Vec::new()
     }
 }
 
-/// The time of day at a place of a file's time line.
+/// The time of day at a position of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ClockPlace {
     pub at: Nanos,
     pub clock: UnixMicros,
 }
 
-/// Opens a file. The name's end tells raw G.711 from the rest.
+/// Opens a file. The extension identifies raw G.711.
 pub(crate) fn open_path(path: &Path, options: &OpenOptions) -> Result<Box<dyn Demux>, FileError> {
-    // Opening a pipe would wait for its other end.
+    // Opening a pipe would block.
     if !std::fs::metadata(path)?.is_file() {
         return Err(FileError::NotAFile);
     }
@@ -86,7 +86,7 @@ pub(crate) fn open_path(path: &Path, options: &OpenOptions) -> Result<Box<dyn De
     open(input, extension.unwrap_or_default(), options)
 }
 
-/// Finds out what the file is: raw G.711 by its name, anything else by what it begins with.
+/// Opens an input: raw G.711 by its extension, others by their first bytes.
 pub(crate) fn open(
     mut input: Input,
     extension: &str,
@@ -109,7 +109,7 @@ pub(crate) fn open(
     }
 }
 
-/// `ticks` of 1/`rate` s in nanoseconds, rounded to the nearest; nothing if it is out of any range.
+/// Converts `ticks` of 1/`rate` s to ns, rounded to the nearest. Returns `None` out of range.
 fn nanos_of_ticks(ticks: i64, rate: u32) -> Option<Nanos> {
     let rate = i128::from(rate);
     let scaled = i128::from(ticks).checked_mul(1_000_000_000)?;
@@ -117,7 +117,7 @@ fn nanos_of_ticks(ticks: i64, rate: u32) -> Option<Nanos> {
     Nanos::try_from((scaled + half).checked_div(rate)?).ok()
 }
 
-/// How long an Opus packet plays; nothing if it is malformed.
+/// Returns the duration of an Opus packet, or `None` if it is malformed.
 fn opus_duration(packet: &[u8]) -> Option<Nanos> {
     let OpusTime(samples) = packet_duration(packet)?;
     nanos_of_ticks(i64::try_from(samples).ok()?, OpusTime::RATE)

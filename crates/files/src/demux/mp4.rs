@@ -9,11 +9,11 @@ use super::{Demux, Frame, Input, Nanos, fragments, nanos_of_ticks};
 use crate::track::{Codec, Kind, TrackSource};
 use crate::{FileError, MAX_FRAME, MAX_INDEX, OpenOptions};
 
-/// Boxes outside of `moov` that are passed over.
+/// The limit of skipped boxes outside of `moov`.
 const MAX_BOXES: u32 = 100_000;
 
-/// Samples of a track: as many as an index has room for that names the size of each. One that names a single size for
-/// all can claim any number, and seeks walk over them.
+/// The limit of samples of a track: as many as fit an index with a size for each. An index with one
+/// size for all can claim any number, and seeks iterate over them.
 const MAX_SAMPLES: u32 = (MAX_INDEX / 4) as u32;
 
 pub(super) fn open(mut input: Input, options: &OpenOptions) -> Result<Box<dyn Demux>, FileError> {
@@ -57,7 +57,8 @@ pub(super) fn open(mut input: Input, options: &OpenOptions) -> Result<Box<dyn De
         let tracks = tracks.map(|(id, (timescale, start))| (id, timescale, start));
         return fragments::open(input, sources, tracks, &boxes::trexes(&moov)?, duration);
     }
-    // What edit lists cut off is sent all the same (decoders need it), so everything moves back.
+    // Frames that edit lists cut off are sent, too, because decoders need them. So all times are
+    // shifted.
     let shift = tracks.iter().map(|track| track.start).max().unwrap_or(0);
     Ok(Box::new(Mp4 {
         duration,
@@ -80,10 +81,11 @@ struct Mp4 {
 struct TrackState {
     table: Stbl,
     timescale: u32,
-    /// Where the edit list begins, in the track's own time; before that if it begins with empty edits.
+    /// The start of the edit list in the track's own time, or before it if it starts with empty
+    /// edits.
     start: Nanos,
     cursor: Cursor,
-    /// The sample that is read next.
+    /// The next sample.
     next: Option<(Sample, Nanos)>,
 }
 
@@ -105,7 +107,7 @@ impl TrackState {
         nanos_of_ticks(ticks, self.timescale).ok_or_else(|| FileError::corrupt("a time"))
     }
 
-    /// The time that a seek counts by.
+    /// Returns the time for seeks.
     fn time(&self) -> Option<Nanos> {
         Some(self.next?.1.saturating_sub(self.start))
     }
@@ -150,7 +152,7 @@ impl Demux for Mp4 {
 
     fn seek(&mut self, to: Nanos) -> Result<(), FileError> {
         let mut to = to;
-        // Video first: sound then begins with the keyframe.
+        // Video comes first, so that audio starts with the keyframe.
         for track in self.tracks.iter_mut().rev() {
             track.rewind()?;
             let mut best = (track.cursor.clone(), track.next);
@@ -161,7 +163,7 @@ impl Demux for Mp4 {
                 track.advance()?;
             }
             (track.cursor, track.next) = best;
-            // A track that begins later takes nothing away from the others.
+            // A track that starts later must not cut the others.
             to = track.time().map_or(to, |time| time.max(0).min(to));
         }
         Ok(())
@@ -172,7 +174,7 @@ impl Demux for Mp4 {
     }
 }
 
-/// Passes over boxes until the one with the index.
+/// Skips boxes up to the index.
 fn read_moov(input: &mut Input) -> Result<Vec<u8>, FileError> {
     for _ in 0..MAX_BOXES {
         if input.is_at_end() {
@@ -209,12 +211,12 @@ fn kind_of(trak: &Trak) -> Option<Kind> {
     }
 }
 
-/// A time of the file; nothing if it is out of any range.
+/// Returns a time of the file, or `None` out of range.
 fn nanos_of(ticks: u64, rate: u32) -> Option<Nanos> {
     nanos_of_ticks(i64::try_from(ticks).ok()?, rate)
 }
 
-/// How much later than the movie a track begins.
+/// Returns by how much later than the movie a track starts.
 fn delay_of(trak: &Trak, movie: u32) -> Nanos {
     nanos_of(trak.delay, movie).unwrap_or(0)
 }
@@ -263,7 +265,7 @@ pub(super) fn advice_for(kind: Kind) -> &'static str {
     }
 }
 
-/// How the samples are packetised; the codec's name if they cannot be.
+/// Returns the conversion of samples to payloads, or the codec's name if there is none.
 fn source_of(entry: &SampleEntry) -> Result<TrackSource, String> {
     Ok(match entry {
         SampleEntry::H264(config) => h264(config),

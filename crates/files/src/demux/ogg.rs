@@ -1,4 +1,4 @@
-//! Ogg with Opus (RFC 7845). The times are counted from the packets themselves.
+//! Ogg with Opus (RFC 7845). Times are counted from the packets.
 
 use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -10,10 +10,10 @@ use crate::opus::{self, OpusTime};
 use crate::track::{Kind, TrackSource};
 use crate::{FileError, MAX_FRAME, OpenOptions};
 
-/// Packets of other streams that may come before the next one of ours.
+/// The limit of packets of other streams in a row.
 const MAX_FOREIGN_PACKETS: u32 = 10_000;
 
-/// Packets of a page at most (RFC 3533 section 6).
+/// The limit of packets of a page (RFC 3533 section 6).
 const MAX_PAGE_PACKETS: usize = 255;
 
 pub(super) fn open(mut input: Input, options: &OpenOptions) -> Result<Box<dyn Demux>, FileError> {
@@ -31,7 +31,7 @@ pub(super) fn open(mut input: Input, options: &OpenOptions) -> Result<Box<dyn De
         duration: None,
     };
     let mut other = None;
-    // The first packets of all streams come before anything else.
+    // The first packets of all streams come first.
     while let Some(packet) = this.packet()? {
         if let Some(channels) = opus::channels_of_head(&packet.data) {
             if channels > 2 {
@@ -41,7 +41,7 @@ pub(super) fn open(mut input: Input, options: &OpenOptions) -> Result<Box<dyn De
             this.begin(&packet);
             let last = last.filter(|last| last.serial == packet.stream_serial());
             if let Some(last) = last {
-                // What is wrong is told when it is played.
+                // Errors are reported while playing.
                 this.duration = this.duration_until(&last).ok().flatten();
                 this.seek(0)?;
             }
@@ -90,19 +90,19 @@ struct Ogg {
     duration: Option<Nanos>,
 }
 
-/// The last page that is whole.
+/// The last complete page.
 #[derive(Debug, Clone, Copy)]
 struct LastPage {
-    /// The stream that it is of.
+    /// The serial number of its stream.
     serial: u32,
-    /// Where what is in it ends, in samples.
+    /// The end of its content in samples.
     end: u64,
 }
 
 impl LastPage {
-    /// Looks for it at the end of a file; none if there is none that says where it ends.
+    /// Finds it at the end of a file. Returns `None` if no page has an end.
     fn read(input: &mut Input) -> Result<Option<Self>, FileError> {
-        /// Two of the longest pages.
+        /// Two pages of the greatest length.
         const TAIL: u64 = 2 * 65_307;
         let len = input.len().min(TAIL);
         input.seek(input.len().saturating_sub(len))?;
@@ -114,13 +114,13 @@ impl LastPage {
         Ok(found)
     }
 
-    /// The page that these bytes begin with, if all of it is there (RFC 3533 section 6).
+    /// Returns the page at the start of these bytes, if it is complete (RFC 3533 section 6).
     fn at(bytes: &[u8]) -> Option<Self> {
         const HEAD: usize = 27;
         /// No packet ends in the page.
         const NONE: u64 = u64::MAX;
         let (head, rest) = bytes.split_first_chunk::<HEAD>()?;
-        // Its name, and the version.
+        // The capture pattern and the version.
         let fields = head.strip_prefix(b"OggS\0")?;
         let end = u64::from_le_bytes(*fields.get(1..)?.first_chunk()?);
         let serial = u32::from_le_bytes(*fields.get(9..)?.first_chunk()?);
@@ -132,7 +132,8 @@ impl LastPage {
 }
 
 impl Ogg {
-    /// How long it plays up to the end of a page. What it begins at is told by its first page with sound. It moves the reader.
+    /// Returns the duration up to the end of a page. The start is in the first page with audio. It
+    /// moves the reader.
     fn duration_until(&mut self, last: &LastPage) -> Result<Option<Nanos>, FileError> {
         let mut first = OpusTime(0);
         for _ in 0..MAX_PAGE_PACKETS {
@@ -168,20 +169,20 @@ impl Ogg {
         })
     }
 
-    /// The stream that `head` begins is ours from here on.
+    /// Selects the stream that `head` starts.
     fn begin(&mut self, head: &Packet) {
         self.serial = head.stream_serial();
         self.tags_are_next = true;
     }
 
-    /// The next packet with sound in it.
+    /// Returns the next packet with audio.
     fn sound(&mut self) -> Result<Option<(Packet, Nanos)>, FileError> {
         for _ in 0..MAX_FOREIGN_PACKETS {
             let Some(packet) = self.packet()? else {
                 return Ok(None);
             };
             if let Some(channels) = opus::channels_of_head(&packet.data) {
-                // Streams may follow one another (a chain).
+                // Streams may follow one another (chaining).
                 if channels > 2 {
                     return Err(surround());
                 }
@@ -218,13 +219,13 @@ impl Demux for Ogg {
         Ok(true)
     }
 
-    /// Counts packets from the start: exact, and a matter of milliseconds.
+    /// Seeks by counting packets from the start, which is exact and takes milliseconds.
     fn seek(&mut self, to: Nanos) -> Result<(), FileError> {
         self.reader.get_mut().ration = MAX_FRAME;
         self.reader.seek_bytes(SeekFrom::Start(0))?;
         self.at = 0;
         self.tags_are_next = false;
-        // The head that comes again says which stream is ours.
+        // The header is read again, and selects the stream.
         while self.at < to {
             let Some((_, duration)) = self.sound()? else {
                 return Ok(());
@@ -245,8 +246,7 @@ impl fmt::Debug for Ogg {
     }
 }
 
-/// Lets only so many bytes be read for one packet: the reader collects a packet over pages without any
-/// bound of its own.
+/// Limits the bytes of a packet, because the reader collects pages without a limit.
 struct Rationed {
     input: Input,
     ration: u64,

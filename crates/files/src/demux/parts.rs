@@ -1,4 +1,4 @@
-//! Files of one recording, one behind the other.
+//! The parts of a recording: files that follow one another.
 
 use std::path::{Path, PathBuf};
 
@@ -6,22 +6,22 @@ use super::{ClockPlace, Demux, Frame, Nanos, open_path};
 use crate::track::TrackSource;
 use crate::{FileError, OpenOptions};
 
-/// A file with those that were recorded behind it. It has the tracks of the first; what others have beyond these, or of other
-/// codecs, is left out. Between files no time passes.
+/// A file with its later parts. It has the tracks of the first one; other tracks, and other codecs,
+/// are left out. No time passes between files.
 #[derive(Debug)]
 pub(crate) struct InParts {
     options: OpenOptions,
     parts: Vec<Part>,
     tracks: Vec<TrackSource>,
-    /// The part that is read, and the number of it.
+    /// The present part, and its number.
     demux: Box<dyn Demux>,
     current: usize,
-    /// By track of that part: the track that it is.
+    /// For each track of the part, the number in the first one.
     places: Vec<Option<usize>>,
-    /// Where that part begins, and what was read ends.
+    /// The start of the part, and the end of everything read.
     begins: Nanos,
     end: Nanos,
-    /// By track of the first part: whether frames have another form from here on.
+    /// For each track of the first part, whether the frames' format may have changed.
     is_new: Vec<bool>,
 }
 
@@ -59,7 +59,7 @@ impl InParts {
         })
     }
 
-    /// Adds the next file; an error if nothing of it goes on with what the first one has.
+    /// Adds the next file. Fails if it has none of the first one's tracks.
     pub(crate) fn add(&mut self, path: &Path) -> Result<(), FileError> {
         let demux = open_path(path, &self.options)?;
         if self.places_of(&*demux).iter().all(Option::is_none) {
@@ -78,7 +78,7 @@ impl InParts {
         demux.tracks().iter().map(place).collect()
     }
 
-    /// Reads this part from its beginning on.
+    /// Opens this part at its start.
     fn go_to(&mut self, number: usize) -> Result<(), FileError> {
         let part = self.parts.get(number).ok_or(FileError::Empty)?;
         let demux = open_path(&part.path, &self.options)?;
@@ -89,12 +89,12 @@ impl InParts {
         Ok(())
     }
 
-    /// Goes on with the next part that can be read; false if there is none.
+    /// Goes to the next readable part. Returns false if there is none.
     fn go_on(&mut self) -> bool {
         let mut next = self.current + 1;
         while next < self.parts.len() {
             if self.go_to(next).is_ok() {
-                // One that lasts longer than it says goes before.
+                // A part may be longer than its duration says.
                 self.begins = self.begin_of(next).max(self.end);
                 return true;
             }
@@ -120,7 +120,7 @@ impl Demux for InParts {
                 Ok(true) => {}
                 Ok(false) if self.go_on() => continue,
                 Ok(false) => return Ok(false),
-                // What is torn goes on with the next part.
+                // A torn part is followed by the next one.
                 Err(error) => match self.go_on() {
                     true => continue,
                     false => return Err(error),

@@ -1,4 +1,4 @@
-//! Raw G.711: nothing but samples, 8,000 a second.
+//! Raw G.711: 8,000 samples per second, without a header.
 
 use super::{Demux, Frame, Input, Nanos};
 use crate::track::{Codec, TrackSource};

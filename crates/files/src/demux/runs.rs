@@ -1,4 +1,4 @@
-//! The frames that a fragment of an MP4 tells of (ISO/IEC 14496-12 section 8.8).
+//! The frames of a fragment of an MP4 (ISO/IEC 14496-12 section 8.8).
 
 use mp4_atom::{Trex, TrunSamples};
 
@@ -7,41 +7,41 @@ use crate::FileError;
 
 /// The longest head of a fragment, in bytes.
 pub(crate) const MAX_HEAD: u64 = 4 << 20;
-/// The most frames of a fragment.
+/// The limit of frames in a fragment.
 const MAX_FRAMES: usize = 200_000;
-/// The flag of a frame that is no place to begin.
+/// The flag of a frame that is not a keyframe.
 const NOT_SYNC: u32 = 0x0001_0000;
 
-/// A frame as a fragment tells of it. Times are in units of its track.
+/// A frame in a fragment. Times are in units of its track.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Told {
-    /// Where it is in the file.
+    /// Its position in the file.
     pub(crate) offset: u64,
     pub(crate) size: u32,
     pub(crate) duration: u32,
-    /// How much later it is shown than its time says.
+    /// The presentation time relative to the decoding time.
     pub(crate) later: i64,
     pub(crate) is_sync: bool,
 }
 
-/// What holds for the frames of a track, unless a fragment says otherwise.
+/// Returns the defaults for the frames of a track.
 pub(crate) fn defaults_of(all: &[Trex], track: u32) -> Trex {
     let own = all.iter().find(|it| it.track_id == track);
     own.cloned().unwrap_or_default()
 }
 
-/// Goes through the tracks of a fragment.
+/// Iterates over the tracks of a fragment.
 #[derive(Debug)]
 pub(crate) struct Runs {
-    /// Where the fragment begins.
+    /// The start of the fragment.
     begin: u64,
-    /// Where the bytes of the last track end.
+    /// The end of the last track's bytes.
     end: u64,
     frames: usize,
 }
 
 impl Runs {
-    /// Of a fragment that begins there.
+    /// Returns the iterator of a fragment at this position.
     pub(crate) fn new(begin: u64) -> Self {
         Self {
             begin,
@@ -50,7 +50,8 @@ impl Runs {
         }
     }
 
-    /// Hands out the frames of the next track. An error: it contradicts itself, there are too many, or `take` has one.
+    /// Passes the frames of the next track to `take`. Fails if the track is invalid, has too many
+    /// frames, or `take` fails.
     pub(crate) fn track(
         &mut self,
         traf: &Traf,
@@ -99,7 +100,7 @@ impl Runs {
         Ok(())
     }
 
-    /// Where the bytes of the last track end.
+    /// Returns the end of the last track's bytes.
     pub(crate) fn end(&self) -> u64 {
         self.end
     }

@@ -1,13 +1,13 @@
-//! Where the samples of an MP4 track lie, and when they are due (ISO/IEC 14496-12 section 8.6 and 8.7).
+//! The positions and times of the samples of an MP4 track (ISO/IEC 14496-12 section 8.6 and 8.7).
 //!
-//! The boxes are run-length coded. They are walked as they are: a file that claims 2^32 samples in a few
-//! bytes costs nothing.
+//! The boxes are run-length coded, and are not expanded. So a file that claims 2^32 samples in a
+//! few bytes costs nothing.
 
 use mp4_atom::{Stbl, StszSamples};
 
 use crate::FileError;
 
-/// A sample in units of the track's timescale.
+/// A sample, in units of the track's timescale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sample {
     pub offset: u64,
@@ -18,34 +18,35 @@ pub(super) struct Sample {
     pub keyframe: bool,
 }
 
-/// Walks over the samples of a table in order.
+/// Iterates over the samples of a table.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Cursor {
-    /// Index of the next sample.
+    /// The index of the next sample.
     index: u32,
     decoded: i64,
     durations: Run,
     offsets: Run,
-    /// Index into the sync samples of the first one that is not behind.
+    /// The index of the first sync sample that is not past.
     sync: usize,
-    /// Index of the chunk that the next sample is in, its samples left, and the offset of the next.
+    /// The index of the next sample's chunk, the samples left in it, and the offset of the next
+    /// sample.
     chunk: usize,
     left_in_chunk: u32,
     offset: u64,
-    /// The run of chunks of equal length that the chunk is in.
+    /// The run of equal chunks that the chunk is in.
     chunk_run: usize,
 }
 
-/// A place in a list of runs.
+/// A position in a list of runs.
 #[derive(Debug, Clone, Copy, Default)]
 struct Run {
     entry: usize,
-    /// Samples of the entry that are behind.
+    /// The past samples of the entry.
     used: u32,
 }
 
 impl Cursor {
-    /// The next sample; nothing at the end.
+    /// Returns the next sample, or `None` at the end.
     pub fn next(&mut self, table: &Stbl) -> Result<Option<Sample>, FileError> {
         let size = match &table.stsz.samples {
             StszSamples::Identical { count, size } => (self.index < *count).then_some(*size),
@@ -85,7 +86,7 @@ impl Cursor {
         Ok(Some(sample))
     }
 
-    /// Goes to the first sample of the next chunk if the last one is used up.
+    /// Goes to the first sample of the next chunk if the last one is done.
     fn enter_chunk(&mut self, table: &Stbl) -> Result<(), FileError> {
         while self.left_in_chunk == 0 {
             let offset = match (&table.stco, &table.co64) {
@@ -136,7 +137,7 @@ impl Cursor {
 }
 
 impl Run {
-    /// The entry that the next sample belongs to; goes one sample on.
+    /// Returns the entry of the next sample, and goes one sample on.
     fn entry_of<'a, T>(&mut self, entries: &'a [T], count: impl Fn(&T) -> u32) -> Option<&'a T> {
         loop {
             let entry = entries.get(self.entry)?;

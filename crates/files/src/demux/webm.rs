@@ -1,6 +1,6 @@
 //! WebM and Matroska (RFC 9559): VP8, VP9, AV1, H.264, H.265, Opus and G.711.
 //!
-//! The file is walked element by element; what lies in no known place is passed over by its size.
+//! The file is read element by element. Elements in unexpected places are skipped by their sizes.
 
 use mkv_element::Lacer;
 use mkv_element::io::blocking_impl::ReadFrom;
@@ -20,13 +20,13 @@ use crate::{FileError, MAX_FRAME, MAX_INDEX, OpenOptions};
 
 const VIDEO: u64 = 1;
 const AUDIO: u64 = 2;
-/// Samples a second of G.711.
+/// The sampling rate of G.711.
 const PCM_RATE: u32 = 8_000;
-/// Elements before the first cluster.
+/// The limit of elements before the first cluster.
 const MAX_ELEMENTS: u32 = 10_000;
-/// The bytes of a block that tell its track, its time and whether it is a keyframe, at most.
+/// The longest head of a block, with its track, its time and its flags.
 const BLOCK_HEAD: u64 = 8 + 3;
-/// The most clusters that a seek without index walks over.
+/// The limit of clusters that a seek without an index iterates over.
 const MAX_CLUSTERS: u32 = 1_000_000;
 
 pub(super) fn open(mut input: Input, options: &OpenOptions) -> Result<Box<dyn Demux>, FileError> {
@@ -66,12 +66,12 @@ pub(super) fn open(mut input: Input, options: &OpenOptions) -> Result<Box<dyn De
     Err(FileError::Empty)
 }
 
-/// What comes before the first cluster.
+/// The elements before the first cluster.
 #[derive(Default)]
 struct Head {
     info: Option<Info>,
     tracks: Vec<TrackEntry>,
-    /// Where the index is, relative to the segment's start.
+    /// The position of the index relative to the segment's start.
     cues: Option<u64>,
 }
 
@@ -106,25 +106,26 @@ impl Head {
 
 struct Webm {
     input: Input,
-    /// Where positions are counted from, and where it ends, if that is known.
+    /// The origin of positions, and the end of the segment, if it is known.
     segment: (u64, Option<u64>),
     first_cluster: u64,
     cues: Option<u64>,
-    /// Nanoseconds a tick.
+    /// The nanoseconds of a tick.
     scale: i64,
     duration: Option<Nanos>,
-    /// When time 0 is.
+    /// The time of day of time 0.
     began: Option<UnixMicros>,
     sources: Vec<TrackSource>,
-    /// The track number, and the duration of a frame if it is told, for each of `sources`.
+    /// For each of `sources`, the number of the track, and the duration of a frame, if the file has
+    /// it.
     numbers: Vec<(u64, Option<Nanos>)>,
     cluster_time: u64,
-    /// The block that is being taken apart.
+    /// The current block.
     body: Vec<u8>,
     laced: Laced,
 }
 
-/// The frames of a block that are not handed out yet.
+/// The remaining frames of a block.
 #[derive(Debug, Default)]
 struct Laced {
     sizes: std::collections::VecDeque<usize>,
@@ -170,7 +171,7 @@ impl Webm {
             first_cluster,
             cues: head.cues,
             scale,
-            // A float is cut to the range; not a number becomes 0.
+            // Casting a float saturates, and turns NaN into 0.
             duration: Some((ticks * scale as f64) as Nanos).filter(|nanos| *nanos > 0),
             began: info.date_utc.and_then(|DateUtc(nanos)| micros(nanos)),
             sources,
@@ -181,7 +182,7 @@ impl Webm {
         }))
     }
 
-    /// Reads on to the next block with a frame of ours.
+    /// Reads up to the next block with a frame of a played track.
     fn next_block(&mut self) -> Result<bool, FileError> {
         loop {
             let (at, (_, end)) = (self.input.position(), self.segment);
@@ -225,8 +226,8 @@ impl Webm {
         }
     }
 
-    /// Takes the block in `body` apart; false if it is of no track of ours. A simple block says itself
-    /// whether it is a keyframe.
+    /// Splits the block in `body`. Returns false if its track is not played. A simple block has its
+    /// own keyframe flag.
     fn begin_block(&mut self, keyframe: Option<bool>) -> Result<bool, FileError> {
         let corrupt = || FileError::corrupt("a block");
         let mut rest = self.body.as_slice();
@@ -250,7 +251,7 @@ impl Webm {
         match lacer {
             None => self.laced.sizes.push_back(data.len()),
             Some(lacer) => {
-                // Count of frames less one, and then at least a byte for each.
+                // The number of frames less one, and then at least a byte for each.
                 let frames = data.first().map_or(0, |count| usize::from(*count) + 1);
                 if data.len() <= frames {
                     return Err(corrupt());
@@ -267,15 +268,16 @@ impl Webm {
         Ok(!self.laced.sizes.is_empty())
     }
 
-    /// The number of the track that a place to begin at has to have a keyframe of: that of the video, if there is one.
+    /// Returns the number of the track that needs a keyframe after a seek: the video, if there is
+    /// one.
     fn lead(&self) -> Option<u64> {
         let mut tracks = self.sources.iter().zip(&self.numbers);
         let video = tracks.find(|(source, _)| source.track.codec.kind() == Kind::Video);
         video.map(|(_, (number, _))| *number)
     }
 
-    /// The last cluster that the index names at or before `ticks`; with a keyframe of `lead`, if that is given: clusters without one are
-    /// in an index for the sake of the sound.
+    /// Returns the last cluster in the index at or before `ticks`. With `lead`, it must have a
+    /// keyframe of that track: an index also contains clusters for the audio.
     fn by_cues(&mut self, ticks: u64, lead: Option<u64>) -> Result<Option<u64>, FileError> {
         let Some(cues) = self.cues else {
             return Ok(None);
@@ -304,7 +306,7 @@ impl Webm {
         Ok((header.id == Cluster::ID).then_some(cluster))
     }
 
-    /// The same by walking over all clusters; what is malformed, or cut off, ends them.
+    /// Finds the cluster by iterating over all clusters, up to a malformed or incomplete one.
     fn by_walking(&mut self, ticks: u64, lead: Option<u64>) -> u64 {
         let mut clusters = Vec::new();
         let _ = self.walk(ticks, &mut clusters);
@@ -357,10 +359,10 @@ impl Webm {
         Ok(false)
     }
 
-    /// Collects the clusters that begin at or before `ticks`, up to the first that does not.
+    /// Collects the clusters that start at or before `ticks`, up to the first that does not.
     fn walk(&mut self, ticks: u64, clusters: &mut Vec<u64>) -> Result<(), FileError> {
         let (mut cluster, mut count) = (self.first_cluster, 0);
-        // Where the cluster ends, if it says so.
+        // The end of the cluster, if it is known.
         let mut end = None;
         self.input.seek(cluster)?;
         while !self.input.is_at_end() {
@@ -384,7 +386,7 @@ impl Webm {
                 if clusters.last() != Some(&cluster) {
                     clusters.push(cluster);
                 }
-                // An end that is behind us already is none: every step goes on.
+                // An end before the position is invalid: each step must advance.
                 let end = end.filter(|end| *end > self.input.position());
                 if let Some(end) = end {
                     self.input.seek(end)?;
@@ -397,17 +399,18 @@ impl Webm {
     }
 }
 
-/// What a block begins with.
+/// The start of a block.
 struct BlockStart {
-    /// Its track.
+    /// The number of its track.
     number: u64,
-    /// Its time, which is that of its cluster and a difference.
+    /// Its time: that of its cluster plus a difference.
     ticks: i128,
     keyframe: bool,
 }
 
 impl BlockStart {
-    /// Reads it from the first bytes of a block in a cluster of that time. A simple block says itself whether it is a keyframe.
+    /// Reads it from the first bytes of a block in a cluster of this time. A simple block has its
+    /// own keyframe flag.
     fn read(mut bytes: &[u8], time: u64, keyframe: Option<bool>) -> Result<Self, FileError> {
         let corrupt = || FileError::corrupt("a block");
         let number = *VInt64::read_from(&mut bytes).map_err(|_| corrupt())?;
@@ -434,7 +437,7 @@ impl Demux for Webm {
         let to = laced.from.saturating_add(size);
         let data = self.body.get(laced.from..to).unwrap_or_default();
         laced.from = to;
-        let told = self.numbers.get(laced.track).and_then(|(_, each)| *each);
+        let default_duration = self.numbers.get(laced.track).and_then(|(_, each)| *each);
         let codec = self
             .sources
             .get(laced.track)
@@ -446,7 +449,7 @@ impl Demux for Webm {
                 let samples = i64::try_from(data.len()).unwrap_or(0);
                 nanos_of_ticks(samples, PCM_RATE).unwrap_or(0)
             }
-            _ => told.unwrap_or(0),
+            _ => default_duration.unwrap_or(0),
         };
         let is_audio = codec.is_some_and(|codec| codec.kind() == Kind::Audio);
         frame.data.clear();
@@ -466,7 +469,7 @@ impl Demux for Webm {
         let ticks = u64::try_from(to.checked_div(self.scale).unwrap_or(0)).unwrap_or(0);
         let cluster = match ticks {
             0 => self.first_cluster,
-            // A broken index is as good as none.
+            // A broken index is ignored.
             _ => {
                 let lead = self.lead();
                 match self.by_cues(ticks, lead).ok().flatten() {
@@ -488,7 +491,7 @@ impl Demux for Webm {
     }
 }
 
-/// A date of the file in microseconds since 1970; nothing before that.
+/// Converts a date of the file to µs since 1970. Returns `None` before that.
 fn micros(nanos: i64) -> Option<UnixMicros> {
     let micros = (nanos / 1_000).checked_add(EPOCH)?;
     u64::try_from(micros).ok().map(UnixMicros)
@@ -500,13 +503,13 @@ impl std::fmt::Debug for Webm {
     }
 }
 
-/// The identifier and the size of the next element.
+/// Reads the identifier and the size of the next element.
 pub(crate) fn read_header(input: &mut Input) -> Result<Header, FileError> {
     let at = input.position();
     let (id, _) = read_number(input, at)?;
     let (size, bytes) = read_number(input, at)?;
-    // All ones, in any number of bytes, say that the size is not known (RFC 8794 section 6.2); the library knows one
-    // byte only.
+    // If all bits are ones, the size is unknown (RFC 8794 section 6.2). The library knows this for
+    // one byte only.
     let ones = 1_u64.checked_shl(7 * bytes).map(|bits| bits - 1);
     let size = match Some(*size) == ones {
         true => VInt64::new_unknown(),
@@ -515,7 +518,7 @@ pub(crate) fn read_header(input: &mut Input) -> Result<Header, FileError> {
     Ok(Header { id, size })
 }
 
-/// A number of the header at `at`, and the bytes that it takes: 1 to 8.
+/// Reads a number of the header at `at`, and returns its length in bytes, 1 to 8.
 fn read_number(input: &mut Input, at: u64) -> Result<(VInt64, u32), FileError> {
     let before = input.position();
     let number = VInt64::read_from(input).map_err(|error| match error {
@@ -528,7 +531,7 @@ fn read_number(input: &mut Input, at: u64) -> Result<(VInt64, u32), FileError> {
     Ok((number, (input.position() - before) as u32))
 }
 
-/// An element out of its body.
+/// Decodes the body of an element.
 pub(crate) fn decode<T: Element>(body: &[u8], what: &str) -> Result<T, FileError> {
     T::decode_body(&mut &*body).map_err(|error| FileError::corrupt(format!("{what}: {error}")))
 }
@@ -579,7 +582,7 @@ fn source_of(entry: &TrackEntry, kind: Kind) -> Result<TrackSource, FileError> {
     Ok(source)
 }
 
-/// The codec of G.711 that a WAVEFORMATEX structure tells of, if it has the one channel and the rate of RTP.
+/// Returns the G.711 codec of a WAVEFORMATEX structure, if it has one channel and RTP's rate.
 fn pcm(entry: &TrackEntry, format: &[u8]) -> Option<Codec> {
     let audio = entry.audio.as_ref()?;
     if *audio.channels != 1 || *audio.sampling_frequency != f64::from(PCM_RATE) {

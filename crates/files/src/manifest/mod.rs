@@ -1,69 +1,70 @@
-//! Manifests: what was recorded of a room or call, in which files, and when each of them began (docs/manifest.schema.json).
+//! Manifests: the recording of a room or call, its files, and their starts
+//! (docs/manifest.schema.json).
 
-mod filling;
+mod growth;
 
 use serde::{Deserialize, Serialize};
 
 use crate::mjr::UnixMicros;
-use filling::Size;
+use growth::Size;
 
-/// The version that is written, and the only one that is read.
+/// The version of the format. Others cannot be read.
 pub const VERSION: u32 = 1;
 
 /// The longest manifest that is read, in bytes.
 pub const MAX_MANIFEST: usize = 16 << 20;
 
-/// The most entries of each list that is written.
+/// The greatest length of each written list.
 pub const MAX_ENTRIES: usize = 10_000;
 
-/// Why a manifest cannot be read.
+/// The reason why a manifest cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ManifestError {
-    /// It is longer than any that is written.
+    /// It is too long.
     #[error("the manifest has more than {MAX_MANIFEST} bytes")]
     TooLong,
-    /// It is no JSON, or not of this form.
+    /// It is not JSON of this format.
     #[error("this is no manifest: {0}")]
     Form(#[from] serde_json::Error),
-    /// It is of another version.
+    /// It has another version.
     #[error("the manifest has version {0}, and only version {VERSION} is known")]
     Version(u32),
 }
 
-/// All that was recorded of a room, a call, a mountpoint or an echo test.
+/// The recording of a room, a call, a mountpoint or an echo test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// The version of this form: [`VERSION`].
+    /// The version of the format: [`VERSION`].
     pub version: u32,
-    /// The server that recorded, with its version.
+    /// The recording server with its version.
     pub server: String,
-    /// The package of the plugin, as `janus.plugin.videoroom`.
+    /// The package of the plugin, such as `janus.plugin.videoroom`.
     pub plugin: String,
-    /// The room's or mountpoint's id.
+    /// The id of the room or mountpoint.
     #[serde(default)]
     pub room: Option<String>,
-    /// What the room or mountpoint is called.
+    /// The name of the room or mountpoint.
     #[serde(default)]
     pub description: Option<String>,
-    /// When it began (RFC 3339).
+    /// Its start (RFC 3339).
     pub started: String,
-    /// The same in µs since 1970.
+    /// Its start in µs since 1970.
     pub started_us: u64,
-    /// When it ended (RFC 3339); none while it goes on.
+    /// Its end (RFC 3339), or `None` while it goes on.
     #[serde(default)]
     pub ended: Option<String>,
-    /// Whose files these are.
+    /// The owners of the files.
     #[serde(default)]
     pub participants: Vec<Participant>,
-    /// How many participants are left out because the list is full.
+    /// The number of participants that are left out because the list is full.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more: u64,
     #[serde(skip)]
     size: Size,
 }
 
-/// Somebody who was recorded.
+/// A recorded participant.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Participant {
     /// The id in the room.
@@ -71,13 +72,13 @@ pub struct Participant {
     /// The name that others see.
     #[serde(default)]
     pub display: Option<String>,
-    /// The files, by their beginnings.
+    /// The files, by their starts.
     #[serde(default)]
     pub files: Vec<File>,
-    /// What is in no file because the format has no room for it: m-lines.
+    /// The m-lines that are in no file, because the format does not support them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
-    /// How many files are left out because the list is full.
+    /// The number of files that are left out because the list is full.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more: u64,
 }
@@ -87,62 +88,62 @@ pub struct Participant {
 pub struct File {
     /// Its name, in the manifest's folder or below it.
     pub file: String,
-    /// What it is: `mjr`, `opus`, `webm`, `mkv`, `mp4`.
+    /// Its format: `mjr`, `opus`, `webm`, `mkv`, `mp4`.
     pub format: String,
-    /// Its number among the files of one recording, from 1.
+    /// Its number among the files of a recording, from 1.
     #[serde(default = "one")]
     pub part: u32,
-    /// When its time 0 is, in µs since 1970; none as long as nothing is in it.
+    /// The time of day of its time 0 in µs since 1970, or `None` while it is empty.
     #[serde(default)]
     pub started_us: Option<u64>,
-    /// The same in ms since the manifest began.
+    /// Its start in ms since that of the manifest.
     #[serde(default)]
     pub offset_ms: Option<f64>,
-    /// How long it is by now, in ms.
+    /// Its duration so far, in ms.
     #[serde(default)]
     pub duration_ms: f64,
-    /// How long it is by now, in bytes.
+    /// Its length so far, in bytes.
     #[serde(default)]
     pub bytes: u64,
-    /// Why it ended; none while it is written.
+    /// The reason for its end, or `None` while it is written.
     #[serde(default)]
     pub end: Option<FileEnd>,
-    /// What went wrong.
+    /// The error, if any.
     #[serde(default)]
     pub error: Option<String>,
-    /// Nothing more is written, and its end is as it should be.
+    /// Whether it is finished, with a regular end.
     #[serde(default)]
     pub complete: bool,
-    /// It is encrypted end to end.
+    /// Whether it is encrypted end to end.
     #[serde(default)]
     pub encrypted: bool,
-    /// What is in it.
+    /// Its tracks.
     #[serde(default)]
     pub tracks: Vec<Track>,
 }
 
-/// Why a file ended.
+/// The reason for the end of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FileEnd {
     /// The recording was stopped.
     Stopped,
-    /// Whoever was recorded left, or what was recorded ended.
+    /// The participant left, or the source ended.
     Left,
-    /// It could not be written any more.
+    /// The file could not be written any more.
     Failed,
-    /// The server ended while it was written; it was repaired later.
+    /// The server ended during the recording. The file was repaired later.
     Crashed,
     /// The recording goes on in the next part.
     Part,
-    /// The disk had no room left.
+    /// The disk was full.
     Full,
-    /// It was as long as files may be.
+    /// The file had the greatest length.
     Limit,
 }
 
 impl FileEnd {
-    /// The word in manifests and events.
+    /// Returns the word in manifests and events.
     pub const fn name(self) -> &'static str {
         match self {
             FileEnd::Stopped => "stopped",
@@ -161,103 +162,103 @@ impl FileEnd {
 pub struct Track {
     /// Its number in the file, from 1.
     pub track: u32,
-    /// The m-line that it came by.
+    /// The m-line of its source.
     #[serde(default)]
     pub mid: String,
     /// `audio`, `video` or `data`.
     pub kind: String,
-    /// The codec's name in lower case; of data `text` or `binary`.
+    /// The codec's name in lower case, or `text` or `binary` for data.
     pub codec: String,
-    /// Channels of sound.
+    /// The channels of audio.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channels: Option<u8>,
-    /// What its times stand on.
+    /// The basis of its times.
     pub clock: Clock,
-    /// By how much the clocks that it stands on contradict each other, in ms.
+    /// The greatest contradiction between its clock and others, in ms.
     #[serde(default)]
     pub clock_doubt_ms: Option<f64>,
-    /// When its first frame is; none as long as there is none.
+    /// The time of its first frame, or `None` while there is none.
     #[serde(default)]
     pub offset_ms: Option<f64>,
-    /// What its publisher says of it.
+    /// The publisher's description.
     #[serde(default)]
     pub description: Option<String>,
-    /// Packets that are in it.
+    /// The packets in it.
     #[serde(default)]
     pub packets: u64,
-    /// Packets that never came.
+    /// The packets that never came.
     #[serde(default)]
     pub lost: u64,
-    /// Packets that came too late.
+    /// The packets that came too late.
     #[serde(default)]
     pub late: u64,
-    /// Packets that were left out because the disk was too slow.
+    /// The packets that were dropped because the disk was too slow.
     #[serde(default)]
     pub dropped: u64,
-    /// Time of sound that was filled, in ms.
+    /// The length of filled audio, in ms.
     #[serde(default)]
     pub filled_ms: f64,
-    /// Where nothing of it is.
+    /// The times without content.
     #[serde(default)]
     pub gaps: Vec<Gap>,
-    /// Which simulcast encoding it has from when on.
+    /// The changes of the simulcast encoding.
     #[serde(default)]
     pub layers: Vec<Layer>,
-    /// Which size and rotation its pictures have from when on.
+    /// The changes of size and rotation.
     #[serde(default)]
     pub changes: Vec<Change>,
-    /// Times at which somebody talks: from, to.
+    /// The times at which somebody talks: start and end.
     #[serde(default)]
     pub talks: Vec<(f64, f64)>,
-    /// How many entries of these lists are left out because they are full.
+    /// The number of entries that are left out because these lists are full.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more: u64,
 }
 
-/// What the times of a track stand on.
+/// The basis of a track's times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Clock {
     /// Sender reports (RFC 3550 section 6.4.1).
     Reports,
-    /// The absolute capture time that packets tell.
+    /// The absolute capture times in packets.
     Capture,
-    /// The times at which packets came.
+    /// The arrivals of packets.
     #[default]
     Arrival,
 }
 
-/// A time of which nothing is in a track.
+/// A time without content of a track.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Gap {
-    /// Its beginning.
+    /// The start.
     pub from_ms: f64,
-    /// Its end.
+    /// The end.
     pub to_ms: f64,
-    /// Why.
+    /// The reason.
     pub why: GapReason,
 }
 
-/// Why nothing of a time is in a track.
+/// The reason for a gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GapReason {
     /// Packets were lost.
     Loss,
-    /// It was muted, or nothing was let through.
+    /// The track was muted.
     Muted,
     /// Nothing was sent.
     Silent,
     /// The disk was too slow.
     Disk,
-    /// Without a keyframe nothing can be decoded.
+    /// A keyframe was missing.
     Keyframe,
 }
 
 /// A change of the simulcast encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Layer {
-    /// When.
+    /// The time.
     pub at_ms: f64,
     /// The encoding, 0 the lowest.
     pub encoding: u8,
@@ -266,21 +267,21 @@ pub struct Layer {
 /// A change of the pictures.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Change {
-    /// When.
+    /// The time.
     pub at_ms: f64,
-    /// In pixels; none if it is not known.
+    /// In pixels, or `None` if it is unknown.
     #[serde(default)]
     pub width: Option<u32>,
-    /// In pixels; none if it is not known.
+    /// In pixels, or `None` if it is unknown.
     #[serde(default)]
     pub height: Option<u32>,
-    /// Degrees clockwise that it has to be turned by to be upright: 0, 90, 180 or 270.
+    /// The clockwise rotation by which it is upright, in degrees: 0, 90, 180 or 270.
     #[serde(default)]
     pub rotation: u16,
 }
 
 impl Manifest {
-    /// One that begins now, with nobody in it.
+    /// Returns a manifest without participants.
     pub fn new(server: impl Into<String>, plugin: impl Into<String>, started: UnixMicros) -> Self {
         Self {
             version: VERSION,
@@ -297,7 +298,7 @@ impl Manifest {
         }
     }
 
-    /// Reads one.
+    /// Reads a manifest.
     pub fn read(bytes: &[u8]) -> Result<Self, ManifestError> {
         if bytes.len() > MAX_MANIFEST {
             return Err(ManifestError::TooLong);
@@ -309,21 +310,21 @@ impl Manifest {
         }
     }
 
-    /// As it stands in a file.
+    /// Returns the content of its file.
     pub fn to_json(&self) -> Vec<u8> {
-        // Names are all text, and no number is infinite: there is nothing that JSON cannot say.
+        // This never fails: all keys are text, and all numbers are finite.
         let mut json = serde_json::to_vec_pretty(self).unwrap_or_default();
         json.push(b'\n');
         json
     }
 
-    /// It ends at this time.
+    /// Sets the end.
     pub fn end(&mut self, at: UnixMicros) {
         self.ended = Some(rfc3339(at));
     }
 }
 
-/// From one time to another, in ms.
+/// Returns the difference of two times in ms.
 pub fn offset_ms(from: UnixMicros, to: UnixMicros) -> f64 {
     let after = to.0.saturating_sub(from.0) as f64;
     let before = from.0.saturating_sub(to.0) as f64;
@@ -331,22 +332,22 @@ pub fn offset_ms(from: UnixMicros, to: UnixMicros) -> f64 {
 }
 
 impl Track {
-    /// Notes a gap, if there is room.
+    /// Adds a gap, if there is room.
     pub fn add_gap(&mut self, gap: Gap) {
         push(&mut self.gaps, &mut self.more, gap);
     }
 
-    /// Notes another simulcast encoding, if there is room.
+    /// Adds a change of the encoding, if there is room.
     pub fn add_layer(&mut self, layer: Layer) {
         push(&mut self.layers, &mut self.more, layer);
     }
 
-    /// Notes another size or rotation, if there is room.
+    /// Adds a change of the pictures, if there is room.
     pub fn add_change(&mut self, change: Change) {
         push(&mut self.changes, &mut self.more, change);
     }
 
-    /// Notes that somebody talked, if there is room.
+    /// Adds talking, if there is room.
     pub fn add_talk(&mut self, from_ms: f64, to_ms: f64) {
         push(&mut self.talks, &mut self.more, (from_ms, to_ms));
     }
@@ -359,7 +360,7 @@ fn push<T>(list: &mut Vec<T>, more: &mut u64, entry: T) {
     }
 }
 
-/// A time in UTC as RFC 3339 has it, with microseconds.
+/// Formats a time in UTC by RFC 3339, with microseconds.
 pub fn rfc3339(at: UnixMicros) -> String {
     let at = i64::try_from(at.0).unwrap_or(i64::MAX);
     let at = chrono::DateTime::from_timestamp_micros(at).unwrap_or_default();
@@ -376,7 +377,7 @@ fn one() -> u32 {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[test]

@@ -7,27 +7,27 @@ use mkv_element::prelude::{
 
 use super::ebml::{Id, put_element};
 
-/// The most places of an index: some 1.5 MiB in the file. Of a file of days it names every second one, and so on.
+/// The limit of entries in an index: some 1.5 MiB. In a file of days, entries are thinned out.
 const MAX_CUES: usize = 65_536;
 
-/// A place where decoding can begin.
+/// A position where decoding can start.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cue {
-    /// Milliseconds.
+    /// In ms.
     pub time: u64,
     /// The number of the track in the file.
     pub track: u64,
-    /// The place of its cluster in the segment.
+    /// The position of its cluster in the segment.
     pub cluster: u64,
-    /// The place of its block in the body of the cluster.
+    /// The position of its block in the body of the cluster.
     pub block: u64,
 }
 
-/// The places so far.
+/// The entries so far.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     cues: Vec<Cue>,
-    /// Places that are closer to each other than that are left out, in milliseconds.
+    /// The shortest distance of entries, in ms.
     apart: u64,
 }
 
@@ -60,7 +60,7 @@ impl Index {
             ..Cues::default()
         };
         let mut body = Vec::new();
-        // Writing into memory does not fail.
+        // Writing to memory does not fail.
         let _ = cues.encode_body(&mut body);
         put_element(out, Id::CUES, &body);
     }
@@ -81,7 +81,7 @@ fn point(cue: &Cue) -> CuePoint {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::indexing_slicing)]
+    #![allow(clippy::indexing_slicing, reason = "a test fails by a panic")]
 
     use super::*;
 

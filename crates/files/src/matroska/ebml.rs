@@ -1,6 +1,7 @@
-//! Elements as bytes (RFC 8794), where the library's writing does not fit: sizes of a fixed width, or unknown ones.
+//! Elements as bytes (RFC 8794), where the library does not fit: sizes of a fixed length, or
+//! unknown ones.
 
-/// An element's identifier, in the bytes that it has in the file.
+/// The identifier of an element, as in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Id(pub u32);
 
@@ -20,7 +21,7 @@ impl Id {
     pub const SIMPLE_BLOCK: Id = Id(0xa3);
     pub const CUES: Id = Id(0x1c53_bb6b);
 
-    /// Its bytes.
+    /// Writes the identifier.
     pub fn put(self, out: &mut Vec<u8>) {
         let bytes = self.0.to_be_bytes();
         let leading = self.0.leading_zeros() as usize / 8;
@@ -28,19 +29,19 @@ impl Id {
     }
 }
 
-/// A size of 8 bytes that says that the size is not known (RFC 8794 section 6.2).
+/// An unknown size with 8 bytes (RFC 8794 section 6.2).
 pub(super) const UNKNOWN_SIZE: [u8; 8] = [0x01, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff];
 
-/// The bytes of a size that takes 8 of them.
+/// Returns a size with 8 bytes.
 pub(super) fn wide_size(size: u64) -> [u8; 8] {
     const MARKER: u64 = 1 << 56;
     (MARKER | size.min(MARKER - 2)).to_be_bytes()
 }
 
-/// A size of less than 2^28 - 1 in as few bytes as it takes.
+/// Writes a size of less than 2^28 - 1 with the fewest bytes.
 pub(super) fn put_size(out: &mut Vec<u8>, size: usize) {
     let size = size as u32;
-    // All ones would say that it is not known.
+    // All ones would mean an unknown size.
     match size {
         0..0x7f => out.push(0x80 | size as u8),
         0x7f..0x3fff => out.extend((0x4000 | size as u16).to_be_bytes()),
@@ -49,14 +50,15 @@ pub(super) fn put_size(out: &mut Vec<u8>, size: usize) {
     }
 }
 
-/// An element with its body, whose size takes 8 bytes.
+/// Writes an element, whose size has 8 bytes.
 pub(super) fn put_element(out: &mut Vec<u8>, id: Id, body: &[u8]) {
     id.put(out);
     out.extend(wide_size(body.len() as u64));
     out.extend_from_slice(body);
 }
 
-/// What readers pass over, `len` bytes with its head. Nothing is that short that it has a single byte.
+/// Writes an element that readers skip, with `len` bytes including its head. A single byte is not
+/// possible.
 pub(super) fn put_void(out: &mut Vec<u8>, len: usize) {
     const WIDE_HEAD: usize = 9;
     match len {

@@ -1,4 +1,4 @@
-//! What comes before the first cluster.
+//! The elements before the first cluster.
 
 use mkv_element::prelude::{
     Audio, Channels, CodecDelay, CodecId, CodecPrivate, DateUtc, DocType, DocTypeReadVersion,
@@ -14,31 +14,31 @@ use crate::container::{Container, ContainerError, FileInfo, Rotation, TrackSetup
 use crate::matroska::{A_LAW, EPOCH, MU_LAW};
 use crate::opus::OpusHead;
 
-/// Nanoseconds of a tick: times are in milliseconds.
+/// The nanoseconds of a tick: times are in ms.
 const TICK: u64 = 1_000_000;
-/// What a decoder of Opus reads before the place that is sought (RFC 7845 section 4.6), in nanoseconds.
+/// The pre-roll of an Opus decoder after a seek (RFC 7845 section 4.6), in ns.
 const OPUS_PRE_ROLL: u64 = 80_000_000;
-/// The longest text that goes into a header, in bytes.
+/// The longest text in a header, in bytes.
 const MAX_TEXT: usize = 500;
 const APP: &str = concat!("Portunus ", env!("CARGO_PKG_VERSION"));
 
-/// A header, and where in it the parts are that change by themselves.
+/// A header, and the positions of its parts that change separately.
 #[derive(Debug)]
 pub(super) struct Header {
     pub bytes: Vec<u8>,
-    /// Where the size of the segment is: 8 bytes.
+    /// The position of the segment's size: 8 bytes.
     pub segment_size: u64,
-    /// Where the duration is: 8 bytes.
+    /// The position of the duration: 8 bytes.
     pub duration: u64,
 }
 
 impl Header {
-    /// Where the body of the segment begins: what positions are counted from.
+    /// Returns the start of the segment's body, the origin of positions.
     pub fn segment(&self) -> u64 {
         self.segment_size + 8
     }
 
-    /// Fills it up to `room` bytes.
+    /// Fills the header up to `room` bytes.
     pub fn fill(&mut self, room: usize) -> Result<(), ContainerError> {
         let left = room.checked_sub(self.bytes.len()).filter(|left| *left != 1);
         let left = left.ok_or(ContainerError::NoRoom(self.bytes.len()))?;
@@ -47,8 +47,8 @@ impl Header {
     }
 }
 
-/// A header without what fills it. `duration` is in milliseconds, 0 as long as it is not known; `cues` is the place of the index
-/// in the segment, if there is one.
+/// Returns a header without filling. `duration` is in ms, or 0 if it is unknown. `cues` is the
+/// position of the index in the segment, if there is one.
 pub(super) fn header<'a>(
     container: Container,
     info: &FileInfo,
@@ -82,7 +82,7 @@ pub(super) fn header<'a>(
     let mut tracks_body = Vec::new();
     encode_body(&tracks, &mut tracks_body);
 
-    // The places of all are known once it is known how long the list of places is.
+    // The positions depend on the length of the list of positions.
     let seek_head_len = seek_head(0, 0, cues).len();
     let info_at = seek_head_len as u64;
     let info_len = 12 + info_body.len();
@@ -109,7 +109,8 @@ fn ebml(doc_type: &str) -> Ebml {
     }
 }
 
-/// Where the parts of the file are, counted from the body of the segment. Its length depends only on whether there are cues.
+/// Returns the list of positions, counted from the segment's body. Its length depends on whether
+/// there are cues only.
 pub(super) fn seek_head(info: u64, tracks: u64, cues: Option<u64>) -> Vec<u8> {
     let mut body = Vec::new();
     let places = [
@@ -135,7 +136,7 @@ pub(super) fn seek_head(info: u64, tracks: u64, cues: Option<u64>) -> Vec<u8> {
     bytes
 }
 
-/// All but the duration, which comes last so that its place is known.
+/// Returns everything except the duration, which comes last so that its position is known.
 fn segment_info(info: &FileInfo) -> Info {
     let started = i64::try_from(info.started_us).unwrap_or(i64::MAX);
     Info {
@@ -149,7 +150,7 @@ fn segment_info(info: &FileInfo) -> Info {
     }
 }
 
-/// The number of a track in the file.
+/// Returns the number of a track in the file.
 pub(super) const fn track_number(track: usize) -> u8 {
     track as u8 + 1
 }
@@ -162,7 +163,7 @@ fn track_entry(
     let number = u64::from(track_number(track));
     let mut entry = TrackEntry {
         track_number: TrackNumber(number),
-        // Any number but 0, another one in each file.
+        // Any number but 0, different in each file.
         track_uid: TrackUid(started_us.wrapping_mul(127).wrapping_add(number).max(1)),
         flag_lacing: FlagLacing(0),
         language: Language("und".to_owned()),
@@ -205,7 +206,7 @@ fn audio(rate: u32, channels: u8) -> Audio {
     }
 }
 
-/// A turn of the picture, which Matroska counts counter-clockwise (RFC 9559 section 5.1.4.1.28.46).
+/// Returns the rotation, which Matroska counts counter-clockwise (RFC 9559 section 5.1.4.1.28.46).
 fn projection(rotation: Rotation) -> Option<Projection> {
     let roll = match rotation {
         Rotation::R0 => return None,
@@ -219,7 +220,7 @@ fn projection(rotation: Rotation) -> Option<Projection> {
     })
 }
 
-/// The name of a codec, and what decoders of it are told.
+/// Returns the name of a codec, and the private data for decoders.
 fn codec(track: usize, setup: &Setup) -> Result<(&'static str, Option<Vec<u8>>), ContainerError> {
     let incomplete = ContainerError::Incomplete(track);
     Ok(match setup {
@@ -240,23 +241,23 @@ fn codec(track: usize, setup: &Setup) -> Result<(&'static str, Option<Vec<u8>>),
     })
 }
 
-/// A WAVEFORMATEX structure: one channel of 8,000 bytes a second.
+/// Returns a WAVEFORMATEX structure: one channel with 8,000 bytes per second.
 fn wave_format(tag: u16) -> Vec<u8> {
     const RATE: u32 = 8_000;
     let mut bytes = Vec::with_capacity(18);
     bytes.extend(tag.to_le_bytes());
     bytes.extend(1_u16.to_le_bytes());
-    // Samples and bytes a second.
+    // Samples and bytes per second.
     bytes.extend(RATE.to_le_bytes());
     bytes.extend(RATE.to_le_bytes());
-    // Bytes and bits of a sample, and of what follows.
+    // Bytes and bits of a sample, and the length of the rest.
     for value in [1_u16, 8, 0] {
         bytes.extend(value.to_le_bytes());
     }
     bytes
 }
 
-/// As much of a text as goes into a header.
+/// Truncates a text for a header.
 fn cut(text: &str) -> String {
     let mut end = text.len().min(MAX_TEXT);
     while !text.is_char_boundary(end) {
@@ -265,7 +266,7 @@ fn cut(text: &str) -> String {
     text.get(..end).unwrap_or_default().replace('\0', "")
 }
 
-/// Writing into memory does not fail.
+/// Writing to memory does not fail.
 fn encode_body<T: Element>(element: &T, out: &mut Vec<u8>) {
     let _ = element.encode_body(out);
 }

@@ -1,9 +1,11 @@
-//! Matroska and WebM (RFC 9559), written as frames come.
+//! A writer of Matroska and WebM (RFC 9559).
 //!
-//! A file begins with its header and room for a longer one, up to [`HEADER_ROOM`]. Then there are clusters of up to 2 s. The size of a
-//! cluster is unknown while it is open and written into it when the next one begins; so is the duration so far into the header.
-//! At the end there is an index, and the header names it.
+//! A file starts with its header and room for a longer one, up to [`HEADER_ROOM`]. Then there are
+//! clusters of up to 2 s. The size of a cluster is unknown while it is open. When the next one
+//! starts, the size is written into the cluster, and the duration so far into the header. At the
+//! end there is an index, to which the header refers.
 
+mod constants;
 mod cues;
 mod ebml;
 mod header;
@@ -12,6 +14,7 @@ mod scan;
 
 use std::time::Duration;
 
+pub(crate) use self::constants::{A_LAW, EPOCH, MU_LAW};
 use self::cues::{Cue, Index};
 use self::ebml::{Id, UNKNOWN_SIZE, put_size, wide_size};
 use self::header::{Header, header, track_number};
@@ -23,29 +26,22 @@ use crate::container::{
 };
 use crate::track::Kind;
 
-/// G.711 in a WAVEFORMATEX structure.
-pub(crate) const MU_LAW: u16 = 7;
-pub(crate) const A_LAW: u16 = 6;
-
-/// Microseconds from 1970 to 2001, which dates are counted from.
-pub(crate) const EPOCH: i64 = 978_307_200_000_000;
-
-/// Bytes of a cluster before its body: identifier and size.
+/// The bytes of a cluster before its body: identifier and size.
 const CLUSTER_HEAD: u64 = 12;
-/// A cluster lasts no longer, in milliseconds.
+/// The longest cluster in ms.
 const LONGEST_CLUSTER: u64 = 2_000;
-/// So long it lasts at least before a keyframe begins a new one, in milliseconds.
+/// The shortest cluster before a keyframe, in ms.
 const SHORTEST_CLUSTER: u64 = 1_000;
-/// The longest that a frame lasts which does not say how long, in milliseconds.
+/// The longest assumed duration of a frame, in ms.
 const LONGEST_GUESS: u64 = 1_000;
-/// The latest time, in milliseconds.
+/// The latest time in ms.
 const LAST: u64 = 1 << 31;
-/// Room in the header for each track that may come, in bytes.
+/// The room in the header for each later track, in bytes.
 const TRACK_ROOM: usize = 1_024;
-/// As many tracks as numbers of one byte.
+/// The limit of tracks: those with numbers of one byte.
 const MAX_TRACKS: usize = 126;
 
-/// Writes one file.
+/// Writes a file.
 #[derive(Debug)]
 pub(crate) struct MatroskaWriter {
     container: Container,
@@ -57,13 +53,13 @@ pub(crate) struct MatroskaWriter {
     index: Index,
 }
 
-/// What is known once the header is written.
+/// The positions in the written header.
 #[derive(Debug, Clone, Copy)]
 struct Begun {
     room: usize,
-    /// Where the body of the segment begins.
+    /// The start of the segment's body.
     segment: u64,
-    /// Where the duration is.
+    /// The position of the duration.
     duration: u64,
 }
 
@@ -80,26 +76,26 @@ impl Begun {
 #[derive(Debug)]
 struct Track {
     setup: TrackSetup,
-    /// The time of its last frame, in milliseconds.
+    /// The time of its last frame in ms.
     last: Option<u64>,
-    /// How long that lasts; as long as the one before, if it does not say.
+    /// The duration of the last frame, by default that of the one before.
     lasts: u64,
 }
 
-/// The cluster that is open.
+/// The open cluster.
 #[derive(Debug)]
 struct Cluster {
-    /// Where it begins in the file.
+    /// Its position in the file.
     at: u64,
-    /// The time of its first block, and of its last one.
+    /// The times of its first and of its last block.
     time: u64,
     last: u64,
-    /// Whether a place in it is in the index.
+    /// Whether the index has a position in it.
     indexed: bool,
 }
 
 impl Cluster {
-    /// Whether a frame is to begin a new one. Times never go back in a cluster.
+    /// Whether a frame needs a new cluster. Times never go back in a cluster.
     fn is_over(&self, time: u64, video_keyframe: bool) -> bool {
         let length = time.saturating_sub(self.time);
         time < self.last
@@ -128,13 +124,13 @@ impl MatroskaWriter {
         header(self.container, &self.info, known, self.end(), cues)
     }
 
-    /// Writes the header: at the beginning, or over what is there.
+    /// Writes the header, at first or again.
     fn put_header(&mut self, out: &mut Edits) -> Result<(), ContainerError> {
         let mut header = self.header(None)?;
         match self.begun {
             None => {
                 let to_come = self.tracks.iter().filter(|track| track.is_none()).count();
-                // The place of the index is to come as well.
+                // The position of the index is added later, too.
                 let needed = header.bytes.len() + (to_come + 1) * TRACK_ROOM;
                 let room = needed.next_multiple_of(HEADER_ROOM);
                 self.begun = Some(Begun::new(room, &header));
@@ -151,7 +147,7 @@ impl MatroskaWriter {
         Ok(())
     }
 
-    /// Where the last frame ends, in milliseconds.
+    /// Returns the end of the last frame in ms.
     fn end(&self) -> u64 {
         let known = self.tracks.iter().flatten();
         let ends = known.filter_map(|track| Some(track.last?.saturating_add(track.lasts)));
@@ -163,7 +159,7 @@ impl MatroskaWriter {
         self.len += bytes.len() as u64;
     }
 
-    /// Writes over what is in the file, or is to come into it by the same edits.
+    /// Overwrites bytes of the file, or of the edits.
     fn patch(&self, out: &mut Edits, at: u64, bytes: Vec<u8>) {
         let written = self.len.saturating_sub(out.append.len() as u64);
         let place = at.checked_sub(written).and_then(|from| {
@@ -176,7 +172,7 @@ impl MatroskaWriter {
         }
     }
 
-    /// Ends the cluster: its size, and the duration so far.
+    /// Ends the cluster: writes its size, and the duration so far.
     fn close_cluster(&mut self, out: &mut Edits) {
         let (Some(cluster), Some(begun)) = (self.cluster.take(), self.begun) else {
             return;
@@ -262,7 +258,7 @@ impl ContainerWriter for MatroskaWriter {
         let Some(cluster) = self.cluster.as_mut() else {
             return Ok(());
         };
-        // A cluster without a keyframe of video is found by its first block, too.
+        // A cluster without a video keyframe is indexed by its first block.
         if video_keyframe || !cluster.indexed && !is_video && cluster.time == time {
             cluster.indexed = true;
             self.index.add(Cue {
@@ -301,7 +297,7 @@ impl ContainerWriter for MatroskaWriter {
             self.index.put(&mut bytes);
             self.append(out, &bytes);
         }
-        // There is room for it: it was kept from the beginning.
+        // There is room, which was reserved at the start.
         let Ok(mut header) = self.header(cues) else {
             return;
         };
@@ -318,7 +314,7 @@ impl ContainerWriter for MatroskaWriter {
     }
 }
 
-/// To the nearest millisecond.
+/// Rounds to ms.
 fn millis(time: Duration) -> u64 {
     let rounded = time.saturating_add(Duration::from_micros(500)).as_millis();
     u64::try_from(rounded).unwrap_or(u64::MAX)

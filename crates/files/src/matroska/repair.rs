@@ -1,4 +1,5 @@
-//! A file whose writer did not come to its end, made whole: what is torn is left out; sizes, duration and index are written.
+//! Repair of a file without a regular end: torn content is dropped; sizes, duration and index are
+//! written.
 
 use std::io::Write;
 
@@ -13,7 +14,7 @@ use crate::FileError;
 use crate::container::Repaired;
 use crate::demux::Input;
 
-/// Reads a file as far as it is whole, and writes it anew.
+/// Reads a file up to damage, and writes it anew.
 pub(crate) fn repair(mut input: Input, out: &mut dyn Write) -> Result<Repaired, FileError> {
     let scan = Scan::new(&mut input)?;
     let head = Head::new(&scan);
@@ -50,7 +51,7 @@ impl Head {
             duration: None,
             ..scan.info.clone()
         };
-        // Writing into memory does not fail.
+        // Writing to memory does not fail.
         let _ = without.encode_body(&mut info);
         Id::DURATION.put(&mut info);
         info.push(0x88);

@@ -1,4 +1,4 @@
-//! What is whole in a file, and where.
+//! The intact content of a file.
 
 use std::time::Duration;
 
@@ -15,19 +15,19 @@ use crate::bitstream::Picture;
 use crate::demux::{Input, decode_element, read_element_header};
 use crate::{FileError, MAX_FRAME, MAX_INDEX};
 
-/// The most clusters: of 2 s each they are 12 days.
+/// The limit of clusters: 12 days with 2 s each.
 const MAX_CLUSTERS: usize = 1 << 19;
-/// The most that all parts of a header have, in bytes.
+/// The greatest size of all parts of a header, in bytes.
 const MAX_HEAD: u64 = 4 << 20;
-/// The number of a type of track.
+/// The type of a video track.
 const VIDEO: u64 = 1;
-/// Nanoseconds.
+/// In ns.
 const MILLISECOND: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MILLISECOND;
-/// The most gaps of a track that are told.
+/// The limit of reported gaps of a track.
 const MAX_GAPS: usize = 1_000;
 
-/// Parts that are kept as they are: tracks, chapters, attachments, tags.
+/// Parts that are kept unchanged: tracks, chapters, attachments, tags.
 const KEPT: [Id; 4] = [
     Id::TRACKS,
     Id(0x1043_a770),
@@ -35,7 +35,7 @@ const KEPT: [Id; 4] = [
     Id(0x1254_c367),
 ];
 
-/// Bytes of the file, from where to where.
+/// A range of bytes in the file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Span {
     pub from: u64,
@@ -48,7 +48,7 @@ impl Span {
     }
 }
 
-/// A cluster as it is kept: its time and its blocks.
+/// A cluster with its time and its blocks.
 #[derive(Debug, Default)]
 pub(crate) struct FoundCluster {
     pub time: Option<u64>,
@@ -61,7 +61,7 @@ impl FoundCluster {
         self.spans.iter().map(|span| span.len()).sum()
     }
 
-    /// One span for all that lies side by side.
+    /// Joins adjacent spans.
     fn keep(&mut self, span: Span) {
         match self.spans.last_mut() {
             Some(last) if last.to == span.from => last.to = span.to,
@@ -73,54 +73,54 @@ impl FoundCluster {
 #[derive(Debug)]
 pub(crate) struct FoundTrack {
     number: u64,
-    /// The codec as the file names it.
+    /// The codec's name in the file.
     pub codec: String,
-    /// Of G.711, that it is A-law.
+    /// Whether G.711 is A-law.
     pub is_a_law: bool,
     pub is_video: bool,
-    /// The size of pictures, and the channels of sound.
+    /// The size of pictures, and the channels of audio.
     pub picture: Option<Picture>,
     pub channels: Option<u64>,
     pub frames: u64,
     pub keyframes: u64,
-    /// The time of its last block and how long the one before lasted, in ticks.
+    /// The times of its first and last block, and the distance of the last two, in ticks.
     pub first: Option<u64>,
     pub last: Option<u64>,
     pub step: u64,
-    /// Times of more than a second without frames, in ticks.
+    /// The times of more than a second without frames, in ticks.
     pub gaps: Vec<(u64, u64)>,
 }
 
-/// A place for the index; positions are those of the new file.
+/// An entry for the index. Positions are those in the new file.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub cluster: usize,
     pub cue: Cue,
 }
 
-/// What is whole in a file.
+/// The intact content of a file.
 pub(crate) struct Scan {
-    /// The EBML header as it is.
+    /// The EBML header, unchanged.
     pub ebml: Vec<u8>,
     pub info: Info,
-    /// Bytes of each of [`KEPT`] that there is.
+    /// The bytes of each of [`KEPT`] in the file.
     pub kept: Vec<Vec<u8>>,
     pub tracks: Vec<FoundTrack>,
     pub clusters: Vec<FoundCluster>,
     pub places: Vec<Place>,
     pub frames: u64,
-    /// Where what is whole ends.
+    /// The end of the intact content.
     pub end: u64,
-    /// The writer came to its end, and nothing is damaged.
+    /// Whether the file has a regular end and no damage.
     pub is_whole: bool,
-    /// What is wrong, if anything is.
+    /// The problem, if any.
     pub problem: Option<FileError>,
     header_only: bool,
     has_tracks: bool,
 }
 
 impl FoundTrack {
-    /// The codec by its name in WebRTC, in lower case, or as the file names it.
+    /// Returns the codec's name in WebRTC in lower case, or else the name in the file.
     pub fn codec_name(&self) -> String {
         match self.codec.as_str() {
             "V_VP8" => "vp8",
@@ -138,12 +138,12 @@ impl FoundTrack {
 }
 
 impl Scan {
-    /// Looks at each block of a file, whose frames are passed over.
+    /// Reads each block of a file, without the frames.
     pub fn new(input: &mut Input) -> Result<Self, FileError> {
         let (mut scan, stop) = Self::begin(input)?;
         let read = scan.read(input, stop.unwrap_or(u64::MAX).min(input.len()));
         if scan.tracks.is_empty() || scan.frames == 0 {
-            // Nothing to be saved: what is wrong with it is said instead.
+            // There is nothing to repair, so the error is returned.
             return Err(read.err().unwrap_or(FileError::Empty));
         }
         scan.is_whole = read.is_ok() && stop == Some(input.len());
@@ -151,7 +151,7 @@ impl Scan {
         Ok(scan)
     }
 
-    /// Looks at the header only.
+    /// Reads the header only.
     pub fn of_header(input: &mut Input) -> Result<Self, FileError> {
         let (mut scan, stop) = Self::begin(input)?;
         scan.header_only = true;
@@ -160,7 +160,8 @@ impl Scan {
         Ok(scan)
     }
 
-    /// Reads what is before the first element of the segment; returns where that says that it ends.
+    /// Reads up to the first element of the segment. Returns the end of the segment, if it is
+    /// known.
     fn begin(input: &mut Input) -> Result<(Self, Option<u64>), FileError> {
         let header = read_element_header(input)?;
         if header.id != Ebml::ID || header.size.is_unknown {
@@ -193,7 +194,7 @@ impl Scan {
         Ok((scan, told))
     }
 
-    /// Reads element by element; ends at what is damaged.
+    /// Reads elements up to damage.
     fn read(&mut self, input: &mut Input, stop: u64) -> Result<(), FileError> {
         let mut body = Vec::new();
         while input.position() < stop {
@@ -241,7 +242,7 @@ impl Scan {
         {
             let is_tracks = header.id == Tracks::ID;
             if is_tracks && self.has_tracks {
-                // What is told again is a copy, or wrong.
+                // A second one is a copy, or wrong.
                 return Ok(());
             }
             let so_far: usize = self.kept.iter().map(Vec::len).sum();
@@ -304,7 +305,7 @@ impl Scan {
         self.tracks = found.collect();
     }
 
-    /// Takes note of a block that begins with `start`. A simple one says itself whether it is a keyframe.
+    /// Notes a block that starts with `start`. A simple block has its own keyframe flag.
     fn block(&mut self, start: &[u8], keyframe: Option<bool>, span: Span) -> Result<(), FileError> {
         let corrupt = || FileError::corrupt("a block");
         let second = SECOND / self.scale();
@@ -356,18 +357,18 @@ impl Scan {
         Ok(())
     }
 
-    /// The clusters that have something, with their numbers.
+    /// Returns the clusters with content, with their numbers.
     pub fn kept_clusters(&self) -> impl Iterator<Item = (usize, &FoundCluster)> {
         let clusters = self.clusters.iter().enumerate();
         clusters.filter(|(_, cluster)| cluster.has_blocks)
     }
 
-    /// Nanoseconds of a tick.
+    /// Returns the nanoseconds of a tick.
     fn scale(&self) -> u64 {
         (*self.info.timestamp_scale).clamp(1, 1_000_000_000)
     }
 
-    /// How long the file lasts, in ticks.
+    /// Returns the duration in ticks.
     pub fn duration(&self) -> u64 {
         let guess = LONGEST_GUESS.saturating_mul(MILLISECOND) / self.scale();
         let ends = self.tracks.iter();
@@ -375,14 +376,14 @@ impl Scan {
         ends.max().unwrap_or(0)
     }
 
-    /// The duration that the header tells.
-    pub fn told_duration(&self) -> Option<Duration> {
+    /// Returns the duration in the header.
+    pub fn header_duration(&self) -> Option<Duration> {
         let ticks = **self.info.duration.as_ref()?;
-        // A float is cut to the range; not a number becomes 0.
+        // Casting a float saturates, and turns NaN into 0.
         Some(self.nanos(ticks as u64)).filter(|duration| !duration.is_zero())
     }
 
-    /// Whether it says that it is WebM.
+    /// Whether the file is WebM.
     pub fn is_webm(&self) -> bool {
         self.ebml.windows(4).any(|bytes| bytes == b"webm")
     }

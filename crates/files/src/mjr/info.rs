@@ -1,38 +1,38 @@
-//! What a recording says of itself.
+//! The header of a recording.
 
 use serde_json::{Map, Value};
 
 use super::{MjrError, UnixMicros};
 
-/// The longest description that tools read, in bytes: `janus-pp-rec` refuses more.
+/// The longest header that tools read, in bytes: `janus-pp-rec` refuses longer ones.
 pub const MAX_INFO: usize = 1_499;
 
-/// What a recording is and how it came about.
+/// The header of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Info {
-    /// What is in it.
+    /// The medium.
     pub medium: Medium,
-    /// The codec by Janus's name (`opus`, `vp8`, …); of data `text` or `binary`.
+    /// Janus's name of the codec (`opus`, `vp8`, …), or `text` or `binary` for data.
     pub codec: String,
-    /// Format parameters of the SDP.
+    /// The format parameters of the SDP.
     pub fmtp: Option<String>,
-    /// What the publisher calls the stream.
+    /// The publisher's description.
     pub description: Option<String>,
-    /// The header extensions of the packets: numbers (1 to 14) and URIs.
+    /// The header extensions of packets: ids (1 to 14) and URIs.
     pub extensions: Vec<(u8, String)>,
-    /// When it was begun.
+    /// The time of its creation.
     pub created: UnixMicros,
-    /// When the first frame came.
+    /// The time of its first frame.
     pub first_frame: UnixMicros,
-    /// The payload type of packets with redundant audio (RFC 2198).
+    /// The payload type of redundant audio (RFC 2198).
     pub red: Option<u8>,
-    /// The media is encrypted end to end: nobody but its receivers can play it.
+    /// Whether it is encrypted end to end, so that only receivers can play it.
     pub encrypted: bool,
 }
 
-/// The kind of a recording.
+/// The medium of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it all")]
 pub enum Medium {
     Audio,
     Video,
@@ -40,7 +40,7 @@ pub enum Medium {
 }
 
 impl Medium {
-    /// The word in names of files.
+    /// Returns the word in names of files.
     pub const fn as_str(self) -> &'static str {
         match self {
             Medium::Audio => "audio",
@@ -65,7 +65,7 @@ impl Medium {
 }
 
 impl Info {
-    /// A recording of `codec` that has nothing else to say.
+    /// Returns a header for `codec` without optional members.
     pub fn new(medium: Medium, codec: impl Into<String>, created: UnixMicros) -> Self {
         Self {
             medium,
@@ -80,7 +80,7 @@ impl Info {
         }
     }
 
-    /// Reads what [`Info::to_json`] wrote.
+    /// Reads a header from [`Info::to_json`].
     pub fn from_json(json: &[u8]) -> Result<Self, MjrError> {
         let members: Map<String, Value> = serde_json::from_slice(json)?;
         let text = |name: &'static str| match members.get(name) {
@@ -107,8 +107,8 @@ impl Info {
         })
     }
 
-    /// The description as a file has it, of at most [`MAX_INFO`] bytes: what does not fit is left out, what people
-    /// named first.
+    /// Returns the header as JSON of at most [`MAX_INFO`] bytes. Members that do not fit are left
+    /// out, the ones that people chose first.
     pub fn to_json(&self) -> String {
         let mut members = self.members();
         let mut json = Value::Object(members.clone()).to_string();
@@ -161,7 +161,7 @@ fn extensions(value: Option<&Value>) -> Result<Vec<(u8, String)>, MjrError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[test]

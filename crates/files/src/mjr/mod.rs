@@ -1,12 +1,13 @@
-//! Recordings in Janus's format `.mjr`: the packets of one medium as they came, with their times.
+//! Recordings in Janus's format `.mjr`: the packets of a medium with their arrivals.
 //!
 //! ```text
-//! "MJR00002"  u16 length  JSON that says what it is          once; the length and the JSON with the first frame
-//! "MEET"      u32 ms since the first frame  u16 length       each frame, and then …
+//! "MJR00002"  u16 length  JSON header                   once; the JSON with the first frame
+//! "MEET"      u32 ms since the first frame  u16 length  each frame, and then …
 //!             an RTP packet, or for data: u64 µs since 1970 and the message
 //! ```
 //!
-//! All numbers are big-endian. Both sides take bytes and times and return bytes: no file, no clock.
+//! All numbers are big-endian. Reader and writer work on bytes and times, without a file or a
+//! clock.
 
 mod info;
 mod reader;
@@ -20,13 +21,13 @@ pub use info::{Info, MAX_INFO, Medium};
 pub use reader::{Frame, FrameReader};
 pub use writer::{FrameWriter, MAX_MESSAGE, MAX_PACKET};
 
-/// What a file begins with.
+/// The start of a file.
 const FILE_MAGIC: &[u8; 8] = b"MJR00002";
-/// What a frame begins with.
+/// The start of a frame.
 const FRAME_MAGIC: &[u8; 4] = b"MEET";
-/// Magic, time and length of a frame.
+/// The magic, time and length of a frame.
 const FRAME_HEADER: usize = 10;
-/// The wall clock before a message.
+/// The bytes of the time before a message.
 const MESSAGE_TIME: usize = 8;
 
 /// Microseconds since 1970 (UTC).
@@ -34,7 +35,7 @@ const MESSAGE_TIME: usize = 8;
 pub struct UnixMicros(pub u64);
 
 impl UnixMicros {
-    /// How long ago `earlier` was; nothing if it is later.
+    /// Returns the time since `earlier`, or zero if that is later.
     pub fn since(self, earlier: UnixMicros) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
     }
@@ -47,23 +48,23 @@ impl From<SystemTime> for UnixMicros {
     }
 }
 
-/// Why bytes are no recording, or something cannot be put into one.
+/// The error of a reader or writer.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum MjrError {
-    /// It does not begin as a recording does.
+    /// The file does not start like a recording.
     #[error("no recording: it does not begin with MJR00002")]
     NotARecording,
-    /// The format of before 2020, without times.
+    /// The format before 2020, without times.
     #[error("a recording of an older version of the format (MJR00001 or MEETECHO)")]
     OldVersion,
-    /// What it says of itself is no JSON.
+    /// The header is not JSON.
     #[error("its description is no JSON: {0}")]
     Json(#[from] serde_json::Error),
-    /// What it says of itself lacks something, or has it in another type.
+    /// A member of the header is missing or has the wrong type.
     #[error("its description has no valid {0:?}")]
     Member(&'static str),
-    /// Where a frame should begin, there is none.
+    /// A frame is expected, but there is none.
     #[error("no frame at byte {0}")]
     NoFrame(u64),
     /// A message without its time.
@@ -72,12 +73,12 @@ pub enum MjrError {
     /// It ends in the middle of something.
     #[error("truncated: {0} bytes of something are at the end")]
     Truncated(usize),
-    /// A packet or message that the format has no room for.
+    /// A packet or message is too long for the format.
     #[error("a frame of {len} bytes is longer than {max}")]
     TooLong {
         /// Its length in bytes.
         len: usize,
-        /// The most that there is room for, in bytes.
+        /// The greatest length in bytes.
         max: usize,
     },
 }

@@ -1,4 +1,4 @@
-//! The bytes of a recording to frames.
+//! A reader of recordings: from bytes to frames.
 
 use std::time::Duration;
 
@@ -6,37 +6,37 @@ use super::{
     FILE_MAGIC, FRAME_HEADER, FRAME_MAGIC, Info, MESSAGE_TIME, Medium, MjrError, UnixMicros,
 };
 
-/// Reads a recording as its bytes come. It keeps what was pushed and not yet taken, so whoever pushes only when
-/// [`FrameReader::next`] has nothing more needs no more memory than a frame and a push.
+/// Reads a recording as its bytes come. It keeps bytes that were pushed but not taken. If bytes are
+/// pushed only when [`FrameReader::next`] needs more, it keeps at most a frame and a push.
 #[derive(Debug, Default)]
 pub struct FrameReader {
     buffer: Vec<u8>,
-    /// Bytes of `buffer` that were taken.
+    /// The bytes of `buffer` that were taken.
     taken: usize,
-    /// Bytes that were taken before those.
+    /// The bytes that were taken before those.
     before: u64,
     magic: bool,
     info: Option<Info>,
 }
 
-/// A frame and when it came.
+/// A frame and its arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// Since the first frame, in whole milliseconds.
+    /// The time since the first frame, in whole ms.
     pub at: Duration,
-    /// Of a message, when it came.
+    /// The time of day, of a message only.
     pub clock: Option<UnixMicros>,
     /// The RTP packet or the message.
     pub bytes: &'a [u8],
 }
 
 impl FrameReader {
-    /// A reader that has no bytes yet.
+    /// Returns a reader without bytes.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// One that goes on at byte `position` of a file, where a frame begins.
+    /// Returns a reader that continues at byte `position` of a file, where a frame starts.
     pub(crate) fn resume(info: Info, position: u64) -> Self {
         Self {
             before: position,
@@ -46,12 +46,12 @@ impl FrameReader {
         }
     }
 
-    /// The byte of the file that is next.
+    /// Returns the position of the next byte in the file.
     pub fn position(&self) -> u64 {
         self.before.saturating_add(self.taken as u64)
     }
 
-    /// What the recording says of itself, and nothing behind that; none if more bytes are needed.
+    /// Reads the header and nothing after it. Returns `None` if more bytes are needed.
     pub(crate) fn read_head(&mut self) -> Result<Option<&Info>, MjrError> {
         if self.read_magic()? {
             self.read_info()?;
@@ -67,12 +67,13 @@ impl FrameReader {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// What the recording says of itself, once [`FrameReader::next`] has come that far.
+    /// Returns the header, once [`FrameReader::next`] has read it.
     pub fn info(&self) -> Option<&Info> {
         self.info.as_ref()
     }
 
-    /// The next frame; none if more bytes are needed for it. After an error nothing comes that makes sense.
+    /// Returns the next frame, or `None` if more bytes are needed. After an error the results are
+    /// undefined.
     #[expect(
         clippy::should_implement_trait,
         reason = "the frame borrows from the reader"
@@ -114,7 +115,7 @@ impl FrameReader {
         }))
     }
 
-    /// Says whether the file, of which no more bytes come, ended where a frame did. One without any frame is as good.
+    /// Checks that a file without more bytes ends after a frame. A file without frames is valid.
     pub fn finish(&self) -> Result<(), MjrError> {
         match self.buffer.len().saturating_sub(self.taken) {
             0 if self.magic => Ok(()),
@@ -141,7 +142,7 @@ impl FrameReader {
         }
     }
 
-    /// What kind of frames there are, if that is known.
+    /// Returns the medium, once it is known.
     fn read_info(&mut self) -> Result<Option<Medium>, MjrError> {
         if let Some(info) = &self.info {
             return Ok(Some(info.medium));
@@ -162,7 +163,7 @@ impl FrameReader {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[test]

@@ -1,42 +1,45 @@
-//! Frames to the bytes of a recording.
+//! A writer of recordings: from frames to bytes.
 
 use super::{FILE_MAGIC, FRAME_MAGIC, Info, MESSAGE_TIME, MjrError, UnixMicros};
 
-/// The longest packet that there is room for, in bytes.
+/// The longest packet in bytes.
 pub const MAX_PACKET: usize = u16::MAX as usize;
-/// The longest message that there is room for, in bytes.
+/// The longest message in bytes.
 pub const MAX_MESSAGE: usize = MAX_PACKET - MESSAGE_TIME;
 
-/// Writes a recording frame by frame. Nothing is read back or changed: a file that is cut off somewhere is good up to
-/// there.
+/// Writes a recording frame by frame. Nothing is read back or changed, so a torn file is valid up
+/// to there.
 #[derive(Debug)]
 pub struct FrameWriter {
     info: Info,
-    /// The first frame was written, and so was what comes before it.
-    begun: bool,
+    /// Whether the first frame, and the header before it, were written.
+    has_header: bool,
 }
 
 impl FrameWriter {
-    /// Begins a file: `out` gets what stands at its start. The description follows with the first frame, when all of it
-    /// is known.
+    /// Starts a file, and writes its first bytes to `out`. The header follows with the first frame,
+    /// when it is complete.
     pub fn new(info: Info, out: &mut Vec<u8>) -> Self {
         out.extend_from_slice(FILE_MAGIC);
-        Self { info, begun: false }
+        Self {
+            info,
+            has_header: false,
+        }
     }
 
-    /// What the file says, or will say, of itself.
+    /// Returns the header.
     pub fn info(&self) -> &Info {
         &self.info
     }
 
-    /// Changes what the file will say of itself; once it has a frame, to no effect.
+    /// Changes the header. After the first frame this has no effect.
     pub fn set_info(&mut self, change: impl FnOnce(&mut Info)) {
-        if !self.begun {
+        if !self.has_header {
             change(&mut self.info);
         }
     }
 
-    /// Adds an RTP packet that came `at`.
+    /// Adds an RTP packet that came at `at`.
     pub fn packet(
         &mut self,
         at: UnixMicros,
@@ -49,7 +52,7 @@ impl FrameWriter {
         Ok(())
     }
 
-    /// Adds a message of a data channel that came `at`.
+    /// Adds a message of a data channel that came at `at`.
     pub fn message(
         &mut self,
         at: UnixMicros,
@@ -64,11 +67,11 @@ impl FrameWriter {
     }
 
     fn begin_frame(&mut self, at: UnixMicros, len: u16, out: &mut Vec<u8>) {
-        if !self.begun {
-            self.begun = true;
+        if !self.has_header {
+            self.has_header = true;
             self.info.first_frame = at;
             let json = self.info.to_json();
-            // Always shorter than 2^16: see `MAX_INFO`.
+            // It is always shorter than 2^16, see `MAX_INFO`.
             out.extend_from_slice(&(json.len() as u16).to_be_bytes());
             out.extend_from_slice(json.as_bytes());
         }
@@ -87,7 +90,7 @@ fn length(len: usize, max: usize) -> Result<u16, MjrError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
     use crate::mjr::Medium;
 

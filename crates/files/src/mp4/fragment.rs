@@ -1,37 +1,38 @@
-//! Fragments: the frames of some time in one `moof` and one `mdat`.
+//! Fragments: frames in a `moof` and an `mdat`.
 
 use mp4_atom::{Encode, Mfhd, Moof, Tfdt, Tfhd, Traf, Trun, TrunEntry};
 
 use super::header::track_id;
 
-/// Flags of a sample that refers to no other, and of one that is no place to begin (ISO/IEC 14496-12 section 8.8.3.1).
+/// The flags of a sample that depends on no other, and of one that is not a keyframe (ISO/IEC
+/// 14496-12 section 8.8.3.1).
 pub(super) const KEYFRAME: u32 = 0x0200_0000;
 pub(super) const ANY_SAMPLE: u32 = 0x0101_0000;
 
-/// The head of an `mdat`.
+/// The length of the head of an `mdat`.
 const HEAD_LEN: usize = 8;
 
 /// A frame that waits to be written.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sample {
-    /// When it is shown, in units of its track.
+    /// Its presentation time, in units of its track.
     pub at: u64,
-    /// How long it lasts, as far as is known.
+    /// Its duration, as far as it is known.
     pub duration: u32,
     pub size: u32,
     pub keyframe: bool,
 }
 
-/// The frames of a track that wait.
+/// The waiting frames of a track.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     pub samples: Vec<Sample>,
-    /// Their bytes, one frame behind the other.
+    /// Their bytes, one frame after the other.
     pub data: Vec<u8>,
 }
 
 impl Queue {
-    /// Takes the first `count` away.
+    /// Removes the first `count` frames.
     fn split_off(&mut self, count: usize) -> Queue {
         let count = count.min(self.samples.len());
         let later = self.samples.split_off(count);
@@ -43,7 +44,7 @@ impl Queue {
     }
 }
 
-/// The frames of a track that go into a fragment.
+/// The frames of a track in a fragment.
 #[derive(Debug)]
 pub(super) struct Run {
     track: usize,
@@ -52,7 +53,8 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// The first `count` of those that wait; nothing if there are none. Their durations reach to the frame that follows.
+    /// Takes the first `count` waiting frames, or returns `None` if there are none. Their durations
+    /// reach to the next frame.
     pub(super) fn take(
         track: usize,
         is_video: bool,
@@ -80,7 +82,7 @@ impl Run {
         })
     }
 
-    /// When it ends, in units of the track.
+    /// Returns the end, in units of the track.
     pub(super) fn end(&self) -> u64 {
         let last = self.frames.samples.last();
         last.map_or(0, |last| last.at.saturating_add(u64::from(last.duration)))
@@ -90,7 +92,7 @@ impl Run {
         self.track
     }
 
-    /// The first place to begin: its number from 1, and its time.
+    /// Returns the first keyframe: its number from 1, and its time.
     pub(super) fn first_keyframe(&self) -> Option<(u32, u64)> {
         let mut samples = self.frames.samples.iter().zip(1..);
         let (sample, number) = samples.find(|(sample, _)| sample.keyframe || !self.is_video)?;
@@ -127,7 +129,8 @@ impl Run {
     }
 }
 
-/// Appends a fragment of the runs. Nothing: it cannot be, and nothing was appended.
+/// Appends a fragment of the runs. Returns `None` without appending anything if that is not
+/// possible.
 pub(super) fn put(sequence: u32, runs: &[Run], out: &mut Vec<u8>) -> Option<()> {
     let moof = |head: usize| {
         let mut offset = head + HEAD_LEN;

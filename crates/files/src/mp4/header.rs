@@ -1,4 +1,4 @@
-//! What a file begins with: brands, the index without samples, and room for a longer one.
+//! The start of a file: brands, the index without samples, and room for a longer one.
 
 use mp4_atom::{
     Audio, Av01, Av1c, Avc1, Codec, Dinf, Dops, Dref, Encode, Ftyp, Hdlr, Hvc1, Matrix, Mdhd, Mdia,
@@ -12,31 +12,31 @@ use crate::container::{Container, ContainerError, FileInfo, Rotation, TrackSetup
 use crate::opus::OpusTime;
 use crate::track::Kind;
 
-/// Units a second of what is told of the whole movie.
+/// The timescale of the movie.
 const MOVIE_RATE: u32 = 1_000;
-/// Seconds from 1904, which MP4 counts from, to 1970.
+/// The seconds from 1904, MP4's origin, to 1970.
 const EPOCH: u64 = 2_082_844_800;
-/// The least that a `free` box takes.
+/// The length of the shortest `free` box.
 const FREE_LEN: usize = 8;
 
-/// A track in the header, and how long it is so far in units of its own.
+/// A track in the header, with its duration so far in its own units.
 pub(super) struct HeaderTrack<'a> {
     pub number: usize,
     pub setup: &'a TrackSetup,
     pub duration: u64,
 }
 
-/// Units a second of a track's times.
+/// Returns the timescale of a track.
 pub(super) fn rate(setup: &Setup) -> u32 {
     setup.codec().clock_rate()
 }
 
-/// The track's number in the file.
+/// Returns the number of a track in the file.
 pub(super) fn track_id(track: usize) -> u32 {
     u32::try_from(track).unwrap_or(u32::MAX).saturating_add(1)
 }
 
-/// The header of a file with these tracks. `is_over`: durations are known.
+/// Returns the header of a file with these tracks. `is_over`: the durations are known.
 pub(super) fn header(
     info: &FileInfo,
     tracks: &[HeaderTrack<'_>],
@@ -97,7 +97,7 @@ fn incomplete(tracks: &[HeaderTrack<'_>]) -> ContainerError {
     ContainerError::Incomplete(tracks.first().map_or(0, |track| track.number))
 }
 
-/// `ticks` of a track in units of the movie, of which there are `movie_rate` a second, rounded up.
+/// Converts `ticks` of a track to units of the movie, whose timescale is `movie_rate`, rounded up.
 pub(super) fn in_movie(ticks: u64, rate: u32, movie_rate: u32) -> u64 {
     let scaled = u128::from(ticks) * u128::from(movie_rate);
     u64::try_from(scaled.div_ceil(u128::from(rate.max(1)))).unwrap_or(u64::MAX)
@@ -201,7 +201,7 @@ fn trak(
     })
 }
 
-/// The codec and its setup.
+/// Returns the codec with its setup.
 fn sample_entry(setup: &Setup, (width, height): (u16, u16)) -> Option<Codec> {
     let visual = Visual {
         data_reference_index: 1,
@@ -253,7 +253,7 @@ fn sample_entry(setup: &Setup, (width, height): (u16, u16)) -> Option<Codec> {
                 bit_depth: *bit_depth,
                 chroma_subsampling: *subsampling,
                 video_full_range_flag: *full_range,
-                // Not specified.
+                // Unspecified.
                 color_primaries: 2,
                 transfer_characteristics: 2,
                 matrix_coefficients: 2,
@@ -284,7 +284,7 @@ fn sample_entry(setup: &Setup, (width, height): (u16, u16)) -> Option<Codec> {
     })
 }
 
-/// The lowest level whose pictures are as large (VP9 bitstream specification, annex A).
+/// Returns the lowest level for pictures of this size (VP9 bitstream specification, annex A).
 fn vp9_level(pixels: u32) -> u8 {
     const LEVELS: [(u32, u8); 8] = [
         (36_864, 10),
@@ -300,7 +300,8 @@ fn vp9_level(pixels: u32) -> u8 {
     level.map_or(60, |(_, level)| *level)
 }
 
-/// How a player turns the picture, clockwise, and moves it back to where it can be seen (ISO/IEC 14496-12 section 8.3.2).
+/// Returns the matrix that rotates the picture clockwise, and moves it back into view (ISO/IEC
+/// 14496-12 section 8.3.2).
 fn matrix(rotation: Rotation, picture: Picture) -> Matrix {
     const ONE: i32 = 1 << 16;
     let pixels = |length: u32| i32::from(short(length).cast_signed().max(0)) << 16;
@@ -322,7 +323,7 @@ fn matrix(rotation: Rotation, picture: Picture) -> Matrix {
     }
 }
 
-/// A length in pixels, as the boxes have it.
+/// Returns a length in pixels for boxes.
 fn short(length: u32) -> u16 {
     u16::try_from(length).unwrap_or(u16::MAX)
 }

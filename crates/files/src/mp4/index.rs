@@ -1,27 +1,28 @@
-//! The index at a file's end: where one can begin (`mfra`, ISO/IEC 14496-12 section 8.8.9).
+//! The index of keyframes at a file's end (`mfra`, ISO/IEC 14496-12 section 8.8.9).
 
 use mp4_atom::{Encode, Tfra};
 
-/// So many places are kept at most for each track. Then every second one goes, and they are kept half as often.
+/// The limit of entries per track. When it is reached, every second entry is dropped, and half as
+/// many are added later.
 const MOST: usize = 8_192;
 
-/// A place to begin.
+/// The position of a keyframe.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     /// Its time, in units of the track.
     pub time: u64,
-    /// Where its fragment is in the file.
+    /// The position of its fragment in the file.
     pub fragment: u64,
-    /// Which of the fragment's tracks it is, from 1, and which of its frames.
+    /// The number of the track in the fragment, from 1, and of the frame.
     pub traf: u32,
     pub sample: u32,
 }
 
-/// The places of a track.
+/// The entries of a track.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     places: Vec<Place>,
-    /// How far apart they are at least, in units of the track.
+    /// The shortest distance of entries, in units of the track.
     apart: u64,
 }
 
@@ -64,7 +65,8 @@ pub(super) fn put<'a>(tracks: impl Iterator<Item = (u32, &'a Places)>, out: &mut
             return;
         }
     }
-    /// The box at the end that says how long the index is, with its head, version and flags.
+    /// The length of the last box, which contains the length of the index, with its head, version
+    /// and flags.
     const MFRO_LEN: usize = 16;
     let len = 8 + body.len() + MFRO_LEN;
     let Ok(len) = u32::try_from(len) else {

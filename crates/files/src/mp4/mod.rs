@@ -1,8 +1,9 @@
-//! Fragmented MP4 (ISO/IEC 14496-12), written as frames come.
+//! A writer of fragmented MP4 (ISO/IEC 14496-12).
 //!
-//! A file begins with its header and room for a longer one, up to [`HEADER_ROOM`], and the time of day at its beginning. Then there are fragments of half a second, each
-//! of them appended as bytes that are passed over, and made a fragment by a change of its type: it is there or it is not. At the end there is an index of the places to begin, and the header tells
-//! durations.
+//! A file starts with its header and room for a longer one, up to [`HEADER_ROOM`], and the time of
+//! day of its start. Then there are fragments of half a second. Each is appended as a box that
+//! readers skip, and becomes a fragment by a change of its type, so that players see complete ones
+//! only. At the end there is an index of keyframes, and the header gets the durations.
 
 mod fragment;
 mod header;
@@ -26,32 +27,32 @@ use crate::mjr::UnixMicros;
 use crate::opus::packet_duration;
 use crate::track::Kind;
 
-/// A fragment is of so much time.
+/// The duration of a fragment.
 const FRAGMENT: Duration = Duration::from_millis(500);
-/// A fragment is written before it has so many bytes more.
+/// The greatest length of a fragment.
 const MOST_BYTES: usize = 16 << 20;
-/// Room in the header for each track that may come, in bytes.
+/// The room in the header for each later track, in bytes.
 const TRACK_ROOM: usize = 1_024;
-/// More tracks than this are not taken.
+/// The limit of tracks.
 const MOST_TRACKS: usize = 126;
-/// How long a frame of video lasts if nothing is known of it, as a share of a second.
+/// The assumed number of video frames per second.
 const FRAME_RATE: u32 = 30;
 
-/// Writes one file.
+/// Writes a file.
 #[derive(Debug)]
 pub(crate) struct Mp4Writer {
     info: FileInfo,
     tracks: Vec<Option<Track>>,
     len: u64,
-    /// Bytes of the header and its room, once it is written.
+    /// The bytes of the header and its room, once it is written.
     room: Option<usize>,
     /// The number of the last fragment.
     sequence: u32,
-    /// Times of the first and last frame that wait.
+    /// The times of the first and the last waiting frame.
     waiting: Option<(Duration, Duration)>,
-    /// Bytes that wait.
+    /// The waiting bytes.
     bytes: usize,
-    /// No frame came since the last flush.
+    /// Whether no frame came since the last flush.
     is_idle: bool,
 }
 
@@ -60,12 +61,12 @@ struct Track {
     setup: TrackSetup,
     queue: Queue,
     places: Places,
-    /// The time of the last frame that came, and how long the one before lasted.
+    /// The time of the last frame, and the duration of the one before.
     last: Option<u64>,
     step: u32,
-    /// Where the last frame that is written ends.
+    /// The end of the last written frame.
     end: u64,
-    /// The stream has had other parameter sets than the header.
+    /// Whether the stream has had other parameter sets than the header.
     has_other_sets: bool,
 }
 
@@ -97,13 +98,13 @@ impl Mp4Writer {
         header::header(&self.info, &tracks.collect::<Vec<_>>(), is_over)
     }
 
-    /// Writes the header: at the beginning, or over what is there.
+    /// Writes the header, at first or again.
     fn put_header(&mut self, is_over: bool, out: &mut Edits) -> Result<(), ContainerError> {
         let mut header = self.header(is_over)?;
         match self.room {
             None => {
                 let to_come = self.tracks.iter().filter(|track| track.is_none()).count();
-                // Durations are to come as well.
+                // The durations are added later, too.
                 let needed = header.len() + (to_come + 1) * TRACK_ROOM;
                 let room = needed.next_multiple_of(HEADER_ROOM);
                 header::fill(&mut header, room)?;
@@ -120,7 +121,7 @@ impl Mp4Writer {
         Ok(())
     }
 
-    /// Appends when time 0 is, if that is known.
+    /// Appends the time of day of time 0, if it is known.
     fn put_moment(&self, out: &mut Vec<u8>) {
         let track = self.tracks.iter().position(Option::is_some);
         if let Some(track) = track.filter(|_| self.info.started_us > 0) {
@@ -128,8 +129,8 @@ impl Mp4Writer {
         }
     }
 
-    /// Writes a fragment of what waits. Unless it is all that will come, the last picture of a track stays where it may still be
-    /// told how long it lasts.
+    /// Writes a fragment of the waiting frames. Unless it is the last one, the last picture of a
+    /// track stays, because its duration may still become known.
     fn put_fragment(&mut self, is_all: bool, out: &mut Edits) {
         let Some((_, newest)) = self.waiting.take() else {
             return;
@@ -176,7 +177,8 @@ impl Mp4Writer {
             out.append.truncate(before);
             return;
         }
-        // It becomes a fragment when all of it is there: a player that met half of one would stop with an error.
+        // It becomes a fragment once it is complete, because a player would fail at an incomplete
+        // one.
         const TYPE: std::ops::Range<usize> = 4..8;
         if let Some(kind) = out.append.get_mut(before..).and_then(|it| it.get_mut(TYPE)) {
             out.patches.push((begin + TYPE.start as u64, kind.to_vec()));
@@ -265,7 +267,7 @@ impl ContainerWriter for Mp4Writer {
             return Ok(());
         }
         let rate = rate(&track.setup.setup);
-        // Two frames of one time would be one to a player.
+        // A player would treat two frames with the same time as one.
         let earliest = track.last.map_or(0, |last| last.saturating_add(1));
         let at = ticks(frame.at, rate).max(earliest);
         if let Some(last) = track.last {
@@ -273,16 +275,16 @@ impl ContainerWriter for Mp4Writer {
         }
         track.last = Some(at);
         let is_audio = track.setup.setup.codec().kind() == Kind::Audio;
-        let told = match (ticks(frame.duration, rate), track.step) {
+        let duration = match (ticks(frame.duration, rate), track.step) {
             (0, _) if is_audio => packet_duration(frame.data).map_or(rate / 50, |it| it.0 as u32),
             (0, 0) => rate / FRAME_RATE,
             // A gap is not repeated.
             (0, step) => step.min(rate),
-            (told, _) => u32::try_from(told).unwrap_or(u32::MAX),
+            (duration, _) => u32::try_from(duration).unwrap_or(u32::MAX),
         };
         track.queue.samples.push(Sample {
             at,
-            duration: told,
+            duration,
             size: size as u32,
             keyframe: frame.keyframe,
         });
@@ -295,7 +297,7 @@ impl ContainerWriter for Mp4Writer {
         Ok(())
     }
 
-    /// A fragment that has its length is written; one that nothing was added to since the last time, too.
+    /// Writes a fragment if it has its full duration, or if no frame came since the last call.
     fn flush(&mut self, out: &mut Edits) {
         if self.is_due() || self.is_idle {
             self.put_fragment(self.is_idle, out);
@@ -312,7 +314,7 @@ impl ContainerWriter for Mp4Writer {
         let tracks =
             tracks.filter_map(|(number, track)| Some((track_id(number), &track.as_ref()?.places)));
         index::put(tracks, &mut out.append);
-        // There is room for it: it was kept from the beginning. A file without durations plays all the same.
+        // There is room, which was reserved at the start. A file without durations still plays.
         let _ = self.put_header(true, out);
     }
 
@@ -321,8 +323,8 @@ impl ContainerWriter for Mp4Writer {
     }
 }
 
-/// Appends a frame without the parameter sets that the header has. True: it has others, which take their place at the decoder. From then on
-/// none may be left out, for those of the header have to come again if they are meant.
+/// Appends a frame without the header's parameter sets. Returns true if it has others. From then on
+/// no sets may be left out, because the decoder needs those of the header again.
 fn append_without_sets(frame: &[u8], setup: &Setup, to: &mut Vec<u8>) -> bool {
     let known: [&[Vec<u8>]; 3] = match setup {
         Setup::H264 { sps, pps } => [sps, pps, &[]],
@@ -353,13 +355,13 @@ fn append_without_sets(frame: &[u8], setup: &Setup, to: &mut Vec<u8>) -> bool {
     has_others
 }
 
-/// To the nearest tick of 1/`rate` s.
+/// Rounds to ticks of 1/`rate` s.
 fn ticks(time: Duration, rate: u32) -> u64 {
     let scaled = time.as_nanos() * u128::from(rate) + 500_000_000;
     u64::try_from(scaled / 1_000_000_000).unwrap_or(u64::MAX)
 }
 
-/// The time of a tick.
+/// Returns the time of a tick.
 fn time(ticks: u64, rate: u32) -> Duration {
     let rate = u64::from(rate.max(1));
     let nanos = u128::from(ticks % rate) * 1_000_000_000 / u128::from(rate);
@@ -398,7 +400,7 @@ mod tests {
         ));
         assert_eq!(out, frame(&[idr]));
         out.clear();
-        // The sets behind the other one are for it.
+        // The sets after the different one belong to it.
         assert!(append_without_sets(
             &frame(&[other, pps, idr]),
             &setup,

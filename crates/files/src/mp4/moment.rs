@@ -1,19 +1,19 @@
-//! The time of day at a place of a file: a producer reference time (ISO/IEC 14496-12 section 8.16.5). The header counts whole
-//! seconds only.
+//! The time of day at a position of a file: a producer reference time (ISO/IEC 14496-12 section
+//! 8.16.5). The header has whole seconds only.
 
 use mp4_atom::{Encode, Prft, ReferenceTime};
 
 use crate::mjr::UnixMicros;
 
-/// Seconds from 1900, which NTP counts from, to 1970.
+/// The seconds from 1900, NTP's origin, to 1970.
 const NTP_EPOCH: u64 = 2_208_988_800;
 const MICROS: u64 = 1_000_000;
 
-/// Appends that time 0 of the file is at `begun`, as its track `id` tells.
-pub(super) fn put(id: u32, begun: UnixMicros, out: &mut Vec<u8>) {
+/// Appends the time of day `start` of time 0, for track `id`.
+pub(super) fn put(id: u32, start: UnixMicros, out: &mut Vec<u8>) {
     let moment = Prft {
         reference_track_id: id,
-        ntp_timestamp: ntp(begun),
+        ntp_timestamp: ntp(start),
         media_time: 0,
         utc_time_semantics: ReferenceTime::RealTime,
     };
@@ -23,14 +23,14 @@ pub(super) fn put(id: u32, begun: UnixMicros, out: &mut Vec<u8>) {
     }
 }
 
-/// As NTP has it: 32.32 bits of seconds since 1900, which wrap in 2036.
+/// Converts to NTP time: 32.32 bits of seconds since 1900, which wrap in 2036.
 fn ntp(UnixMicros(micros): UnixMicros) -> u64 {
     let seconds = (micros / MICROS).wrapping_add(NTP_EPOCH);
     let fraction = ((micros % MICROS) << 32).div_ceil(MICROS);
     (seconds << 32) | fraction
 }
 
-/// When that is; what is before 1970 is taken for what follows 2036.
+/// Converts from NTP time. Times before 1970 count as after 2036.
 pub(crate) fn of_ntp(ntp: u64) -> UnixMicros {
     let seconds = (ntp >> 32).wrapping_sub(NTP_EPOCH) & u64::from(u32::MAX);
     let fraction = ((ntp & u64::from(u32::MAX)) * MICROS) >> 32;

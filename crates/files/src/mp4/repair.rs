@@ -1,4 +1,5 @@
-//! A file whose writer did not come to its end, made whole: what is torn is left out; durations and index are written.
+//! Repair of a file without a regular end: torn content is dropped; durations and index are
+//! written.
 
 use std::io::Write;
 use std::ops::Range;
@@ -14,7 +15,7 @@ use crate::demux::runs::{MAX_HEAD, Runs, defaults_of};
 use crate::demux::{Input, boxes};
 use crate::{FileError, MAX_INDEX};
 
-/// Reads a file as far as it is whole, and writes it anew.
+/// Reads a file up to damage, and writes it anew.
 pub(crate) fn repair(mut input: Input, out: &mut dyn Write) -> Result<Repaired, FileError> {
     let mut scan = Scan::new(&mut input)?;
     while scan.fragment(&mut input)? {}
@@ -43,18 +44,18 @@ pub(crate) fn repair(mut input: Input, out: &mut dyn Write) -> Result<Repaired, 
     })
 }
 
-/// What is whole in a file.
+/// The intact content of a file.
 #[derive(Debug)]
 struct Scan {
-    /// What the new file begins with.
+    /// The start of the new file.
     head: Vec<u8>,
-    /// Where in it the body of the index is.
+    /// The position of the index's body in it.
     moov: Range<usize>,
     tracks: Vec<FoundTrack>,
     movie_rate: u32,
     /// The fragments that are kept.
     spans: Vec<Range<u64>>,
-    /// The length of the new file so far, and where the last fragment that is kept ends in the old one.
+    /// The length of the new file so far, and the end of the last kept fragment in the old one.
     len: u64,
     end: u64,
     frames: u64,
@@ -66,13 +67,13 @@ struct FoundTrack {
     is_video: bool,
     rate: u32,
     defaults: Trex,
-    /// Where what is told of it ends, in units of its own.
+    /// The end of its content, in its own units.
     next: u64,
     end: u64,
     places: Places,
 }
 
-/// What a fragment says of a track.
+/// A track in a fragment.
 #[derive(Debug, Clone, Copy)]
 struct FoundRun {
     track: usize,
@@ -90,7 +91,7 @@ impl Scan {
         loop {
             let at = input.position();
             let Some((kind, size)) = boxes::read_header(input)? else {
-                // Whatever is there of an index is no use.
+                // An incomplete index is of no use.
                 return match moov {
                     Some(_) => Err(FileError::Empty),
                     None => Err(FileError::Truncated(input.len())),
@@ -154,7 +155,8 @@ impl Scan {
         })
     }
 
-    /// Takes the next fragment; false if there is none that is whole. The input is then where the last one ends.
+    /// Takes the next fragment. Returns false if there is no complete one; the input is then at the
+    /// end of the last one.
     fn fragment(&mut self, input: &mut Input) -> Result<bool, FileError> {
         let begin = loop {
             let at = input.position();
@@ -162,7 +164,7 @@ impl Scan {
                 Some((boxes::MOOF, size)) if size <= MAX_HEAD => {
                     break (at, size);
                 }
-                // What may stand between fragments.
+                // A box that may be between fragments.
                 Some((kind, size))
                     if matches!(
                         &<[u8; 4]>::from(kind),
@@ -224,7 +226,8 @@ impl Scan {
         Ok(true)
     }
 
-    /// What a fragment at `at` says of its tracks. Nothing: it contradicts itself, or its frames are not in its `data`.
+    /// Returns the tracks of a fragment at `at`, or `None` if it is invalid, or its frames are not
+    /// in `data`.
     fn runs(&self, moof: &[u8], at: u64, data: &Range<u64>) -> Option<Vec<FoundRun>> {
         let mut found: Vec<FoundRun> = Vec::new();
         let mut runs = Runs::new(at);
@@ -234,7 +237,7 @@ impl Scan {
                 let mut tracks = self.tracks.iter().enumerate();
                 tracks.find(|(_, it)| it.id == head.track_id)?
             };
-            // A place in the file holds only as long as the fragment stays where it is.
+            // An absolute position is valid only if the fragment does not move.
             if head.base_data_offset.is_some() && self.len != at {
                 return None;
             }
@@ -249,14 +252,14 @@ impl Scan {
                 keyframe: None,
                 frames: 0,
             };
-            let taken = runs.track(&traf, &track.defaults, |told| {
+            let taken = runs.track(&traf, &track.defaults, |frame| {
                 run.frames += 1;
-                if run.keyframe.is_none() && (told.is_sync || !track.is_video) {
+                if run.keyframe.is_none() && (frame.is_sync || !track.is_video) {
                     run.keyframe = Some((run.frames as u32, run.ends));
                 }
-                run.ends = run.ends.saturating_add(told.duration.into());
-                let end = told.offset.saturating_add(told.size.into());
-                match told.offset >= data.start && end <= data.end {
+                run.ends = run.ends.saturating_add(frame.duration.into());
+                let end = frame.offset.saturating_add(frame.size.into());
+                match frame.offset >= data.start && end <= data.end {
                     true => Ok(()),
                     false => Err(FileError::corrupt("a frame outside of its fragment")),
                 }
@@ -272,7 +275,7 @@ impl Scan {
         found.iter().all(is_new).then_some(found)
     }
 
-    /// Whether behind the fragments there is an index up to the file's end, and nothing else.
+    /// Whether the fragments are followed by an index up to the file's end, and nothing else.
     fn ends_with_index(&self, input: &mut Input) -> Result<bool, FileError> {
         input.seek(self.end)?;
         let header = boxes::read_header(input)?;
@@ -281,7 +284,7 @@ impl Scan {
         }))
     }
 
-    /// Writes durations into the header, and says how long the file is.
+    /// Writes the durations into the header, and returns that of the file.
     fn put_durations(&mut self) -> Duration {
         let Some(moov) = self.head.get_mut(self.moov.clone()) else {
             return Duration::ZERO;
@@ -325,10 +328,10 @@ impl Scan {
     }
 }
 
-/// What stands between the version and the duration of a box.
+/// The fields between the version and the duration of a box.
 #[derive(Debug, Clone, Copy)]
 enum Times {
-    /// Nothing.
+    /// None.
     None,
     /// Two times, then four bytes.
     Media,
@@ -347,7 +350,7 @@ fn put_duration(body: Option<&mut [u8]>, times: Times, duration: u64) {
         Times::Track => 2 * width + 8,
     };
     if let Some(place) = body.get_mut(at..at + width) {
-        // All ones say that it is not known.
+        // All ones would mean an unknown duration.
         let short = u32::try_from(duration).unwrap_or(u32::MAX);
         match wide {
             true => place.copy_from_slice(&duration.to_be_bytes()),
@@ -356,7 +359,7 @@ fn put_duration(body: Option<&mut [u8]>, times: Times, duration: u64) {
     }
 }
 
-/// Where the bodies of the boxes are that lie one behind the other; what is malformed ends them.
+/// Returns the positions of the bodies of successive boxes, up to a malformed one.
 fn spans(body: &[u8]) -> Vec<(FourCC, Range<usize>)> {
     let mut rest = body;
     let mut spans = Vec::new();
@@ -371,7 +374,7 @@ fn spans(body: &[u8]) -> Vec<(FourCC, Range<usize>)> {
     spans
 }
 
-/// Copies bytes as they are.
+/// Copies bytes unchanged.
 fn copy(input: &mut Input, span: Range<u64>, out: &mut dyn Write) -> Result<(), FileError> {
     const AT_ONCE: u64 = 64 << 10;
     input.seek(span.start)?;

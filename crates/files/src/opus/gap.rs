@@ -1,43 +1,43 @@
-//! Packets for a time of which nothing came (RFC 7845 section 4.1).
+//! Packets for a gap (RFC 7845 section 4.1).
 
 use super::OpusTime;
 use super::packet::{CeltFrame, MAX_DURATION, Toc};
 
-/// So long a decoder is asked to conceal what is missing, as it would if it had received the stream itself: as long as
-/// pauses between packets of discontinuous transmission are. What is missing beyond that is silence.
+/// The length that a decoder conceals, as it would in a live stream: that of pauses in
+/// discontinuous transmission. The rest of a gap is silent.
 const CONCEALED: OpusTime = OpusTime(19_200);
 
-/// The shortest frame there is: what is missing of a shorter one cannot be filled.
+/// The shortest frame. A shorter gap cannot be filled.
 const SHORTEST: OpusTime = OpusTime(120);
 
-/// A frame of CELT mode in which nothing is heard.
+/// A silent frame of CELT mode.
 const SILENCE: [u8; 2] = [0xff, 0xfe];
 
-/// What the packets of a gap are made of.
+/// The content of a gap's packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fill {
-    /// No bytes: a decoder conceals.
+    /// No bytes, so that the decoder conceals.
     Concealed,
     Silent,
 }
 
-/// A gap that is being filled, packet by packet.
+/// A gap that is filled packet by packet.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Gap {
-    /// How the packet before it was encoded.
+    /// The first byte of the packet before it.
     before: Toc,
     left: OpusTime,
-    /// Of that, what is to be concealed.
+    /// The part that is concealed.
     concealed: OpusTime,
 }
 
 impl Gap {
-    /// A gap of this length behind a packet that begins with `before`.
+    /// Returns a gap of this length after a packet that starts with `before`.
     pub(crate) fn new(before: Toc, length: OpusTime) -> Self {
         Self::going_on(before, OpusTime(0), length)
     }
 
-    /// The next part of a gap of which so much is filled already.
+    /// Returns the rest of a gap that is partly filled.
     pub(crate) fn going_on(before: Toc, filled: OpusTime, length: OpusTime) -> Self {
         Self {
             before,
@@ -47,7 +47,7 @@ impl Gap {
     }
 }
 
-/// Its packets and how long each plays. What is left in the end is shorter than any frame.
+/// Returns its packets with their durations. The rest at the end is shorter than any frame.
 impl Iterator for Gap {
     type Item = (Vec<u8>, OpusTime);
 
@@ -65,7 +65,7 @@ impl Iterator for Gap {
     }
 }
 
-/// One packet of as many frames as fit into `length`, at most 120 ms.
+/// Returns a packet of as many frames as fit into `length`, at most 120 ms.
 fn frames(toc: Toc, length: OpusTime, fill: Fill) -> Option<(Vec<u8>, OpusTime)> {
     let frame = toc.frame();
     debug_assert!(frame >= SHORTEST);
@@ -80,7 +80,7 @@ fn frames(toc: Toc, length: OpusTime, fill: Fill) -> Option<(Vec<u8>, OpusTime)>
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
     use proptest::prelude::*;
 

@@ -1,18 +1,19 @@
 //! The headers of Ogg Opus (RFC 7845 section 5).
 
-/// What a decoder has to know (the identification header, RFC 7845 section 5.1).
+/// The identification header for decoders (RFC 7845 section 5.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpusHead {
-    /// 1 or 2. A decoder makes of any packet as many as this says.
+    /// 1 or 2. Decoders convert each packet to this number of channels.
     pub channels: u8,
-    /// Samples of 48 kHz that a player leaves out at the start.
+    /// The samples of 48 kHz that a player skips at the start.
     pub pre_skip: u16,
-    /// The sampling rate of what was encoded, in Hz, for the information of people; 0: not known.
+    /// The sampling rate of the original in Hz, for information; 0 if unknown.
     pub input_rate: u32,
 }
 
 impl Default for OpusHead {
-    /// What WebRTC says of Opus: two channels at 48 kHz, and nothing left out (RFC 7587 section 7).
+    /// Returns the header of WebRTC's Opus: two channels at 48 kHz without pre-skip (RFC 7587
+    /// section 7).
     fn default() -> Self {
         Self {
             channels: 2,
@@ -23,10 +24,10 @@ impl Default for OpusHead {
 }
 
 impl OpusHead {
-    /// The packet that a stream begins with.
+    /// Returns the first packet of a stream.
     pub(crate) fn packet(&self) -> Vec<u8> {
         const VERSION: u8 = 1;
-        /// Both channels in the usual order, and no gain.
+        /// Gain 0, and both channels in the usual order.
         const GAIN_AND_FAMILY: [u8; 3] = [0; 3];
         let mut packet = b"OpusHead".to_vec();
         packet.extend([VERSION, self.channels.clamp(1, 2)]);
@@ -37,13 +38,13 @@ impl OpusHead {
     }
 }
 
-/// What is said of a file to people (the comment header, RFC 7845 section 5.2).
+/// The comment header for people (RFC 7845 section 5.2).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OpusTags(Vec<String>);
 
 impl OpusTags {
-    /// With one more. The name is one of those of Vorbis, such as `TITLE` or `DATE`: visible ASCII but `=`, else the tag is
-    /// left out, as is a value of more than 1,000 bytes.
+    /// Adds a tag. The name is one of Vorbis, such as `TITLE` or `DATE`. Tags with an invalid name,
+    /// or a value of more than 1,000 bytes, are left out.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {
         const LONGEST: usize = 1_000;
@@ -54,7 +55,7 @@ impl OpusTags {
         self
     }
 
-    /// The second packet of a stream.
+    /// Returns the second packet of a stream.
     pub(super) fn packet(&self) -> Vec<u8> {
         const VENDOR: &str = concat!("Portunus ", env!("CARGO_PKG_VERSION"));
         let mut packet = b"OpusTags".to_vec();
@@ -67,23 +68,23 @@ impl OpusTags {
     }
 }
 
-/// A text behind its length.
+/// Writes a text after its length.
 fn put(packet: &mut Vec<u8>, text: &str) {
     packet.extend((text.len() as u32).to_le_bytes());
     packet.extend_from_slice(text.as_bytes());
 }
 
-/// The number of channels that an identification header names, if it is one.
+/// Returns the number of channels in an identification header, if it is one.
 pub(crate) fn channels_of_head(head: &[u8]) -> Option<u8> {
     let rest = head.strip_prefix(b"OpusHead")?;
-    // Version, then channels; the fixed part is 19 bytes.
+    // Version, then channels; the fixed part has 19 bytes.
     (head.len() >= 19).then_some(())?;
     rest.get(1).copied().filter(|channels| *channels > 0)
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::indexing_slicing)]
+    #![allow(clippy::indexing_slicing, reason = "a test fails by a panic")]
 
     use super::*;
 

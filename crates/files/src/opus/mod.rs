@@ -1,7 +1,7 @@
-//! Opus, and Ogg files of it that are written as it comes (RFC 6716, RFC 7845).
+//! Opus, and a writer of Ogg Opus files (RFC 6716, RFC 7845).
 //!
-//! [`OggOpusWriter`] makes a file that plays while it is written, and wherever it is cut off: no byte is changed
-//! afterwards, and a page follows at least every second.
+//! The file of an [`OggOpusWriter`] is playable at any time, also if it is torn: no byte is changed
+//! afterwards, and a page is written at least every second.
 
 mod gap;
 mod head;
@@ -18,21 +18,21 @@ pub(crate) use gap::Gap;
 pub(crate) use head::channels_of_head;
 pub(crate) use packet::Toc;
 
-/// A time or a length in samples of 48 kHz: the clock of Opus, whatever rate it encodes (RFC 7587 section 4.1).
+/// A time or a length in samples of 48 kHz, Opus's clock at all rates (RFC 7587 section 4.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct OpusTime(pub u64);
 
 impl OpusTime {
-    /// Samples in a second.
+    /// The samples in a second.
     pub const RATE: u32 = 48_000;
 
-    /// This and that; the longest there is if that is too much.
+    /// Returns the sum, which saturates.
     #[must_use]
     pub const fn plus(self, other: OpusTime) -> OpusTime {
         OpusTime(self.0.saturating_add(other.0))
     }
 
-    /// What passes from `earlier` to this; nothing if it is later.
+    /// Returns the time since `earlier`, or zero if that is later.
     #[must_use]
     pub const fn since(self, earlier: OpusTime) -> OpusTime {
         OpusTime(self.0.saturating_sub(earlier.0))

@@ -1,11 +1,11 @@
-//! What an Opus packet says about itself (RFC 6716 section 3.1).
+//! The properties of an Opus packet (RFC 6716 section 3.1).
 
 use super::OpusTime;
 
-/// The longest that a packet plays.
+/// The longest duration of a packet.
 pub(super) const MAX_DURATION: OpusTime = OpusTime(5_760);
 
-/// How long a packet plays. Nothing if it is malformed or longer than 120 ms.
+/// Returns the duration of a packet, or `None` if it is malformed or longer than 120 ms.
 pub fn packet_duration(packet: &[u8]) -> Option<OpusTime> {
     let toc = Toc(*packet.first()?);
     let frames = match toc.0 & 3 {
@@ -19,12 +19,12 @@ pub fn packet_duration(packet: &[u8]) -> Option<OpusTime> {
         .then_some(duration)
 }
 
-/// The first byte of a packet: the mode and the length of its frames, its channels, and how many frames there are.
+/// The first byte of a packet: mode, length, channels and number of frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Toc(pub u8);
 
 impl Toc {
-    /// How long each frame is.
+    /// Returns the length of each frame.
     pub(super) fn frame(self) -> OpusTime {
         let config = self.0 >> 3;
         let length = usize::from(config % 4);
@@ -36,7 +36,7 @@ impl Toc {
         OpusTime(samples.copied().unwrap_or(960))
     }
 
-    /// The shortest frames of 10 ms or less in the same mode and bandwidth.
+    /// Returns the shortest frames, of 10 ms or less, with the same mode and bandwidth.
     pub(super) fn briefest(self) -> Toc {
         let config = self.0 >> 3;
         let config = match config {
@@ -46,12 +46,12 @@ impl Toc {
         Toc(config << 3 | self.0 & 0b100)
     }
 
-    /// Frames of this kind, in a packet that says how many there are, all of the same length in bytes.
+    /// Returns frames of this kind, in a packet with an explicit number of frames of equal length.
     pub(super) fn of_many(self) -> Toc {
         Toc(self.0 | 3)
     }
 
-    /// Frames of 20 ms (or 2.5 ms) of full bandwidth in CELT mode, with the same channels.
+    /// Returns frames of 20 ms or 2.5 ms of CELT mode with full bandwidth and the same channels.
     pub(super) fn celt(self, length: CeltFrame) -> Toc {
         let config = match length {
             CeltFrame::Short => 28,
@@ -61,7 +61,7 @@ impl Toc {
     }
 }
 
-/// Lengths of frames in CELT mode.
+/// The lengths of frames in CELT mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CeltFrame {
     /// 2.5 ms.

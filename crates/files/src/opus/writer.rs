@@ -1,4 +1,4 @@
-//! Opus packets to the bytes of an Ogg file.
+//! A writer of Ogg Opus files: from packets to bytes.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -11,76 +11,76 @@ use super::gap::Gap;
 use super::packet::Toc;
 use super::{OpusHead, OpusTags, OpusTime, packet_duration};
 
-/// What a page holds at most.
+/// The longest page.
 const PAGE: OpusTime = OpusTime(48_000);
 
-/// The longest gap that is filled: what is longer than a day is a mistake of whoever counts the time.
+/// The longest gap that is filled. More than a day is an error in the caller's times.
 const MAX_GAP: Duration = Duration::from_secs(86_400);
 
-/// The longest packet: 48 frames of 1,275 bytes, and what says so (RFC 6716 section 3.2).
+/// The longest packet: 48 frames of 1,275 bytes, and their lengths (RFC 6716 section 3.2).
 const MAX_PACKET: usize = 61_298;
 
-/// Writes a file packet by packet. Each page goes out in one call of [`Write::write`], or several if that takes only part
-/// of it.
+/// Writes a file packet by packet. Each page is written by one call of [`Write::write`], or several
+/// if a call takes only a part.
 ///
-/// One packet is held back, because the last one has to be on a page that says so: [`OggOpusWriter::finish`] writes it.
-/// Without that, what is written plays all the same.
+/// One packet is held back, because the last one must be on a page with an end mark:
+/// [`OggOpusWriter::finish`] writes it. Without that, the file still plays.
 pub struct OggOpusWriter<W: Write> {
     pages: PacketWriter<'static, Pages<W>>,
     serial: u32,
-    /// Where the next packet begins.
+    /// The start of the next packet.
     next: OpusTime,
-    /// Where the page that is being filled begins.
+    /// The start of the page that is being filled.
     page: OpusTime,
     held: Option<Held>,
     counts: Counts,
 }
 
-/// The packet that is written with the next one.
+/// The packet that is held back.
 #[derive(Debug)]
 struct Held {
     packet: Vec<u8>,
-    /// Where it ends.
+    /// Its end.
     end: OpusTime,
 }
 
-/// What became of a packet.
+/// The result of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placed {
     /// It is in the file, at its time.
     Written,
-    /// It is not: what is in the file already covers its time.
+    /// It is left out, because the file has content at its time already.
     Late,
 }
 
-/// What a writer has put into its file.
+/// The counts of a writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Packets that came.
     pub packets: u64,
     /// Packets that came too late.
     pub late: u64,
-    /// Time of which nothing came.
+    /// The length of all gaps.
     pub missing: OpusTime,
 }
 
-/// Why a packet is not written.
+/// The reason why a packet is not written.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OggOpusError {
     /// The bytes cannot be written.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It is no Opus packet. It is left out; others can follow.
+    /// It is not an Opus packet. It is left out; others can follow.
     #[error("no Opus packet (RFC 6716 section 3)")]
     Malformed,
-    /// It is later than there can be silence before it. It is left out; others can follow.
+    /// The gap before it is too long. It is left out; others can follow.
     #[error("nothing came for {0:?} before it")]
     Gap(Duration),
 }
 
 impl<W: Write> OggOpusWriter<W> {
-    /// Begins a file with its two headers. `serial` is the number of the stream, any one that no other stream of the file
+    /// Starts a file with its two headers. `serial` is a number that no other stream of the file
     /// has.
     pub fn new(out: W, serial: u32, head: &OpusHead, tags: &OpusTags) -> io::Result<Self> {
         let mut pages = PacketWriter::new(Pages::new(out));
@@ -98,12 +98,12 @@ impl<W: Write> OggOpusWriter<W> {
         })
     }
 
-    /// Writes what begins at `at` on the file's time line. If nothing came since the end of the packet before, a decoder
-    /// is told to conceal that, and after 400 ms it is silence.
+    /// Writes a packet that starts at `at` on the file's timeline. A decoder conceals the first 400
+    /// ms of a gap before it, and the rest is silent.
     pub fn packet(&mut self, at: OpusTime, packet: &[u8]) -> Result<Placed, OggOpusError> {
         let duration = packet_duration(packet).filter(|_| packet.len() <= MAX_PACKET);
         let duration = duration.ok_or(OggOpusError::Malformed)?;
-        // A little overlap comes of timestamps that are not those of whole frames.
+        // A small overlap occurs if timestamps are not those of whole frames.
         if at.plus(OpusTime(duration.0 / 2)) < self.next {
             self.counts.late += 1;
             return Ok(Placed::Late);
@@ -115,22 +115,23 @@ impl<W: Write> OggOpusWriter<W> {
         Ok(Placed::Written)
     }
 
-    /// Where the next packet is to begin: how long the file plays, what a player leaves out at its start included.
+    /// Returns the start of the next packet, which is the duration of the file including the
+    /// pre-skip.
     pub fn end(&self) -> OpusTime {
         self.next
     }
 
-    /// What is in the file.
+    /// Returns the counts.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Where the bytes go.
+    /// Returns the output.
     pub fn out(&mut self) -> &mut W {
         &mut self.pages.inner_mut().out
     }
 
-    /// Ends the stream, at `until` if the last packet ends before that.
+    /// Ends the stream, at `until` if the last packet ends before.
     pub fn finish(mut self, until: OpusTime) -> Result<W, OggOpusError> {
         let last = self.held.as_ref().and_then(|held| held.packet.first());
         if let Some(toc) = last.map(|toc| Toc(*toc)) {
@@ -140,7 +141,7 @@ impl<W: Write> OggOpusWriter<W> {
         Ok(self.pages.into_inner().out)
     }
 
-    /// Fills what is left before `until`; `next` says how to, if nothing came before.
+    /// Fills the time before `until`. `next` is the kind of packet, if there was none before.
     fn fill(&mut self, until: OpusTime, next: Toc) -> Result<(), OggOpusError> {
         let length = until.since(self.next);
         if Duration::from(length) > MAX_GAP {
@@ -185,7 +186,7 @@ impl<W: Write> fmt::Debug for OggOpusWriter<W> {
     }
 }
 
-/// Collects the parts of a page, so that a file has whole pages only.
+/// Collects the parts of a page, so that only complete pages are written.
 struct Pages<W> {
     out: W,
     buffer: Vec<u8>,
@@ -204,7 +205,7 @@ impl<W: Write> Write for Pages<W> {
         Ok(bytes.len())
     }
 
-    /// Writes the page that is there, if one is.
+    /// Writes the collected page, if there is one.
     fn flush(&mut self) -> io::Result<()> {
         if self.buffer.is_empty() {
             return Ok(());

@@ -1,30 +1,31 @@
-//! How late packets came after the time that they are for: what joins a sender's clock with the recorder's.
+//! The delay between a sender's clock and the recorder's.
 
 use crate::demux::Nanos;
 
-/// How long the least delay is looked for.
+/// The time in which the least delay is searched.
 const WINDOW: Nanos = 10_000_000_000;
 
-/// Clocks part by less than this in a window; more is a sender that was held up or paused.
+/// The greatest drift of clocks in a window. More means that the sender was delayed or paused.
 const MOST: Nanos = 20_000_000;
 
-/// How much of the time that passes is made up for: 500 millionths.
+/// The speed of the correction: a 2,000th of the elapsed time.
 const SHARE: Nanos = 2_000;
 
-/// The delay between a sender's clock and the arrival of its packets, which moves as the two clocks part.
+/// The delay between a sender's clock and the arrival of its packets, which follows the drift of
+/// the clocks.
 #[derive(Debug)]
 pub(super) struct Drift {
-    /// What is applied, and what it moves to.
+    /// The present delay, and its target.
     delay: Nanos,
     target: Nanos,
-    /// When the window began, and the least delay in it and in the one before.
+    /// The start of the window, and the least delays in it and in the one before.
     window: Option<(Nanos, Nanos)>,
     before: Option<Nanos>,
     last: Option<Nanos>,
 }
 
 impl Drift {
-    /// Begins with the least delay of the first packets.
+    /// Returns the drift with the least delay of the first packets.
     pub(super) fn new(delay: Nanos) -> Self {
         Self {
             delay,
@@ -35,11 +36,11 @@ impl Drift {
         }
     }
 
-    /// The delay of a packet of the sender's time `time` that came at `arrival`.
+    /// Returns the delay of a packet of time `time` that came at `arrival`.
     pub(super) fn delay(&mut self, time: Nanos, arrival: Nanos) -> Nanos {
         let late = arrival.saturating_sub(time);
-        let (begun, least) = self.window.unwrap_or((time, late));
-        if time.saturating_sub(begun) >= WINDOW {
+        let (start, least) = self.window.unwrap_or((time, late));
+        if time.saturating_sub(start) >= WINDOW {
             let parted = self.before.map(|before| least.saturating_sub(before));
             if let Some(parted) = parted.filter(|parted| parted.saturating_abs() <= MOST) {
                 self.target = self.target.saturating_add(parted);
@@ -47,7 +48,7 @@ impl Drift {
             self.before = Some(least);
             self.window = Some((time, late));
         } else {
-            self.window = Some((begun, least.min(late)));
+            self.window = Some((start, least.min(late)));
         }
         let passed = time.saturating_sub(self.last.unwrap_or(time)).max(0);
         self.last = Some(time.max(self.last.unwrap_or(time)));
@@ -66,7 +67,7 @@ mod tests {
 
     #[test]
     fn clocks_that_part_are_followed() {
-        // 200 millionths, and up to 30 ms of jitter.
+        // A drift of 200 ppm, and up to 30 ms of jitter.
         let mut drift = Drift::new(0);
         let minutes = 10;
         for packet in 0..minutes * 60 * 50 {

@@ -1,4 +1,4 @@
-//! Messages that were recorded beside a container, at their times on its time line.
+//! Messages that were recorded with a container, on its timeline.
 
 use std::time::Duration;
 
@@ -8,19 +8,20 @@ use crate::demux::{ClockPlace, Nanos};
 use crate::mjr::UnixMicros;
 use crate::{FileError, MediaFile};
 
-/// Messages that are further than this from all that is in the container were not recorded with it: clocks were not set.
+/// Messages that are further from the container's content were not recorded with it: the clocks
+/// were wrong.
 const APART: Nanos = 24 * 3_600 * 1_000_000_000;
 
-/// Messages that are read one after the other.
+/// Messages that are read in order.
 #[derive(Debug)]
 pub(super) struct Messages {
     source: Source,
     line: Line,
-    /// What is added to times of the container.
+    /// The difference between the timeline and the container's times.
     shift: Nanos,
-    /// Nothing is played that is before this.
+    /// The earliest time to play.
     from: Nanos,
-    /// When the message in `bytes` is due.
+    /// The time of the message in `bytes`.
     next: Option<Nanos>,
     bytes: Vec<u8>,
     ended: bool,
@@ -28,8 +29,8 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    /// Those of a recording of messages beside a container.
-    pub(super) fn beside(file: &MediaFile, mut source: Source) -> Result<Self, FileError> {
+    /// Returns the messages of a recording that belongs to a container.
+    pub(super) fn of_container(file: &MediaFile, mut source: Source) -> Result<Self, FileError> {
         let first = source.info().first_frame;
         let last = source.last_frame()?.unwrap_or_default();
         let duration = file.duration().unwrap_or_default();
@@ -45,12 +46,14 @@ impl Messages {
         })
     }
 
-    /// When the first and the last message came, on the time line of the container: before its beginning, perhaps.
+    /// Returns the times of the first and of the last message on the container's timeline. They may
+    /// be before its start.
     pub(super) fn span(&self) -> (Nanos, Nanos) {
         (self.line.at(0), self.line.at(self.line.last))
     }
 
-    /// Goes on with what is due at `from` or later, if `shift` is added to times of the container.
+    /// Seeks to messages at `from` or later. `shift` is the difference between the timeline and the
+    /// container's times.
     pub(super) fn go_to(&mut self, from: Nanos, shift: Nanos) {
         self.shift = shift;
         self.from = from;
@@ -60,14 +63,14 @@ impl Messages {
         self.ended = self.error.is_some();
     }
 
-    /// When the next message is due; nothing at the end.
+    /// Returns when the next message is due, or `None` at the end.
     pub(super) fn peek(&mut self) -> Option<Nanos> {
         while self.next.is_none() && !self.ended {
             match self.source.read(&mut self.bytes) {
                 Ok(Some(since)) => {
                     let at = self.line.at(nanos(since)).saturating_add(self.shift);
                     self.next = (at >= self.from).then_some(at);
-                    // Times do not go back.
+                    // Times never go back.
                     self.from = self.from.max(at);
                 }
                 Ok(None) => self.ended = true,
@@ -80,29 +83,30 @@ impl Messages {
         self.next
     }
 
-    /// The message that is next.
+    /// Returns the next message.
     pub(super) fn take(&mut self) -> &[u8] {
         self.next = None;
         &self.bytes
     }
 
-    /// Why it ended before its end; it is told once.
+    /// Returns the error that ended it early, once.
     pub(super) fn take_error(&mut self) -> Option<FileError> {
         self.error.take()
     }
 }
 
-/// Where messages are on the time line of a container.
+/// The mapping of messages to a container's timeline.
 #[derive(Debug)]
 struct Line {
-    /// Places of that line, and how long after the first message they are.
+    /// The positions with a time of day, and how long after the first message they are.
     places: Vec<(Nanos, Nanos)>,
-    /// How long after the first message the last one came.
+    /// The time from the first to the last message.
     last: Nanos,
 }
 
 impl Line {
-    /// Of a container that tells this of the time of day and lasts so long; `last` is since the first message.
+    /// Returns the mapping for a container with these times of day and this duration. `last` counts
+    /// from the first message.
     fn new(clock: &[ClockPlace], duration: Duration, first: UnixMicros, last: Duration) -> Self {
         let since = |clock: UnixMicros| nanos(clock.since(first)) - nanos(first.since(clock));
         let places = clock.iter().map(|place| (place.at, since(place.clock)));
@@ -118,7 +122,7 @@ impl Line {
         Self { places, last }
     }
 
-    /// Where on the line a message is that came so long after the first one.
+    /// Returns the position of a message that came so long after the first one.
     fn at(&self, since_first: Nanos) -> Nanos {
         let behind = self.place(|(_, since)| *since <= since_first);
         let next = self.places.get(behind.saturating_add(1));
@@ -126,11 +130,12 @@ impl Line {
             return since_first;
         };
         let at = at.saturating_add(since_first.saturating_sub(*since));
-        // What came between two parts comes with the second.
+        // Messages between two parts belong to the second.
         next.map_or(at, |(next, _)| at.min(*next))
     }
 
-    /// How long after the first message whatever is at this place came; what comes before it as well is not left out.
+    /// Returns how long after the first message a position is. If several times fit, it is the
+    /// earliest.
     fn since_first(&self, at: Nanos) -> Nanos {
         let behind = self.place(|(place, _)| *place < at);
         let place = self.places.get(behind);
@@ -139,7 +144,7 @@ impl Line {
         })
     }
 
-    /// The last place of which this is so; the first one if there is none.
+    /// Returns the last position for which the condition holds, or the first one.
     fn place(&self, is_before: impl FnMut(&(Nanos, Nanos)) -> bool) -> usize {
         self.places.partition_point(is_before).saturating_sub(1)
     }
@@ -180,12 +185,12 @@ mod tests {
 
     #[test]
     fn between_parts_there_is_no_time() {
-        // The first lasts 10 s, and 5 s after its end the second one begins.
+        // The first part lasts 10 s, and the second one starts 5 s after its end.
         let parts = line(&[(0, 0), (10, 15_000)]);
         let at = |seconds: Nanos| parts.at(seconds * SECOND) / SECOND;
         assert_eq!([9, 10, 12, 15, 16, 25].map(at), [9, 10, 10, 10, 11, 20]);
         let since = |seconds: Nanos| parts.since_first(seconds * SECOND) / SECOND;
-        // All that is played at 10 s is behind this.
+        // Everything at 10 s comes after this.
         assert_eq!([9, 10, 11].map(since), [9, 10, 16]);
     }
 

@@ -1,6 +1,6 @@
-//! What was recorded together, played together.
+//! Playback of a recording: all of its files together.
 
-mod beside;
+mod container_with_messages;
 mod drift;
 mod messages;
 mod red;
@@ -24,31 +24,31 @@ use crate::{FileError, MediaFile, OpenOptions, Play, Sent, TimedPacket};
 
 pub(crate) use unwrap::Unwrap;
 
-use beside::Beside;
+use container_with_messages::ContainerWithMessages;
 use messages::Messages;
 use source::Source;
 use track::{RecordedTrack, Redundancy, nanos};
 
-/// Recordings whose beginnings are further apart than this were not made together: their clocks were not set.
+/// Recordings with starts further apart were not made together: the clocks were wrong.
 const APART: Duration = Duration::from_secs(24 * 3_600);
 
-/// How containers are played.
+/// The options for containers.
 const ONCE: OpenOptions = OpenOptions {
     audio: true,
     video: true,
     looping: false,
 };
 
-/// So that the timestamps of what follows differ from those of the last packet.
+/// It makes the timestamps after a seek differ from those before.
 const FRAME: Duration = Duration::from_millis(20);
 
-/// What was recorded together, on one time line: a container and the messages beside it, or recordings of Janus's format
-/// (`.mjr`) of audio, video and data.
+/// Files that were recorded together, on one timeline: a container and its messages, or recordings
+/// in Janus's format (`.mjr`) of audio, video and data.
 ///
-/// Packets of such recordings are put in order and come as they were recorded, by the clock of their sender. Tracks are
-/// lined up by the time at which their first packets came. Memory is bounded: what came within a second waits, 2,048
-/// packets or 4 MiB at most for each track, and an index of at most [`crate::MAX_INDEX`] bytes of the places to begin at,
-/// which is made while the file is read.
+/// Packets of such recordings are sorted and timed by the sender's clock. Tracks are aligned by the
+/// arrivals of their first packets. Memory is bounded: packets within a second wait, at most 2,048
+/// or 4 MiB for each track, and the index of positions to start at, which is made while reading,
+/// has at most [`crate::MAX_INDEX`] bytes.
 #[derive(Debug)]
 pub struct Playback {
     tracks: Vec<PlayedTrack>,
@@ -58,19 +58,19 @@ pub struct Playback {
 /// A track that is played.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlayedTrack {
-    /// What is in it.
+    /// The medium.
     pub medium: Medium,
-    /// The codec by Janus's name (`opus`, `vp8`, …); of data `text` or `binary`.
+    /// Janus's name of the codec (`opus`, `vp8`, …), or `text` or `binary` for data.
     pub codec: String,
-    /// Format parameters for SDP, as far as the file tells.
+    /// The format parameters for SDP, as far as the file has them.
     pub fmtp: Option<String>,
-    /// Units of RTP timestamps a second; none of data, whose packets are messages.
+    /// The RTP clock rate, or `None` for data, whose packets are messages.
     pub clock_rate: Option<u32>,
-    /// There is redundant audio (RFC 2198) in it, made of the codec with payload type 111.
+    /// Whether it has redundant audio (RFC 2198) of the codec with payload type 111.
     pub red: bool,
-    /// It is encrypted end to end.
+    /// Whether it is encrypted end to end.
     pub encrypted: bool,
-    /// The header extensions of the packets: numbers and URIs.
+    /// The header extensions of the packets: ids and URIs.
     pub extensions: Vec<(u8, String)>,
 }
 
@@ -79,14 +79,14 @@ pub struct PlayedTrack {
 pub struct Unreadable {
     /// Its index in the list of files.
     pub file: usize,
-    /// Why.
+    /// The reason.
     pub error: FileError,
 }
 
 #[derive(Debug)]
 enum Content {
     File(Box<MediaFile>),
-    Beside(Box<Beside>),
+    ContainerWithMessages(Box<ContainerWithMessages>),
     Recordings(Recordings),
 }
 
@@ -94,7 +94,7 @@ impl Content {
     fn play(&self) -> &dyn Play {
         match self {
             Content::File(file) => &**file,
-            Content::Beside(both) => &**both,
+            Content::ContainerWithMessages(both) => &**both,
             Content::Recordings(recordings) => recordings,
         }
     }
@@ -102,7 +102,7 @@ impl Content {
     fn play_mut(&mut self) -> &mut dyn Play {
         match self {
             Content::File(file) => &mut **file,
-            Content::Beside(both) => &mut **both,
+            Content::ContainerWithMessages(both) => &mut **both,
             Content::Recordings(recordings) => recordings,
         }
     }
@@ -112,56 +112,70 @@ impl Content {
 struct Recordings {
     tracks: Vec<RecordedTrack>,
     duration: Option<Duration>,
-    /// What is added to times on the line of the recordings, since the last seek.
+    /// The difference between the endless timeline and that of the recordings, since the last seek.
     shift: Nanos,
-    /// Where that began on the endless time line, and the latest time since.
+    /// The start of that pass on the endless timeline, and the latest time since.
     base: Nanos,
     end: Nanos,
-    /// The track whose packet was given away last.
+    /// The track of the last packet.
     current: Option<usize>,
 }
 
-/// What a file turns out to be.
+/// The content of a file.
 enum Opened {
     File(MediaFile),
     Recording(Source),
 }
 
+/// A file of the list that was given, after opening it.
+struct OpenedFile<'a> {
+    index: usize,
+    path: &'a PathBuf,
+    opened: Result<Opened, FileError>,
+}
+
 impl Playback {
-    /// Opens files that were recorded together, and says which of them cannot be played; an error if none can. A file
-    /// that is named twice is opened once. Several containers play one behind the other. Messages beside them come at the
-    /// times that they came at, by the times of day that both tell. It blocks.
+    /// Opens files that were recorded together, and reports those that cannot be played. Fails if
+    /// none can. A file that is named twice is opened once. Several containers follow one another.
+    /// Messages come at their times, by the times of day in the files. It blocks.
     pub fn open(paths: &[PathBuf]) -> Result<(Self, Vec<Unreadable>), FileError> {
         let mut known = HashSet::new();
         let paths = paths.iter().enumerate();
         let paths = paths.filter(|(_, path)| known.insert((*path).clone()));
         let files: Vec<_> = paths
-            .map(|(index, path)| (index, path, open(path)))
+            .map(|(index, path)| OpenedFile {
+                index,
+                path,
+                opened: open(path),
+            })
             .collect();
         let is_container = |opened: &Result<Opened, _>| matches!(opened, Ok(Opened::File(_)));
-        let containers = files.iter().filter(|(.., opened)| is_container(opened));
+        let containers = files.iter().filter(|file| is_container(&file.opened));
         let (containers, mut files) = (containers.count(), files);
         let messages = take_messages(&mut files);
         let (mut playback, mut unreadable) = match containers {
-            0 | 1 => Self::join(files.into_iter().map(|(index, _, opened)| (index, opened)))?,
+            0 | 1 => Self::join(files.into_iter().map(|file| (file.index, file.opened)))?,
             _ => Self::in_parts(files)?,
         };
         if let Some((file, messages)) = messages {
             match playback.read_messages(messages) {
-                Ok(messages) => playback = playback.with_messages(messages),
+                Ok((track, messages)) => playback = playback.with_messages(track, messages),
                 Err(error) => unreadable.push(Unreadable { file, error }),
             }
         }
         Ok((playback, unreadable))
     }
 
-    /// Containers, one behind the other.
-    fn in_parts(
-        files: Vec<(usize, &PathBuf, Result<Opened, FileError>)>,
-    ) -> Result<(Self, Vec<Unreadable>), FileError> {
+    /// Opens containers that follow one another.
+    fn in_parts(files: Vec<OpenedFile<'_>>) -> Result<(Self, Vec<Unreadable>), FileError> {
         let mut parts: Option<InParts> = None;
         let mut unreadable = Vec::new();
-        for (file, path, opened) in files {
+        for file in files {
+            let OpenedFile {
+                index: file,
+                path,
+                opened,
+            } = file;
             let added = match opened {
                 Err(error) => Err(error),
                 Ok(Opened::Recording(_)) => Err(apart()),
@@ -179,7 +193,7 @@ impl Playback {
         Ok((Self::of_file(file), unreadable))
     }
 
-    /// The same for recordings of Janus's format that can be read and sought in.
+    /// Opens recordings in Janus's format from anything that can be read and sought in.
     pub fn of_recordings(
         readers: impl IntoIterator<Item = impl Read + Seek + Send + 'static>,
     ) -> Result<(Self, Vec<Unreadable>), FileError> {
@@ -221,22 +235,24 @@ impl Playback {
         Ok((Self { tracks, content }, unreadable))
     }
 
-    /// Reads what messages are that lie beside a container.
+    /// Reads the messages of a container.
     fn read_messages(&self, messages: Source) -> Result<(PlayedTrack, Messages), FileError> {
         let Content::File(file) = &self.content else {
             return Err(apart());
         };
         let info = messages.info();
         let track = PlayedTrack::of_recording(info, clock_rate(info)?);
-        Ok((track, Messages::beside(file, messages)?))
+        Ok((track, Messages::of_container(file, messages)?))
     }
 
-    /// The container with messages that lie beside it.
-    fn with_messages(mut self, (track, messages): (PlayedTrack, Messages)) -> Self {
+    /// Adds messages to the container.
+    fn with_messages(mut self, track: PlayedTrack, messages: Messages) -> Self {
         self.content = match self.content {
             Content::File(file) => {
                 self.tracks.push(track);
-                Content::Beside(Box::new(Beside::new(*file, messages)))
+                Content::ContainerWithMessages(Box::new(ContainerWithMessages::new(
+                    *file, messages,
+                )))
             }
             other => other,
         };
@@ -255,10 +271,10 @@ impl Playback {
         &self.tracks
     }
 
-    /// Takes redundant audio out of a track: its packets are those of the codec itself.
+    /// Removes redundant audio from a track, so that its packets are those of the codec itself.
     pub fn take_redundancy_out(&mut self, track: usize) {
         let recorded = match &mut self.content {
-            Content::File(_) | Content::Beside(_) => None,
+            Content::File(_) | Content::ContainerWithMessages(_) => None,
             Content::Recordings(recordings) => recordings.tracks.get_mut(track),
         };
         if let Some(recorded) = recorded
@@ -308,12 +324,12 @@ impl Play for Playback {
 
 impl Recordings {
     fn new(mut tracks: Vec<RecordedTrack>) -> Result<Self, FileError> {
-        let begun = |info: &Info| (info.first_frame.0 > 0).then_some(info.first_frame);
-        let first = tracks.iter().filter_map(|it| begun(it.source.info())).min();
+        let start = |info: &Info| (info.first_frame.0 > 0).then_some(info.first_frame);
+        let first = tracks.iter().filter_map(|it| start(it.source.info())).min();
         let mut duration = None;
         for track in &mut tracks {
-            let since = first.zip(begun(track.source.info()));
-            let since = since.map(|(first, begun)| begun.since(first));
+            let since = first.zip(start(track.source.info()));
+            let since = since.map(|(first, start)| start.since(first));
             track.begins = since.filter(|since| *since <= APART).unwrap_or_default();
             let last = track.source.last_frame()?;
             duration = duration.max(last.map(|last| track.begins.saturating_add(last)));
@@ -331,7 +347,7 @@ impl Recordings {
     fn go_to(&mut self, to: Duration) -> Result<(), FileError> {
         self.current = None;
         self.base = self.end;
-        // What is to be seen begins with a keyframe, and all else with it.
+        // Video starts with a keyframe, and the other tracks start with it.
         let mut from = to;
         if let Some(video) = self.tracks.iter_mut().find(|it| it.source.has_keyframes()) {
             let place = video.source.go_to(to.saturating_sub(video.begins))?;
@@ -385,7 +401,7 @@ impl Play for Recordings {
     }
 
     fn seek(&mut self, to: Duration) -> Result<(), FileError> {
-        // The packet that waits gives its number back.
+        // The waiting packet returns its number.
         for track in &mut self.tracks {
             if track.due().is_some() {
                 let next = track.next_sequence();
@@ -453,7 +469,7 @@ impl PlayedTrack {
 }
 
 fn open(path: &Path) -> Result<Opened, FileError> {
-    // Opening a pipe would wait for its other end.
+    // Opening a pipe would block.
     if !std::fs::metadata(path)?.is_file() {
         return Err(FileError::NotAFile);
     }
@@ -467,24 +483,22 @@ fn open(path: &Path) -> Result<Opened, FileError> {
     MediaFile::open(path, &ONCE).map(Opened::File)
 }
 
-/// Takes recorded messages out of what is played together, if a container is what that is.
-fn take_messages(
-    files: &mut Vec<(usize, &PathBuf, Result<Opened, FileError>)>,
-) -> Option<(usize, Source)> {
+/// Takes recorded messages out of the list of files, if the rest is a container.
+fn take_messages(files: &mut Vec<OpenedFile<'_>>) -> Option<(usize, Source)> {
     let is_messages = |opened: &Opened| match opened {
         Opened::File(_) => false,
         Opened::Recording(source) => source.info().medium == Medium::Data,
     };
-    let mut media = files.iter().filter_map(|(.., opened)| opened.as_ref().ok());
+    let mut media = files.iter().filter_map(|file| file.opened.as_ref().ok());
     let first = media.find(|opened| !is_messages(opened))?;
     if !matches!(first, Opened::File(_)) {
         return None;
     }
-    let found =
-        |(.., opened): &(_, _, Result<Opened, FileError>)| opened.as_ref().is_ok_and(is_messages);
+    let found = |file: &OpenedFile<'_>| file.opened.as_ref().is_ok_and(is_messages);
     let place = files.iter().position(found)?;
-    match files.remove(place) {
-        (file, _, Ok(Opened::Recording(source))) => Some((file, source)),
+    let OpenedFile { index, opened, .. } = files.remove(place);
+    match opened {
+        Ok(Opened::Recording(source)) => Some((index, source)),
         _ => None,
     }
 }
@@ -493,7 +507,7 @@ fn apart() -> FileError {
     FileError::Unsupported("it does not play together with others")
 }
 
-/// Adds a recording to those that are played together.
+/// Adds a recording to the list of files.
 fn add(
     source: Source,
     tracks: &mut Vec<PlayedTrack>,
@@ -509,7 +523,7 @@ fn add(
     Ok(())
 }
 
-/// The units of RTP timestamps a second of a recording; none of messages.
+/// Returns the RTP clock rate of a recording, or `None` for messages.
 fn clock_rate(info: &Info) -> Result<Option<u32>, FileError> {
     let codec = info.codec.as_str();
     let rate = match (info.medium, codec) {

@@ -3,11 +3,11 @@
 /// The follow bit of a block's header.
 const FOLLOWS: u8 = 0x80;
 
-/// Bytes of the header of a redundant block, and of that of the primary one.
+/// The length of a redundant block's header, and that of the primary one.
 const BLOCK: usize = 4;
 const PRIMARY: usize = 1;
 
-/// Gives all blocks the payload type `pt`; false if there is no primary one.
+/// Sets the payload type of all blocks to `pt`. Returns false if there is no primary block.
 pub(super) fn set_payload_type(payload: &mut [u8], pt: u8) -> bool {
     let mut rest = payload;
     loop {
@@ -25,7 +25,7 @@ pub(super) fn set_payload_type(payload: &mut [u8], pt: u8) -> bool {
     }
 }
 
-/// The primary block; none if the payload is malformed.
+/// Returns the primary block, or `None` if the payload is malformed.
 pub(super) fn primary(payload: &[u8]) -> Option<&[u8]> {
     let mut rest = payload;
     let mut redundant = 0_usize;
@@ -39,13 +39,13 @@ pub(super) fn primary(payload: &[u8]) -> Option<&[u8]> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::indexing_slicing)]
+    #![allow(clippy::indexing_slicing, reason = "a test fails by a panic")]
 
     use super::*;
 
     #[test]
     fn blocks_are_renumbered_and_taken_apart() {
-        // 2 bytes of redundancy, 20 ms before.
+        // 2 bytes of redundancy, 20 ms earlier.
         let mut payload = vec![0x80 | 109, 0x0f, 0x00, 0x02, 109, 1, 2, 3, 4, 5];
         assert!(set_payload_type(&mut payload, 111));
         assert_eq!((payload[0], payload[4]), (0x80 | 111, 111));

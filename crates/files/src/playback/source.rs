@@ -1,4 +1,4 @@
-//! A recording that is read frame by frame, and from where on it can be played.
+//! A recording that is read frame by frame, and the positions at which it can start.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -10,17 +10,17 @@ use crate::demux::Input;
 use crate::mjr::{FrameReader, Info, Medium};
 use crate::{FileError, MAX_INDEX};
 
-/// How much of the file is read at once, in bytes.
+/// The bytes that are read at once.
 const CHUNK: usize = 64 << 10;
 
-/// Frames before a keyframe that may be later packets of it.
+/// The frames before a keyframe among which later packets of it may be.
 const BEFORE: usize = 32;
 
-/// How far places to begin are apart at least: with keyframes, and without.
+/// The shortest distances of start positions, with and without keyframes.
 const KEYFRAMES_APART: Duration = Duration::from_millis(250);
 const OTHERS_APART: Duration = Duration::from_secs(1);
 
-/// The most places to begin that are known of a file.
+/// The limit of start positions in a file.
 const MAX_MARKS: usize = MAX_INDEX as usize / size_of::<Mark>();
 
 /// A recording that is being read.
@@ -29,47 +29,47 @@ pub(super) struct Source {
     input: Input,
     reader: FrameReader,
     info: Info,
-    /// Where its first frame is.
+    /// The position of its first frame.
     start: u64,
-    /// The codec whose keyframes can be told.
+    /// The codec, if its keyframes can be recognized.
     keyframes: Option<VideoCodec>,
     marks: Vec<Mark>,
-    /// Where the last frames were.
+    /// The positions of the last frames.
     recent: VecDeque<u64>,
     seen: Seen,
     chunk: Vec<u8>,
 }
 
-/// A place where playing can begin.
+/// A position at which playing can start.
 #[derive(Debug, Clone, Copy)]
 struct Mark {
-    /// When the frame came that it begins with, in ms since the first frame.
+    /// The arrival of its frame, in ms since the first frame.
     at: u32,
-    /// Whether it is a keyframe, of which this is the sequence number.
+    /// The sequence number of its keyframe, if it is one.
     keyframe: Option<u16>,
-    /// Where to read from.
+    /// The position to read from.
     position: u64,
 }
 
 /// How far a recording was ever read.
 #[derive(Debug, Default)]
 struct Seen {
-    /// The byte behind the last frame.
+    /// The position after the last frame.
     position: u64,
-    /// When that frame came.
+    /// The arrival of that frame.
     at: Duration,
-    /// There is nothing behind it.
+    /// Whether it is the last one.
     all: bool,
     /// The timestamp of the last keyframe.
     keyframe: Option<u32>,
 }
 
-/// Where [`Source::go_to`] has gone.
+/// The result of [`Source::go_to`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
-    /// When what it begins with came.
+    /// The arrival of its first frame.
     pub at: Duration,
-    /// It is a keyframe, of which this is the sequence number; what comes before it is not to be played.
+    /// The sequence number of its keyframe, if it is one. Packets before it must not be played.
     pub keyframe: Option<u16>,
 }
 
@@ -109,13 +109,13 @@ impl Source {
         &self.info
     }
 
-    /// Whether playing has to begin with a keyframe.
+    /// Whether playing has to start with a keyframe.
     pub(super) fn has_keyframes(&self) -> bool {
         self.keyframes.is_some()
     }
 
-    /// Reads the next frame into `bytes`, and says when it came after the first one; nothing at the end, also where the
-    /// file is cut off.
+    /// Reads the next frame into `bytes`, and returns its arrival after the first one. Returns
+    /// `None` at the end, also of a torn file.
     pub(super) fn read(&mut self, bytes: &mut Vec<u8>) -> Result<Option<Duration>, FileError> {
         loop {
             let position = self.reader.position();
@@ -135,7 +135,7 @@ impl Source {
         }
     }
 
-    /// Goes to the last place at or before `at` where playing can begin; to the first one if there is none.
+    /// Seeks to the last start position at or before `at`, or else to the first one.
     pub(super) fn go_to(&mut self, at: Duration) -> Result<Place, FileError> {
         self.see_until(at)?;
         let millis = u32::try_from(at.as_millis()).unwrap_or(u32::MAX);
@@ -153,7 +153,7 @@ impl Source {
         })
     }
 
-    /// Reads on until the places before `at` are known. What is corrupt ends the file.
+    /// Reads on until the start positions before `at` are known. Damage ends the file.
     fn see_until(&mut self, at: Duration) -> Result<(), FileError> {
         if self.seen.all || self.seen.at > at {
             return Ok(());
@@ -180,7 +180,7 @@ impl Source {
         Ok(())
     }
 
-    /// Takes note of a frame, if it was never seen before.
+    /// Notes a frame that was not read before.
     fn note(&mut self, position: u64, at: Duration, bytes: &[u8]) {
         if self.recent.len() >= BEFORE {
             self.recent.pop_front();
@@ -220,7 +220,7 @@ impl Source {
         });
     }
 
-    /// When the last frame came after the first one, by what is at the end of the file.
+    /// Returns the arrival of the last frame after the first one, from the end of the file.
     pub(super) fn last_frame(&mut self) -> Result<Option<Duration>, FileError> {
         let back = self.reader.position().min(self.input.position());
         let last = super::tail::last_frame(&mut self.input, self.start);
@@ -229,7 +229,7 @@ impl Source {
     }
 }
 
-/// Why a file ends before a recording has begun in it.
+/// Returns the error of a file that ends within the header.
 fn no_head(reader: &FrameReader) -> FileError {
     match reader.finish() {
         Ok(()) => FileError::Empty,

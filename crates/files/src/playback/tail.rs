@@ -1,21 +1,22 @@
-//! How long a recording is, by its end: nothing at its beginning says so.
+//! The duration of a recording, from its end, because the header does not have it.
 
 use std::time::Duration;
 
 use crate::FileError;
 use crate::demux::Input;
 
-/// How much of the end is looked at, in bytes: the longest frame fits in twice.
+/// The bytes of the end that are searched: two frames of the greatest length.
 const TAIL: u64 = 2 * (u16::MAX as u64 + 10);
 
-/// What a frame begins with, then its time (4 bytes) and its length (2).
+/// The start of a frame, before its time (4 bytes) and its length (2 bytes).
 const MAGIC: &[u8; 4] = b"MEET";
 const HEADER: usize = 10;
 
-/// How many frames are tried to be the first one of the tail.
+/// The limit of positions that are tried for the first frame.
 const TRIES: usize = 64;
 
-/// When the last frame of the file came, whose first frame is at byte `start`. It moves the input.
+/// Returns the arrival of the file's last frame. The first one is at byte `start`. It moves the
+/// input.
 pub(super) fn last_frame(input: &mut Input, start: u64) -> Result<Option<Duration>, FileError> {
     let from = start.max(input.len().saturating_sub(TAIL));
     if from > input.len() {
@@ -28,7 +29,7 @@ pub(super) fn last_frame(input: &mut Input, start: u64) -> Result<Option<Duratio
     Ok(last_time(&tail))
 }
 
-/// The time of the last frame: of a row of frames that lasts to the end, or is cut off there.
+/// Returns the time of the last frame in a row of frames that reaches the end, or is torn there.
 fn last_time(tail: &[u8]) -> Option<Duration> {
     let starts = (0..tail.len()).filter(|at| tail.get(*at..).is_some_and(begins_frame));
     starts
@@ -59,7 +60,7 @@ fn follow(mut frames: &[u8]) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::indexing_slicing)]
+    #![allow(clippy::indexing_slicing, reason = "a test fails by a panic")]
 
     use super::*;
 

@@ -1,4 +1,4 @@
-//! One recording of a playback: its packets in their order, with times on the line of all.
+//! A recording in a playback: its packets in order, with times on the common timeline.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::FileError;
 use crate::demux::Nanos;
 use crate::schedule::rtp_ticks;
 
-/// How long packets are waited for that came late.
+/// The time for which late packets are awaited.
 const LATE: Duration = Duration::from_secs(1);
 
-/// What waits meanwhile is no more than this.
+/// The limits of packets and bytes that wait meanwhile.
 const MAX_WAITING: usize = 2_048;
 const MAX_WAITING_BYTES: usize = 4 << 20;
 
@@ -25,41 +25,41 @@ const MAX_WAITING_BYTES: usize = 4 << 20;
 #[derive(Debug)]
 pub(super) struct RecordedTrack {
     pub(super) source: Source,
-    /// Units of RTP timestamps a second; none: messages.
+    /// The RTP clock rate, or `None` for messages.
     pub(super) rate: Option<u32>,
-    /// When its first frame came after the beginning of all.
+    /// The arrival of its first frame on the common timeline.
     pub(super) begins: Duration,
-    /// What packets of redundant audio become.
+    /// The handling of redundant audio.
     pub(super) redundancy: Redundancy,
     unwrap: Unwrap,
     waiting: BTreeMap<Key, Waiting>,
     waiting_bytes: usize,
-    /// When the last frame came that was read.
+    /// The arrival of the last frame that was read.
     newest: Duration,
     ended: bool,
-    /// Why it ended before its end, until that is told.
+    /// The error that ended it early, until it is reported.
     pub(super) error: Option<FileError>,
     numbers: Numbers,
-    /// Nothing is played that is before this, on the line of all.
+    /// The earliest time to play on the common timeline.
     from: Nanos,
-    /// The keyframe that it begins with.
+    /// The keyframe to start with.
     keyframe: Option<u16>,
     next: Option<Due>,
     spare: Vec<Vec<u8>>,
 }
 
-/// What becomes of redundant audio.
+/// The handling of redundant audio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Redundancy {
     /// There is none.
     None,
-    /// All packets have the form of RFC 2198. Those that had it in the file have this payload type there.
+    /// All packets become redundant audio. In the file, it has this payload type.
     Kept(Pt),
-    /// All packets are of the codec itself.
+    /// All packets become plain packets of the codec.
     TakenOut(Pt),
 }
 
-/// The payload type of packets, and of the blocks in redundant ones.
+/// The payload type of packets, and of the blocks in redundant audio.
 const OPUS_PT: Pt = Pt(111);
 
 #[derive(Debug)]
@@ -69,11 +69,11 @@ struct Waiting {
     bytes: Vec<u8>,
 }
 
-/// How packets are numbered that leave.
+/// The numbering of outgoing packets.
 #[derive(Debug)]
 struct Numbers {
     ssrc: Ssrc,
-    /// The sequence number that is next.
+    /// The next sequence number.
     next: u16,
     /// The timestamp at time 0.
     timestamp: u32,
@@ -82,7 +82,7 @@ struct Numbers {
     last_at: Nanos,
 }
 
-/// What of the packets of a stretch becomes what leaves.
+/// The mapping of a stretch's numbers to outgoing ones.
 #[derive(Debug)]
 struct Stretch {
     number: u32,
@@ -92,7 +92,7 @@ struct Stretch {
     drift: Drift,
 }
 
-/// The packet that is next.
+/// The next packet.
 #[derive(Debug)]
 pub(super) struct Due {
     pub at: Nanos,
@@ -116,7 +116,7 @@ impl RecordedTrack {
             error: None,
             numbers: Numbers {
                 ssrc: Ssrc(rand::random()),
-                // Below 2^15, so that no receiver of SRTP misses the first roll-over.
+                // Below 2^15, so that no SRTP receiver misses the first roll-over.
                 next: rand::random::<u16>() >> 1,
                 timestamp: rand::random(),
                 stretch: None,
@@ -129,7 +129,7 @@ impl RecordedTrack {
         }
     }
 
-    /// The sequence number that is next.
+    /// Returns the next sequence number.
     pub(super) fn next_sequence(&self) -> u16 {
         self.numbers.next
     }
@@ -138,7 +138,8 @@ impl RecordedTrack {
         self.numbers.next = next;
     }
 
-    /// Goes to what came at `from` on the line of all, or shortly before. What leaves from now on is due at `base` or later.
+    /// Seeks to packets at `from` on the common timeline, or shortly before. They become due at
+    /// `base` or later.
     pub(super) fn go_to(&mut self, from: Duration, base: Nanos) -> Result<(), FileError> {
         let place = self.source.go_to(from.saturating_sub(self.begins))?;
         let cleared = std::mem::take(&mut self.waiting);
@@ -161,7 +162,7 @@ impl RecordedTrack {
         Ok(())
     }
 
-    /// The packet that is next, with its times; `shift` is added to times on the line of all.
+    /// Returns the next packet with its times. `shift` is added to times on the common timeline.
     pub(super) fn peek(&mut self, shift: Nanos) -> Option<&Due> {
         while self.next.is_none() {
             self.read_ahead();
@@ -169,13 +170,13 @@ impl RecordedTrack {
             self.waiting_bytes = self.waiting_bytes.saturating_sub(waiting.bytes.len());
             self.next = match self.rate {
                 None => self.message(waiting, shift),
-                Some(rate) => self.packet(rate, (key, waiting), shift),
+                Some(rate) => self.packet(rate, key, waiting, shift),
             };
         }
         self.next.as_ref()
     }
 
-    /// The packet was played.
+    /// Removes the packet that was played.
     pub(super) fn taken(&mut self) {
         if let Some(due) = self.next.take() {
             self.spare.push(due.bytes);
@@ -186,7 +187,7 @@ impl RecordedTrack {
         self.next.as_ref()
     }
 
-    /// Reads until it is certain what is next.
+    /// Reads until the next packet is certain.
     fn read_ahead(&mut self) {
         while !self.ended && !self.knows_next() {
             let mut bytes = self.spare.pop().unwrap_or_default();
@@ -253,7 +254,7 @@ impl RecordedTrack {
         }
     }
 
-    /// When a message is due; none if it is before what is played.
+    /// Returns when a message is due, or `None` if it is before the start.
     fn message(&mut self, waiting: Waiting, shift: Nanos) -> Option<Due> {
         let line = waiting.arrival.saturating_add(nanos(self.begins));
         if line < self.from {
@@ -268,8 +269,8 @@ impl RecordedTrack {
         })
     }
 
-    /// When a packet is due, with the numbers that it leaves with; none if it is not to be played.
-    fn packet(&mut self, rate: u32, (key, waiting): (Key, Waiting), shift: Nanos) -> Option<Due> {
+    /// Returns when a packet is due, with its outgoing numbers, or `None` if it is not played.
+    fn packet(&mut self, rate: u32, key: Key, waiting: Waiting, shift: Nanos) -> Option<Due> {
         let Waiting {
             arrival,
             time,
@@ -306,9 +307,9 @@ impl RecordedTrack {
         let behind = key.sequence.saturating_sub(stretch.first);
         let sequence = stretch.sequence.wrapping_add(behind as u16);
         let offset = stretch.timestamp;
-        // Audio of before the place that was gone to would only be played in a hurry. Video begins with its keyframe.
+        // Audio before the start would be played in a hurry. Video starts with its keyframe.
         let is_before = line < self.from && !self.source.has_keyframes();
-        // Later than what was waited for.
+        // It is later than packets are awaited.
         let is_past = !is_new && (sequence.wrapping_sub(self.numbers.next) as i16) < 0;
         if is_before || is_past || !self.convert(&header, &mut bytes) {
             if is_before {
@@ -333,7 +334,7 @@ impl RecordedTrack {
         })
     }
 
-    /// Gives redundant audio the form that is wanted; false if the packet is malformed.
+    /// Converts redundant audio to the wanted form. Returns false if the packet is malformed.
     fn convert(&self, header: &Header, bytes: &mut Vec<u8>) -> bool {
         let range = header.payload_range();
         match self.redundancy {

@@ -1,4 +1,4 @@
-//! Sequence numbers and timestamps as they came, without wrapping, and where a stream begins anew.
+//! Unwrapping of sequence numbers and timestamps, and detection of restarted streams.
 
 use std::time::Duration;
 
@@ -6,20 +6,21 @@ use portunus_rtp::Header;
 
 use crate::demux::Nanos;
 
-/// A packet whose number is this far from that of the one before is of a stream that began anew.
+/// A sequence number this far from the last one belongs to a restarted stream.
 const FAR: i32 = 3_000;
 
-/// Timestamps that go on by this much more than the time that passed, or go back by it, begin anew.
+/// Timestamps that deviate by more than this from the elapsed time, or go back by it, belong to a
+/// restarted stream.
 const JUMP: Nanos = 2_000_000_000;
 
-/// Where a packet belongs: stretches follow one another, and numbers rise within a stretch.
+/// The order of packets: stretches follow one another, and numbers rise within a stretch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub stretch: u32,
     pub sequence: i64,
 }
 
-/// Unwraps the packets of a track, in the order in which they came.
+/// Unwraps the packets of a track in the order of their arrivals.
 #[derive(Debug)]
 pub(crate) struct Unwrap {
     rate: u32,
@@ -36,7 +37,7 @@ struct Last {
 }
 
 impl Unwrap {
-    /// For timestamps of so many units a second.
+    /// Returns the state for timestamps of this clock rate.
     pub(crate) fn new(rate: u32) -> Self {
         Self {
             rate,
@@ -45,7 +46,8 @@ impl Unwrap {
         }
     }
 
-    /// Where a packet belongs, and the time that its timestamp stands for, on a line of the stretch's own.
+    /// Returns the place of a packet in the order, and the time of its timestamp within its
+    /// stretch.
     pub(crate) fn packet(&mut self, header: &Header, arrival: Duration) -> (Key, Nanos) {
         let arrival = Nanos::try_from(arrival.as_nanos()).unwrap_or(Nanos::MAX);
         let goes_on = self
@@ -60,7 +62,7 @@ impl Unwrap {
                 arrival,
             }
         });
-        // What comes late does not hold up what is measured by the newest.
+        // Late packets do not delay the newest one.
         let newest = self
             .last
             .filter(|last| goes_on.is_some() && last.sequence > next.sequence);
@@ -72,7 +74,7 @@ impl Unwrap {
         (key, self.time(next.ticks))
     }
 
-    /// The packet as one that follows `last`, if it may be.
+    /// Returns the packet as the successor of `last`, if it can be.
     fn following(&self, last: Last, header: &Header, arrival: Nanos) -> Option<Last> {
         let steps = header.sequence.wrapping_sub(last.sequence as u16) as i16;
         let ticks = header.timestamp.wrapping_sub(last.ticks as u32) as i32;
@@ -138,7 +140,7 @@ mod tests {
         assert_eq!(stretch(20_000, 900, 2, 20), 3);
         assert_eq!(stretch(20_001, 1_000_000_000, 2, 30), 4);
         assert_eq!(stretch(20_002, 100, 2, 40), 5);
-        // As much time passed as the timestamp says, or more: the sender was held up or paused.
+        // At least as much time passed as the timestamps say: the sender was delayed or paused.
         assert_eq!(stretch(20_003, 100 + 90_000 * 60, 2, 60_040), 5);
         assert_eq!(stretch(20_004, 190 + 90_000 * 60, 2, 90_000), 5);
     }

@@ -1,19 +1,30 @@
-//! Picture and sound of a sender whose clocks run apart stay together in the file, whatever the network and the sender do.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+//! Audio and video of a sender with drifting clocks stay synchronous in the file, whatever the
+//! network and the sender do.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test fails by a panic"
+)]
 
+mod measurement;
 mod sender;
+mod world;
 
 use std::time::Duration;
 
 use portunus_files::assemble::{ClockKind, GapReason, Note, PartReason};
 use proptest::prelude::*;
 
-use sender::{Happens, Made, PICTURE, SOUND, World, run};
+use measurement::Made;
+use sender::run;
+use world::{Happens, PICTURE, SOUND, World};
 
-/// What a person may notice, in ms.
+/// The smallest noticeable error, in ms.
 const NOTICED: f64 = 20.0;
 
-/// All pictures from `from` on are together with their sound, which has no holes, and nothing jumps.
+/// Checks that pictures from `from` on are synchronous with their audio, which has no holes, and
+/// that nothing jumps.
 fn assert_smooth(world: &World, made: &Made, from: f64) {
     let (times, samples, count) = made.worst(from);
     let steps = [made.largest_step(SOUND), made.largest_step(PICTURE)];
@@ -73,10 +84,10 @@ fn ten_minutes_without_loss() {
     assert_smooth(&world, &made, 5.0);
     let (.., count) = made.worst(5.0);
     assert!(count > 595 * 29, "{count}");
-    // A sampling clock that is 200 ppm fast is ahead by 10 ms each 50 s.
+    // A sampling clock that is 200 ppm fast is ahead by 10 ms after each 50 s.
     let left_out = made.stats[SOUND].left_out;
     assert!((8..=16).contains(&left_out), "{left_out}");
-    // What was on its way at the end is lost.
+    // Packets on their way at the end are lost.
     let is_gap = |(_, note): &&(usize, Note)| match note {
         Note::Gap { from, .. } => from.as_secs() < 599,
         _ => false,
@@ -251,7 +262,7 @@ fn other_ssrcs() {
     for is_known in [true, false] {
         let world = World {
             seconds: 90,
-            // What nothing is known of begins as late as its first packet was.
+            // Without reports, a stream starts with the delay of its first packet.
             jitter: if is_known { 0.030 } else { 0.015 },
             happens: vec![
                 (20.0, Happens::NewStream(SOUND, is_known)),
@@ -268,20 +279,20 @@ fn other_ssrcs() {
 #[test]
 fn reports_that_are_wrong() {
     let cases = [
-        // One or two that slip, small and large.
+        // One or two slips, small and large.
         vec![(15.0, Happens::Slip(SOUND, 3.0, 1))],
         vec![
             (15.0, Happens::Slip(PICTURE, -7.0, 1)),
             (30.0, Happens::Slip(SOUND, 0.4, 1)),
         ],
-        // A sender's clock that is set, and set back.
+        // A sender's clock that is set and reset.
         vec![
             (15.0, Happens::SetClock(5.0)),
             (40.0, Happens::SetClock(-1.2)),
         ],
         vec![(15.0, Happens::SetClock(0.4))],
         vec![(15.0, Happens::SetClock(-3_600.0))],
-        // Reports of one track that begin to err.
+        // Reports of one track that become wrong.
         vec![(15.0, Happens::Mistake(SOUND, 30.0))],
         vec![(15.0, Happens::Mistake(PICTURE, -0.6))],
     ];
@@ -365,7 +376,7 @@ fn times_are_those_of_the_server() {
 
 #[test]
 fn sound_that_was_longer_under_way_is_in_time_soon_after_the_reports() {
-    // Sound and picture are 178 ms apart until both reports are there, after 4 s.
+    // Audio and video are 178 ms apart until both reports have come, after 4 s.
     let world = World {
         seed: 11_810_674_617_528_525_071,
         drift: [144.392_190_286_417_73, 64.309_927_359_809_95],
@@ -378,7 +389,7 @@ fn sound_that_was_longer_under_way_is_in_time_soon_after_the_reports() {
         ..World::default()
     };
     assert_smooth(&world, &run(&world), 7.0);
-    // The other way round the report of the picture is the last one, too.
+    // The other way round, the report of the video is the last one.
     let world = World {
         delay: [0.012_788_315, 0.190_610_385],
         ..world

@@ -1,5 +1,5 @@
-//! A sender with a camera and a microphone, on a network that delays and loses packets; and
-//! the file that is made of it.
+//! A sender with a camera and a microphone, on a network with delays and losses, and the file that
+//! is made of its packets.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,180 +7,21 @@ use std::time::Duration;
 
 use portunus_files::Codec;
 use portunus_files::assemble::{
-    Arrived, Assembler, Coded, Note, PartReason, Plan, PlannedTrack, Report, Step, StreamKey,
-    TrackStats,
+    Arrived, Assembler, Coded, Note, Plan, PlannedTrack, Report, Step, StreamKey,
 };
 use portunus_rtp::SeqNo;
 use portunus_rtp::packetize::{Packetizer, PayloadFormat};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-/// Of [`World`]'s arrays: sound, then picture.
-pub const SOUND: usize = 0;
-pub const PICTURE: usize = 1;
+use crate::measurement::{Made, Seen};
+use crate::world::{Happens, PICTURE, SOUND, World};
 
 const SAMPLES: f64 = 48_000.0;
 const TICKS: f64 = 90_000.0;
 const FRAMES_A_SECOND: u64 = 30;
 
-/// What the sender and its network are like. Times are in seconds, by the server's clock, which is the true one.
-#[derive(Debug, Clone)]
-pub struct World {
-    pub seed: u64,
-    pub seconds: u64,
-    /// By how much the clocks of microphone and camera are fast, in ppm.
-    pub drift: [f64; 2],
-    /// The same of the clock that reports are by.
-    pub host_drift: f64,
-    /// The fastest way of a packet, and what it may take longer.
-    pub delay: [f64; 2],
-    pub jitter: f64,
-    /// Shares of packets that come again when they are asked for, and that never come.
-    pub nacked: f64,
-    pub lost: f64,
-    pub first_report: [f64; 2],
-    pub report_every: (f64, f64),
-    /// By how much reports err at random, and always.
-    pub report_noise: f64,
-    pub report_error: [f64; 2],
-    pub reports: [bool; 2],
-    /// Whether packets have capture times.
-    pub captures: bool,
-    /// When the tracks begin.
-    pub begins: [f64; 2],
-    /// What happens, in order.
-    pub happens: Vec<(f64, Happens)>,
-}
-
-#[derive(Debug, Clone, Copy)]
-pub enum Happens {
-    Mute(usize),
-    Unmute(usize),
-    /// The sender sends nothing of a track, or goes on.
-    Pause(usize),
-    GoOn(usize),
-    /// Nobody speaks: a packet each 400 ms. Or somebody does.
-    Silence(bool),
-    /// Another SSRC, with other timestamps; whether its clock is known before.
-    NewStream(usize, bool),
-    /// Another simulcast encoding.
-    Layer(u8),
-    /// The sender's clock is set.
-    SetClock(f64),
-    /// Reports of a track err by that much from now on.
-    Mistake(usize, f64),
-    /// So many reports of a track err by that much.
-    Slip(usize, f64, u32),
-    /// The network takes so much longer.
-    Slower(f64),
-    /// Another size of the pictures.
-    Size(u16),
-}
-
-impl Default for World {
-    fn default() -> Self {
-        Self {
-            seed: 1,
-            seconds: 60,
-            drift: [200.0, 20.0],
-            host_drift: -30.0,
-            delay: [0.030, 0.065],
-            jitter: 0.030,
-            nacked: 0.02,
-            lost: 0.0,
-            first_report: [1.5, 0.5],
-            report_every: (1.0, 5.0),
-            report_noise: 0.003,
-            report_error: [0.0, 0.0],
-            reports: [true, true],
-            captures: false,
-            begins: [0.0, 0.0],
-            happens: Vec::new(),
-        }
-    }
-}
-
-/// Something that was captured at `true_at`, and where it is in the file on the server's clock.
-#[derive(Debug, Clone, Copy)]
-pub struct Seen {
-    pub true_at: f64,
-    pub at: f64,
-    /// By counting samples from the first; of pictures the same as `at`.
-    pub counted: f64,
-}
-
-impl Seen {
-    pub fn error(&self) -> f64 {
-        self.at - self.true_at
-    }
-}
-
-/// What came of it.
-#[derive(Debug, Default)]
-pub struct Made {
-    /// Each packet of sound that the sender sent, each picture.
-    pub seen: [Vec<Seen>; 2],
-    /// Beginnings and ends of all packets of sound, filled ones as well.
-    pub sound: Vec<(f64, f64)>,
-    counted: f64,
-    pub notes: Vec<(usize, Note)>,
-    pub parts: Vec<PartReason>,
-    pub keyframes_asked: usize,
-    pub stats: [TrackStats; 2],
-}
-
-impl Made {
-    /// When each picture was captured, and how much later the sound of that moment is, by times and by counted samples.
-    pub fn lipsync(&self) -> Vec<(f64, f64, f64)> {
-        let [sound, pictures] = &self.seen;
-        let compare = |picture: &Seen| {
-            let after = sound.partition_point(|packet| packet.true_at <= picture.true_at + 1e-9);
-            let packet = sound.get(after.checked_sub(1)?)?;
-            let into = picture.true_at - packet.true_at;
-            (into < 0.020).then_some((
-                picture.true_at,
-                packet.at + into - picture.at,
-                packet.counted + into - picture.at,
-            ))
-        };
-        pictures.iter().filter_map(compare).collect()
-    }
-
-    /// The largest error of lip-sync from `from` on, by times and by samples, in ms, and of how many pictures.
-    pub fn worst(&self, from: f64) -> (f64, f64, usize) {
-        let all = self.lipsync();
-        let late = all.iter().filter(|(at, ..)| *at >= from);
-        late.fold((0.0, 0.0, 0), |(times, samples, count), (_, t, s)| {
-            (
-                f64::max(times, t.abs() * 1e3),
-                f64::max(samples, s.abs() * 1e3),
-                count + 1,
-            )
-        })
-    }
-
-    /// The largest step from one frame of a track to the next, against what it should be, in ms. Across gaps nobody sees it.
-    pub fn largest_step(&self, track: usize) -> f64 {
-        let seen = &self.seen[track];
-        let close = |pair: &&[Seen]| pair[1].true_at - pair[0].true_at < 0.1;
-        let steps = seen
-            .windows(2)
-            .filter(close)
-            .map(|pair| (pair[1].error() - pair[0].error()).abs());
-        steps.fold(0.0, f64::max) * 1e3
-    }
-
-    /// The longest time without sound between two packets, in ms.
-    pub fn largest_hole(&self) -> f64 {
-        let holes = self
-            .sound
-            .windows(2)
-            .map(|pair| (pair[1].0 - pair[0].1).abs());
-        holes.fold(0.0, f64::max) * 1e3
-    }
-}
-
-/// What is on its way, by when it arrives.
+/// The packets and reports on their way, by arrival.
 #[derive(Debug, Clone)]
 enum Sent {
     Packet {
@@ -278,7 +119,7 @@ impl Sim {
         self.air.push(Reverse(((arrives * 1e6) as u64, number)));
     }
 
-    /// NTP time by the sender's clock.
+    /// Returns the NTP time of the sender's clock.
     fn ntp(&self, at: f64) -> u64 {
         let seconds = at * (1.0 + self.world.host_drift * 1e-6) + self.clock_set + 3_900_000_000.0;
         (seconds.trunc() as u64) << 32 | (seconds.fract() * 4_294_967_296.0) as u64
@@ -290,7 +131,7 @@ impl Sim {
     }
 
     fn travel(&mut self, track: usize, at: f64) -> f64 {
-        // Mostly fast, sometimes slow; what was sent later comes later, as far as queues go.
+        // Mostly fast, sometimes slow. Later packets come later, as in queues.
         let jitter = self.random.random::<f64>().powi(3) * self.world.jitter;
         let arrives = at + self.world.delay[track] + self.slower + jitter;
         let arrives = arrives.max(self.last_arrival[track] + 1e-5);
@@ -452,13 +293,13 @@ impl Sim {
     }
 }
 
-/// Where the true time stands in a frame.
+/// Returns the true time in a frame's payload.
 fn true_time(data: &[u8], from: usize) -> Option<f64> {
     let bytes = data.get(from..from + 8)?;
     Some(f64::from_be_bytes(bytes.try_into().ok()?))
 }
 
-/// Runs the world, and makes the file.
+/// Runs the simulation, and makes the file.
 pub fn run(world: &World) -> Made {
     let planned = |codec| PlannedTrack {
         codec,
@@ -478,7 +319,7 @@ pub fn run(world: &World) -> Made {
         while let Some((at, what)) = happens.next_if(|(at, _)| *at <= now) {
             sim.happen(at, what, &mut assembler);
         }
-        // A packet of sound is as long as its clock says.
+        // The length of an audio packet depends on its clock.
         loop {
             let at = packets as f64 * 0.020 / (1.0 + world.drift[SOUND] * 1e-6);
             if at >= now + 0.001 {

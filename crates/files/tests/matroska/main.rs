@@ -1,6 +1,11 @@
-//! Matroska and WebM files that are written, read again.
+//! Matroska and WebM files are written and read again.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test fails by a panic"
+)]
 
 use std::io::{Cursor, Write};
 use std::path::Path;
@@ -24,7 +29,7 @@ use tempfile::NamedTempFile;
 mod repaired;
 mod written;
 
-/// A file that edits are made to.
+/// A file to which edits are applied.
 #[derive(Default)]
 struct Disk(Vec<u8>);
 
@@ -59,7 +64,7 @@ impl Frame {
     }
 }
 
-/// The frames of a complete file as the library reads it, which knows nothing of our reader.
+/// Returns the frames of a complete file, read by the library and not by our reader.
 fn frames(file: &[u8]) -> Vec<Frame> {
     let mut rest = Cursor::new(file);
     Ebml::read_from(&mut rest).unwrap();
@@ -86,7 +91,7 @@ fn fixture(name: &str) -> Vec<u8> {
     std::fs::read(Path::new("tests/data").join(name)).unwrap()
 }
 
-/// The tracks of a file as the library reads them.
+/// Returns the tracks of a file, read by the library.
 fn setups(file: &[u8]) -> Vec<TrackSetup> {
     let mut rest = Cursor::new(file);
     Ebml::read_from(&mut rest).unwrap();
@@ -147,7 +152,7 @@ fn setup(entry: &TrackEntry) -> TrackSetup {
     }
 }
 
-/// Files of all codecs, taken apart.
+/// Files of all codecs, with their tracks and frames.
 fn all_codecs() -> Vec<(Container, Vec<TrackSetup>, Vec<Frame>)> {
     let mut all = Vec::new();
     for (name, container) in [
@@ -204,7 +209,7 @@ fn new(container: Container, tracks: usize) -> Box<dyn ContainerWriter> {
     writer(container, info)
 }
 
-/// Writes a file, and calls `each` with the bytes so far behind each frame.
+/// Writes a file, and calls `each` with the bytes so far after each frame.
 fn write(
     container: Container,
     setups: &[TrackSetup],
@@ -227,7 +232,8 @@ fn write(
     disk
 }
 
-/// Pictures of VP8 and sound: a picture every 40 ms with a keyframe every `keyframes`, a packet of Opus every 20 ms.
+/// VP8 and audio: a picture every 40 ms, with a keyframe every `keyframes`, and a packet of Opus
+/// every 20 ms.
 fn long(seconds: u64, keyframes: u64) -> (Vec<TrackSetup>, Vec<Frame>) {
     let pictures = (0..seconds * 25).map(|number| Frame {
         track: 0,
@@ -260,7 +266,7 @@ fn open(file: &[u8]) -> Result<MediaFile, FileError> {
     MediaFile::from_reader(Cursor::new(file.to_vec()), "", &ONCE)
 }
 
-/// What our reader makes of a file: track and payload of each packet, and how it ends.
+/// Returns track and payload of each packet by our reader, and the final error.
 fn packets(file: &[u8]) -> (Vec<(usize, Vec<u8>)>, Option<FileError>) {
     let mut file = open(file).unwrap();
     let mut packets = Vec::new();
@@ -276,7 +282,7 @@ fn packets(file: &[u8]) -> (Vec<(usize, Vec<u8>)>, Option<FileError>) {
     (packets, None)
 }
 
-/// What ffprobe counts in each stream, and what it complains about; nothing where it is not installed.
+/// Returns the counts and complaints of ffprobe, or `None` if it is not installed.
 fn ffprobe(file: &[u8], options: &[&str]) -> Option<String> {
     let mut named = NamedTempFile::new().unwrap();
     named.write_all(file).unwrap();

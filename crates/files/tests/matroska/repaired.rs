@@ -1,8 +1,8 @@
-//! Files that their writer did not end, or that lost their end.
+//! Files without a regular end, or with a torn one.
 
 use super::*;
 
-/// What is left of a file that is repaired.
+/// Returns the repaired file.
 fn repaired(file: &[u8]) -> Result<(Vec<u8>, Repaired), FileError> {
     let mut out = Vec::new();
     let repaired = repair(Cursor::new(file.to_vec()), &mut out)?;
@@ -13,7 +13,7 @@ fn repaired(file: &[u8]) -> Result<(Vec<u8>, Repaired), FileError> {
 fn a_torn_file_is_repaired_wherever_it_ends() {
     let (setups, before) = long(6, 50);
     let mut killed = Vec::new();
-    // How long the file is behind each frame.
+    // The length of the file after each frame.
     let mut ends = Vec::new();
     let whole = write(Container::WebM, &setups, &before, |_, file| {
         ends.push(file.len());
@@ -70,7 +70,7 @@ fn a_repaired_file_has_an_index_of_its_own() {
         let position = &point.cue_track_positions[0];
         let cluster = start + *position.cue_cluster_position;
         let block = position.cue_relative_position.as_ref().unwrap();
-        // Behind the cluster's identifier and size.
+        // After the cluster's identifier and size.
         let at = (cluster + 12 + **block) as usize;
         assert_eq!(&file[cluster as usize..][..4], [0x1f, 0x43, 0xb6, 0x75]);
         assert_eq!(file[at], 0xa3);
@@ -149,7 +149,8 @@ fn what_was_repaired_stays_as_it_is_with_tracks_told_twice() {
         .windows(4)
         .rposition(|it| it == [0x16, 0x54, 0xae, 0x6b]);
     let begin = begin.unwrap();
-    // The places of all are told before that. The size: as many bytes as the first has leading zeros, and one.
+    // The positions come before that. The size has as many bytes as the first one has leading
+    // zeros, plus one.
     let size = &whole[begin + 4..];
     let width = size[0].leading_zeros() as usize + 1;
     let first = u64::from(size[0]) & ((1 << (8 - width)) - 1);
@@ -158,7 +159,7 @@ fn what_was_repaired_stays_as_it_is_with_tracks_told_twice() {
         .fold(first, |len, byte| len << 8 | u64::from(*byte));
     let end = begin + 4 + width + len as usize;
     let mut again = whole[begin..end].to_vec();
-    // Something that nobody looks at differs.
+    // An unused field differs.
     let language = again.windows(3).position(|it| it == b"und");
     let uid = language.unwrap_or(again.len() - 1);
     again[uid] ^= 1;

@@ -1,4 +1,4 @@
-//! What is written is what is read, at any time.
+//! Files have the written content, at any time.
 
 use super::*;
 
@@ -57,7 +57,7 @@ fn what_decodes_before_decodes_after() {
                 .to_string()
         };
         let expected: Vec<_> = (0..setups.len()).map(of_track).collect();
-        // What ffmpeg complains about would be lines, too.
+        // Complaints of ffmpeg would be lines, too.
         counts.retain(|line| !line.is_empty());
         assert_eq!(counts, expected, "{codec}");
     }
@@ -70,7 +70,7 @@ fn what_is_there_plays_at_any_time() {
     let mut seen = [0, 0];
     write(Container::WebM, &setups, &before, |number, file| {
         seen[usize::from(before[number].track == 0)] += 1;
-        // A single track is played while the other one has nothing yet.
+        // A single track is played while the other one is empty.
         let (packets, error) = packets(file);
         assert!(error.is_none(), "behind frame {number}: {error:?}");
         let count = |track| packets.iter().filter(|packet| packet.0 == track).count();
@@ -101,7 +101,7 @@ fn clusters_are_short_begin_at_keyframes_and_know_their_size_once_they_are_over(
     assert_eq!(times, [0, 2_000, 3_000, 5_000, 6_000, 8_000, 9_000]);
     let cues = segment.cues.unwrap();
     let cued: Vec<_> = cues.cue_point.iter().map(|it| *it.cue_time).collect();
-    // Each keyframe, and the first sound where there is none.
+    // Each keyframe, and the first audio if there is none.
     assert_eq!(cued, [0, 2_000, 3_000, 5_000, 6_000, 8_000, 9_000]);
 }
 
@@ -112,7 +112,8 @@ fn the_index_leads_to_keyframes() {
     let disk = write(Container::WebM, &setups, &before, |_, file| {
         killed = file.to_vec()
     });
-    // Keyframes are 4 s apart, so that half of the clusters have none, and the index names those by their sound.
+    // Keyframes are 4 s apart, so that half of the clusters have none, and the index has those by
+    // their audio.
     for (to, keyframe) in [
         (37_500, 36),
         (39_500, 36),
@@ -210,7 +211,7 @@ fn what_a_file_cannot_have_is_refused_and_changes_nothing() {
         name: Some("x".repeat(100_000)),
         ..opus
     };
-    // Names are cut; they leave room.
+    // Names are truncated; they leave room.
     writer.set_track(1, named, &mut edits).unwrap();
     let len = writer.len();
     let frame = FrameOut {
@@ -259,7 +260,7 @@ fn a_setup_that_the_header_has_no_room_for_is_refused() {
     writer.finish(&mut edits);
     disk.apply(&mut edits);
     assert_eq!(frames(&disk.0).len(), 50);
-    // There is room for it at the beginning.
+    // There is room for it at the start.
     let mut writer = new(Container::Matroska, 2);
     writer.set_track(0, long, &mut edits).unwrap();
 }

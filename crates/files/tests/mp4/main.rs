@@ -1,11 +1,12 @@
-//! Fragmented MP4 as it is written: what goes in comes out, at any time, in our reader and in ffprobe (left out with a message
-//! where it is not installed).
+//! Fragmented MP4 files have the written content, at any time, in our reader and in ffprobe
+//! (skipped with a message if it is not installed).
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 use std::io::{Cursor, Read, Seek, SeekFrom};
@@ -42,7 +43,7 @@ struct Frame {
     data: Vec<u8>,
 }
 
-/// The codecs of a file, and its frames put together from the packets that they become.
+/// Returns the codecs of a file, and its frames, assembled from their packets.
 fn frames_of(mut file: MediaFile) -> Result<(Vec<Codec>, Vec<Frame>), FileError> {
     let codecs: Vec<_> = file.tracks().iter().map(|track| track.codec).collect();
     let kind = |codec: &Codec| match codec {
@@ -101,7 +102,7 @@ fn open(bytes: &[u8]) -> Result<MediaFile, FileError> {
     MediaFile::from_reader(Cursor::new(bytes.to_vec()), "mp4", &ONCE)
 }
 
-/// A file that is being written, in memory.
+/// A file in memory that is being written.
 struct File {
     writer: Box<dyn ContainerWriter>,
     edits: Edits,
@@ -124,7 +125,7 @@ impl File {
         }
     }
 
-    /// Does the edits; whether there were any.
+    /// Applies the edits. Returns whether there were any.
     fn apply(&mut self) -> bool {
         let any = !self.edits.is_empty();
         self.bytes.extend_from_slice(&self.edits.append);
@@ -144,7 +145,7 @@ impl File {
         done
     }
 
-    /// Writes a frame; whether bytes came of it.
+    /// Writes a frame. Returns whether bytes were written.
     fn frame(&mut self, frame: &Frame) -> bool {
         let out = FrameOut {
             track: frame.track,
@@ -195,7 +196,7 @@ fn begin(codecs: &[Codec], frames: &[Frame]) -> File {
     file
 }
 
-/// The same frames again and again, as a recording of so many seconds.
+/// The same frames repeated for so many seconds.
 fn repeated(frames: &[Frame], seconds: u32) -> Vec<Frame> {
     let later = |frame: &Frame, second: u32| Frame {
         at: frame.at + Duration::from_millis(1_020) * second,
@@ -205,7 +206,7 @@ fn repeated(frames: &[Frame], seconds: u32) -> Vec<Frame> {
     seconds.flatten().collect()
 }
 
-/// Frames of one track are the same, and so are their times, to the clock of the track.
+/// Checks that the frames and their times are the same, to the track's clock.
 fn assert_same(found: &[Frame], expected: &[Frame], what: &str) {
     for track in 0..2 {
         let own = |frames: &[Frame]| {
@@ -329,9 +330,9 @@ fn it_plays_while_it_is_written() {
                 ffprobe(&file.bytes, &["-show_packets"]);
             }
         }
-        // A fragment of half a second each.
+        // Fragments of half a second.
         assert!((10..=16).contains(&checks), "{name}: {checks}");
-        // Nothing comes any more: what waits is written by the second flush.
+        // No more frames come, so the second flush writes the waiting ones.
         file.flush();
         file.flush();
         let (_, written) = read(&file.bytes).unwrap();
@@ -380,7 +381,7 @@ fn a_late_track_is_written_into_the_header() {
     }
     let bytes = file.finish();
     let (_, written) = read(&bytes).unwrap();
-    // The reader's time begins with the first frame.
+    // The reader's time starts with the first frame.
     assert_same(&written, &expected, "late");
     ffprobe(&bytes, &["-show_packets"]);
 }
@@ -465,7 +466,7 @@ fn what_does_not_fit_is_refused() {
     assert!(file.bytes.is_empty());
     file.set_track(0, setup(Setup::Opus { channels: 2 }))
         .unwrap();
-    // Behind it is when the file begins.
+    // The time of day of the start comes after it.
     assert_eq!(file.bytes.len(), HEADER_ROOM + 28);
     assert_eq!(file.bytes[HEADER_ROOM + 4..][..4], *b"prft");
     let name = "n".repeat(HEADER_ROOM);
@@ -535,7 +536,7 @@ fn seeks_go_to_keyframes() {
     }
 }
 
-/// A file that counts the bytes that are read of it.
+/// A file that counts the bytes that are read.
 struct Counting(Cursor<Vec<u8>>, Arc<AtomicU64>);
 
 impl Read for Counting {
@@ -554,7 +555,7 @@ impl Seek for Counting {
 
 #[test]
 fn a_seek_in_a_long_file_goes_by_its_index() {
-    // 40 s, and a tone whose packets have their numbers in them.
+    // 40 s of a tone whose packets contain their numbers.
     let mut file = File::new(1);
     let setup = TrackSetup {
         setup: Setup::Opus { channels: 2 },
@@ -575,7 +576,7 @@ fn a_seek_in_a_long_file_goes_by_its_index() {
     }
     let whole = file.finish();
     let mut broken = whole.clone();
-    // Its index leads nowhere.
+    // Its index is invalid.
     let index = whole.windows(4).rposition(|it| it == b"tfra").unwrap();
     broken[index + 40..index + 80].fill(0x55);
     let unfinished = whole[..index - 12].to_vec();
@@ -588,7 +589,7 @@ fn a_seek_in_a_long_file_goes_by_its_index() {
             file.seek(Duration::from_millis(to)).unwrap();
             let packet = file.next().unwrap().unwrap();
             let payload = Header::parse(packet.bytes).unwrap().payload(packet.bytes);
-            // What is sought is in it, or begins behind it.
+            // The target is in it, or after its start.
             let found = u16::from_be_bytes([payload[1], payload[2]]);
             assert!((number..=number + 1).contains(&found), "{to}: {found}");
             let read = read.load(Ordering::Relaxed);

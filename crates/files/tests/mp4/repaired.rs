@@ -1,15 +1,15 @@
-//! Files that their writer did not end, or that lost their end.
+//! Files without a regular end, or with a torn one.
 
 use super::*;
 
-/// What is left of a file that is repaired.
+/// Returns the repaired file.
 fn repaired(file: &[u8]) -> Result<(Vec<u8>, Repaired), FileError> {
     let mut out = Vec::new();
     let repaired = repair(Cursor::new(file.to_vec()), &mut out)?;
     Ok((out, repaired))
 }
 
-/// A file that is being written, as it is behind each edit, and its frames.
+/// Returns the frames of a file, its content after each edit, and the final file.
 fn killed(seconds: u32) -> (Vec<Frame>, Vec<Vec<u8>>, Vec<u8>) {
     let (codecs, frames) = made_by_ffmpeg("h264-opus.mp4");
     let frames = repeated(&frames, seconds);
@@ -29,7 +29,7 @@ fn a_torn_file_is_repaired_wherever_it_ends() {
     let last = stages.last().unwrap();
     for len in (0..last.len()).step_by(97).chain([last.len()]) {
         let torn = &last[..len];
-        // What was whole before the tear.
+        // The complete content before the tear.
         let before = stages[1..].iter().rfind(|stage| stage.len() <= len);
         let Some(before) = before else {
             assert!(repaired(torn).is_err(), "{len} bytes");
@@ -45,7 +45,7 @@ fn a_torn_file_is_repaired_wherever_it_ends() {
             open(&file).unwrap().duration().unwrap().as_millis(),
             told.duration.as_millis()
         );
-        // It is as its writer would have left it, and stays so.
+        // It equals a regularly ended file, and a second repair changes nothing.
         let (again, second) = repaired(&file).unwrap();
         assert!(second.was_whole && again == file);
     }

@@ -1,4 +1,4 @@
-//! The packets and messages of a source in Janus's format, as they come.
+//! The packets and messages of a source in Janus's format.
 
 use std::time::{Duration, Instant};
 
@@ -10,16 +10,16 @@ use super::Put;
 use crate::RecordedMedia;
 use crate::clock::Clock;
 
-/// How long a recording of video waits for its first keyframe before it begins without.
+/// The time after which a recording of video starts without a keyframe.
 const KEYFRAME_WAIT: Duration = Duration::from_secs(5);
 
-/// A file of Janus's format in the making.
+/// The content of a file in Janus's format.
 #[derive(Debug)]
 pub(crate) struct MjrContent {
     media: RecordedMedia,
     writer: FrameWriter,
     clock: Clock,
-    /// When the first packet came, as long as a keyframe is awaited.
+    /// The arrival of the first packet, while a keyframe is awaited.
     waits: Option<Option<Instant>>,
     packet: Vec<u8>,
 }
@@ -59,7 +59,7 @@ impl MjrContent {
         if self.packet.is_empty() {
             return Put::default();
         }
-        // RFC 3550 section 5.1.
+        // The SSRC field, see RFC 3550 section 5.1.
         if let (Some(Ssrc(ssrc)), Some(field)) = (self.media.ssrc(), self.packet.get_mut(8..12)) {
             field.copy_from_slice(&ssrc.to_be_bytes());
         }

@@ -1,4 +1,4 @@
-//! What is in a recording's file: from packets and messages to bytes.
+//! The content of recorded files: from packets and messages to bytes.
 
 mod mjr;
 mod opus;
@@ -14,18 +14,18 @@ use crate::{Format, RecordError, RecordingSpec};
 use mjr::MjrContent;
 use opus::OpusContent;
 
-/// The content of a file in the making.
+/// The content of a file that is being written.
 #[derive(Debug)]
 pub(crate) enum Content {
     Mjr(Box<MjrContent>),
     OggOpus(Box<OpusContent>),
 }
 
-/// What became of packets and messages.
+/// The counts of packets and messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Put {
     pub(crate) written: u64,
-    /// What the format has no room for, or what came too late for it.
+    /// Frames that do not fit the format, or came too late for it.
     pub(crate) left_out: u64,
 }
 
@@ -40,7 +40,7 @@ impl Put {
 }
 
 impl Content {
-    /// Begins with what the file begins with; an error if the format is not one for what is recorded.
+    /// Writes the start of the file into the buffer. Fails if the format does not fit the codec.
     pub(crate) fn begin(spec: &RecordingSpec, buffer: &mut Vec<u8>) -> Result<Self, RecordError> {
         let unfit = || RecordError::Unfit {
             name: spec.name.clone(),
@@ -55,15 +55,16 @@ impl Content {
             Format::OggOpus if !spec.media.is_plain(CodecName::Opus) => Err(unfit()),
             Format::OggOpus => {
                 let serial = UnixMicros::from(SystemTime::now()).0 as u32;
-                let begun = OpusContent::begin(&spec.media, serial).map_err(|_| unfit())?;
-                let mut content = Content::OggOpus(Box::new(begun));
+                let opus = OpusContent::begin(&spec.media, serial).map_err(|_| unfit())?;
+                let mut content = Content::OggOpus(Box::new(opus));
                 content.hand_over(buffer);
                 Ok(content)
             }
         }
     }
 
-    /// Puts what came behind what is in `buffer`, as far as it belongs into the file and its turn has come.
+    /// Appends a packet or message to `buffer`, if it belongs into the file. Earlier ones may
+    /// follow that waited for it.
     pub(crate) fn put(&mut self, tapped: &Tapped, buffer: &mut Vec<u8>) -> Put {
         let put = match (&mut *self, tapped) {
             (Content::Mjr(mjr), Tapped::Packet(packet)) => mjr.put_packet(packet, buffer),
@@ -75,7 +76,7 @@ impl Content {
         put
     }
 
-    /// Puts what was kept back, now that nothing more comes.
+    /// Appends the packets that still wait for earlier ones.
     pub(crate) fn end(&mut self, buffer: &mut Vec<u8>) -> Put {
         let put = match self {
             Content::Mjr(_) => Put::default(),
@@ -85,7 +86,7 @@ impl Content {
         put
     }
 
-    /// Puts what a complete file ends with.
+    /// Appends the end of a complete file.
     pub(crate) fn finish(self, buffer: &mut Vec<u8>) {
         match self {
             Content::Mjr(_) => {}

@@ -12,17 +12,17 @@ use super::Put;
 use super::timeline::Timeline;
 use crate::RecordedMedia;
 
-/// An Ogg file in the making.
+/// The content of an Ogg file.
 #[derive(Debug)]
 pub(crate) struct OpusContent {
     writer: OggOpusWriter<Vec<u8>>,
     order: InOrder<Arrived>,
-    /// When the first packet came.
+    /// The arrival of the first packet.
     first: Option<Instant>,
     timeline: Timeline,
 }
 
-/// What is kept of a packet until it is its turn.
+/// A packet that waits for its turn.
 #[derive(Debug)]
 struct Arrived {
     at: Instant,
@@ -31,7 +31,7 @@ struct Arrived {
 }
 
 impl OpusContent {
-    /// Begins a file, whose stream has this number.
+    /// Starts a file whose stream has this serial number.
     pub(super) fn begin(media: &RecordedMedia, serial: u32) -> std::io::Result<Self> {
         let tags = match media.description() {
             Some(title) => OpusTags::default().with("TITLE", title),
@@ -45,7 +45,7 @@ impl OpusContent {
         })
     }
 
-    /// Takes a packet, and writes those whose turn has come.
+    /// Takes a packet, and writes the packets whose turn has come.
     pub(super) fn put(&mut self, packet: &TappedPacket) -> Put {
         let is_taken = match packet.codec() {
             Codec::Opus => self.take(packet, (0, 0), packet.payload()),
@@ -57,11 +57,11 @@ impl OpusContent {
         put
     }
 
-    /// Takes redundant audio (RFC 2198) apart: packets before it, which may be lost, and then what it carries itself.
+    /// Splits redundant audio (RFC 2198): first earlier packets, which may be lost, then its own.
     fn take_apart(&mut self, packet: &TappedPacket) -> bool {
         let mut is_taken = false;
         for block in red::unpack(packet.payload()) {
-            // A packet without sound has nothing in its place.
+            // An empty block replaces no packet.
             if !block.payload.is_empty() {
                 let before = (block.after as u64, block.offset);
                 is_taken = self.take(packet, before, block.payload);
@@ -70,8 +70,8 @@ impl OpusContent {
         is_taken
     }
 
-    /// Takes sound of a packet, or of one that is so many packets, and so much time, before it; false if it was there already, or
-    /// comes too late.
+    /// Takes the audio of a packet, or of one that is `before` it by so many packets and so much
+    /// time. Returns false if it is a duplicate or too late.
     fn take(&mut self, packet: &TappedPacket, before: (u64, u32), payload: &[u8]) -> bool {
         let Some(seq) = packet.seq().0.checked_sub(before.0) else {
             return false;
@@ -86,7 +86,7 @@ impl OpusContent {
         self.order.push(SeqNo(seq), since, payload.len(), arrived)
     }
 
-    /// Writes what still waits for packets before it.
+    /// Writes the packets that still wait for earlier ones.
     pub(super) fn end(&mut self) -> Put {
         self.order.end();
         self.write_due()
@@ -105,7 +105,7 @@ impl OpusContent {
         put
     }
 
-    /// Moves what was written to the end of `buffer`.
+    /// Moves the written bytes to the end of `buffer`.
     pub(super) fn hand_over(&mut self, buffer: &mut Vec<u8>) {
         buffer.append(self.writer.out());
     }
@@ -113,7 +113,7 @@ impl OpusContent {
     /// Ends the stream.
     pub(super) fn finish(self, buffer: &mut Vec<u8>) {
         let end = self.writer.end();
-        // It writes to memory, where nothing fails.
+        // Writing to memory does not fail.
         if let Ok(mut rest) = self.writer.finish(end) {
             buffer.append(&mut rest);
         }

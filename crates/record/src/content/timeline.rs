@@ -1,14 +1,16 @@
-//! Where packets of a stream are on the time line of its file.
+//! The positions of packets on the timeline of their file.
 
 use std::time::{Duration, Instant};
 
 use portunus_files::opus::OpusTime;
 
-/// So far the timestamps of a sender may be ahead of the time that has passed: more than delays and clocks come to.
+/// The most by which timestamps may be ahead of the elapsed time. It exceeds all delays and clock
+/// drifts.
 const AHEAD: Duration = Duration::from_secs(5);
 
-/// From RTP timestamps to the time since the first packet. Timestamps that jump back, or ahead of the time that passes, are
-/// those of a sender that began anew: its packets go on where they came.
+/// Converts RTP timestamps to the time since the first packet. Timestamps that jump back, or far
+/// ahead of the elapsed time, mean that the sender has restarted: its packets continue at their
+/// arrival.
 #[derive(Debug, Default)]
 pub(crate) struct Timeline {
     last: Option<Last>,
@@ -18,12 +20,13 @@ pub(crate) struct Timeline {
 struct Last {
     timestamp: u32,
     at: OpusTime,
-    /// When the first packet came, which is at 0.
+    /// The arrival of the first packet, which is at 0.
     start: Instant,
 }
 
 impl Timeline {
-    /// Where a packet begins, which is the next in order; `end` is where that is at the earliest if the sender began anew.
+    /// Returns the start of the next packet. `end` is the earliest start if the sender has
+    /// restarted.
     pub(crate) fn place(&mut self, timestamp: u32, arrival: Instant, end: OpusTime) -> OpusTime {
         let last = self.last.get_or_insert(Last {
             timestamp,
@@ -44,7 +47,7 @@ impl Timeline {
 mod tests {
     use super::*;
 
-    /// Timestamps in ms with the ms at which they come; where they are in ms.
+    /// Returns the positions in ms of packets with these timestamps and arrivals in ms.
     fn place(packets: &[(u32, u64)]) -> Vec<u64> {
         let start = Instant::now();
         let mut timeline = Timeline::default();
@@ -76,7 +79,7 @@ mod tests {
     fn a_sender_that_begins_anew_goes_on_where_it_comes() {
         let packets = [(0, 0), (60_000, 20), (60_020, 40), (7, 1_000), (27, 1_020)];
         assert_eq!(place(&packets), [0, 20, 40, 1_000, 1_020]);
-        // Not before what there is.
+        // Never before the end so far.
         assert_eq!(place(&[(5_000, 0), (5_100, 1), (0, 2)]), [0, 100, 120]);
     }
 

@@ -1,4 +1,4 @@
-//! What is done once by a disk's thread, for somebody who waits for it, but not for ever.
+//! Single pieces of work on a disk's thread, with a time limit for those who wait.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -9,24 +9,24 @@ use tokio::sync::oneshot;
 
 use super::{Disk, Disks, Job, Round, Turn, lock};
 
-/// So long somebody waits for a disk.
+/// The time limit.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Why an errand was not done: the disk does not answer, too many wait for it, or there was a fault.
+/// The work was not done: the disk does not answer, too much waits for it, or there was a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NotDone;
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// What a disk's thread is to do.
+/// A piece of work on a disk's thread.
 struct Errand {
-    /// None once it is begun, or nobody wants it any more.
+    /// `None` once it has started, or nobody wants it any more.
     work: Mutex<Option<Work>>,
-    /// Tells who waits that it waits no longer.
+    /// Tells the waiting task that the time is up.
     give_up: Mutex<Option<Work>>,
 }
 
-/// An errand on its way.
+/// An errand in a thread's queue.
 struct Sent(Arc<Errand>);
 
 impl fmt::Debug for Sent {
@@ -49,10 +49,11 @@ impl Job for Sent {
     }
 }
 
-/// Who waits for errands, and how long. A thread looks, so that neither a disk nor a runtime has to.
+/// The tasks that wait for errands. A thread of its own watches them, so that neither a disk nor a
+/// runtime has to.
 #[derive(Debug, Default)]
 pub(super) struct Waiters {
-    /// By the time at which they wait no longer.
+    /// The waiting tasks, by their deadlines.
     list: Mutex<VecDeque<(Instant, Weak<Errand>)>>,
 }
 
@@ -69,12 +70,12 @@ impl Waiters {
         if list.len() == 1 {
             let this = Arc::clone(self);
             let thread = std::thread::Builder::new().name("record-wait".to_owned());
-            // Without it, who waits does so as long as the disk takes.
+            // Without the thread, tasks wait as long as the disk takes.
             let _ = thread.spawn(move || this.look());
         }
     }
 
-    /// Looks until nobody waits any more.
+    /// Watches until no task waits.
     fn look(&self) {
         loop {
             let until = match lock(&self.list).front() {
@@ -93,7 +94,7 @@ impl Waiters {
                 return;
             };
             if let Some(errand) = errand.upgrade() {
-                // What has not begun never does.
+                // Work that has not started never does.
                 lock(&errand.work).take();
                 let give_up = lock(&errand.give_up).take();
                 if let Some(give_up) = give_up {
@@ -108,27 +109,28 @@ impl Waiters {
 }
 
 impl Disks {
-    /// Has a disk's thread do something, with nobody who waits for it; false if too much waits already.
+    /// Sends work to a disk's thread. Nobody waits for it. Returns false if too much waits already.
     pub(crate) fn send(&self, disk: &Disk, work: impl FnOnce() + Send + 'static) -> bool {
         self.errand(disk, Box::new(work), None).is_some()
     }
 
-    /// Has a disk's thread do something, and waits for what comes of it, for five seconds at most. What comes later is undone.
+    /// Sends work to a disk's thread, and waits at most five seconds for the result. A later result
+    /// is undone.
     pub(crate) async fn ask<T: Send + 'static>(
         &self,
         disk: &Disk,
         work: impl FnOnce() -> T + Send + 'static,
         undo: impl FnOnce(T) + Send + 'static,
     ) -> Result<T, NotDone> {
-        let (told, answer) = oneshot::channel();
-        let told = Arc::new(Mutex::new(Some(told)));
-        let waits = Arc::clone(&told);
+        let (sender, answer) = oneshot::channel();
+        let sender = Arc::new(Mutex::new(Some(sender)));
+        let waits = Arc::clone(&sender);
         let give_up: Work = Box::new(move || drop(lock(&waits).take()));
         let work = move || {
             let done = work();
-            let told = lock(&told).take();
-            let late = match told {
-                Some(told) => told.send(done).err(),
+            let sender = lock(&sender).take();
+            let late = match sender {
+                Some(sender) => sender.send(done).err(),
                 None => Some(done),
             };
             if let Some(late) = late {

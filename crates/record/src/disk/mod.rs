@@ -1,9 +1,10 @@
-//! The threads that write: one for each disk, so that a slow one holds up its own recordings and no others.
+//! The writing threads: one for each disk, so that a slow disk holds up its own recordings and no
+//! others.
 
 mod errand;
 mod mounts;
 #[cfg(feature = "testing")]
-mod stalling;
+mod stalling_disk;
 mod thread;
 
 use std::collections::HashMap;
@@ -19,41 +20,41 @@ use std::time::{Duration, Instant};
 use portunus_media::Tapped;
 
 use crate::RecordError;
-use crate::recording::End;
+use crate::outcome::End;
 
 pub(crate) use errand::NotDone;
 use errand::Waiters;
 #[cfg(feature = "testing")]
-pub use stalling::StallingDisk;
+pub use stalling_disk::StallingDisk;
 use thread::Thread;
 
-/// How often recordings write. Packets wait in the taps meanwhile, where they cost nothing: sources remember them for as long
-/// anyway.
+/// The interval between writes. Meanwhile packets wait in the taps, which costs nothing, because
+/// sources keep them as long anyway.
 pub(crate) const PERIOD: Duration = Duration::from_millis(250);
 
-/// How often the disk is asked what is free.
+/// The interval between queries of the free space.
 const FREE_PERIOD: Duration = Duration::from_secs(1);
-/// Errands and recordings that may wait for a disk to take them.
+/// The limit of errands and recordings that wait for a disk's thread.
 const WAITING: usize = 1_000;
-/// Threads at most. More disks than that share them.
+/// The limit of threads. Further disks share them.
 const THREADS: usize = 16;
 
-/// What a disk's thread does.
+/// A job of a disk's thread.
 pub(crate) trait Job: Debug + Send {
-    /// Does what is to be done now.
+    /// Does the work that is due.
     fn turn(&mut self, round: &mut Round) -> Turn;
 
-    /// Whether it is to end, so that it has turns more often.
+    /// Whether it is ending, so that it gets more turns.
     fn is_ending(&self) -> bool;
 }
 
-/// Does a recording's work. A fault in it, as some bytes that a publisher sent may bring to light, ends that recording and no other.
-/// None: there was a fault.
+/// Does the work of a recording. A fault, for example by invalid packets, ends this recording only.
+/// Returns `None` after a fault.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> T) -> Option<T> {
     std::panic::catch_unwind(AssertUnwindSafe(work)).ok()
 }
 
-/// Whether what a turn did ended the recording that is called `name`, and how.
+/// Returns the end of the recording `name`, if the result of its turn is one.
 pub(crate) fn ended(
     worked: Option<Result<Option<End>, RecordError>>,
     name: &str,
@@ -64,22 +65,22 @@ pub(crate) fn ended(
     worked.unwrap_or_else(|| Err(fault())).transpose()
 }
 
-/// What comes of a turn.
+/// The result of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
     GoesOn,
     Ended,
 }
 
-/// What jobs share in a round of turns.
+/// The state that jobs share in a round of turns.
 #[derive(Debug)]
 pub(crate) struct Round {
     pub(crate) now: Instant,
-    /// When the disk was asked what is free, and what it said.
+    /// The free space in MiB, and when the disk was asked.
     free: Option<(Instant, Option<u64>)>,
-    /// Room for what a tap hands over.
+    /// A buffer for the packets of a tap.
     pub(crate) batch: Vec<Tapped>,
-    /// Room for what the taps of several tracks hand over.
+    /// A buffer for the packets of several tracks.
     pub(crate) mixed: Vec<(usize, Tapped)>,
 }
 
@@ -93,7 +94,7 @@ impl Round {
         }
     }
 
-    /// MiB that are free on the disk of a file; none if it does not say.
+    /// Returns the free MiB on the disk of a file, or `None` if they are unknown.
     pub(crate) fn free(&mut self, file: &File) -> Option<u64> {
         let known = self.free.filter(|(at, _)| self.now < *at + FREE_PERIOD);
         let (_, free) = *self
@@ -108,7 +109,7 @@ fn free(file: &File) -> Option<u64> {
     Some(disk.f_bavail.saturating_mul(disk.f_frsize) >> 20)
 }
 
-/// The disks that are written to now.
+/// The disks that are in use.
 #[derive(Debug, Default)]
 pub(crate) struct Disks {
     threads: Arc<Mutex<HashMap<u64, Arc<Thread>>>>,
@@ -117,7 +118,7 @@ pub(crate) struct Disks {
     stalling: Mutex<Vec<Arc<StallingDisk>>>,
 }
 
-/// A disk, as a job that begins sees it.
+/// A disk.
 #[derive(Debug, Clone)]
 pub(crate) struct Disk {
     number: u64,
@@ -126,7 +127,7 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    /// Waits as long as a test wants the disk to stall.
+    /// Waits while a test stalls the disk.
     pub(crate) fn wait(&self) {
         #[cfg(feature = "testing")]
         if let Some(stalling) = &self.stalling {
@@ -136,7 +137,7 @@ impl Disk {
 }
 
 impl Disks {
-    /// The disk that a path is on, as far as that can be known without asking it.
+    /// Returns the disk of a path, as far as it is known without asking the disk.
     pub(crate) fn near(&self, path: &Path) -> Disk {
         #[cfg(feature = "testing")]
         if let Some((number, stalling)) = self.stalling_for(path) {
@@ -152,7 +153,7 @@ impl Disks {
         }
     }
 
-    /// The disk that a folder is on. It blocks.
+    /// Returns the disk of a folder. It blocks.
     pub(crate) fn of(&self, folder: &Path) -> io::Result<Disk> {
         #[cfg(feature = "testing")]
         if let Some((number, stalling)) = self.stalling_for(folder) {
@@ -168,7 +169,7 @@ impl Disks {
         })
     }
 
-    /// Has the thread of a disk do this job, from now until it ends; an error if there is no thread, or too much waits for it.
+    /// Gives a job to the thread of a disk. Fails if there is no thread, or too much waits for it.
     pub(crate) fn give(
         &self,
         disk: &Disk,
@@ -189,7 +190,7 @@ impl Disks {
                 thread
             }
         };
-        // With the threads held: one that has nothing to do ends.
+        // The lock is held, so that an idle thread does not end meanwhile.
         match thread.is_full() {
             true => Err(io::Error::new(
                 ErrorKind::ResourceBusy,
@@ -202,7 +203,7 @@ impl Disks {
         }
     }
 
-    /// How far the disk that is latest is behind what was to be written.
+    /// Returns the lag of the slowest disk.
     pub(crate) fn lag(&self) -> Duration {
         let threads = lock(&self.threads);
         let lags = threads.values().map(|thread| thread.lag());
@@ -223,7 +224,7 @@ impl Disks {
     }
 }
 
-/// Wakes the thread that does a job.
+/// Wakes the thread of a job.
 #[derive(Debug, Clone)]
 pub(crate) struct Waker(Arc<Thread>);
 
@@ -239,7 +240,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
     use std::sync::mpsc;
 
     use super::*;

@@ -1,10 +1,11 @@
-//! Which disk a path is on, without asking the disk.
+//! The disk of a path, found without asking the disk.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-/// The number of the disk that is mounted where this path leads, links left out of account; 0 if the system does not say.
+/// Returns the number of the disk that is mounted at this path, without following links. 0 means
+/// unknown.
 pub(super) fn number(path: &Path) -> u64 {
     let mounts = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
     find(&mounts, path).unwrap_or(0)
@@ -22,11 +23,11 @@ fn find(mounts: &[u8], path: &Path) -> Option<u64> {
         let depth = at.components().count();
         path.starts_with(at).then_some((depth, number))
     });
-    // What was mounted last over another is what is seen.
+    // The last mount at a place hides earlier ones.
     found.max_by_key(|(depth, _)| *depth).map(|it| it.1)
 }
 
-/// Blanks and the like are `\` and three octal digits.
+/// Replaces escapes: blanks and the like are `\` and three octal digits.
 fn unescaped(text: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(text.len());
     let mut rest = text;

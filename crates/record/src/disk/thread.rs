@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use super::{Job, PERIOD, Round, Turn, WAITING, guarded, lock};
 
-/// How often jobs that are to end have a turn.
+/// The interval between turns of ending jobs.
 const SOON: Duration = Duration::from_millis(5);
-/// A round that is so late is told in the log.
+/// A round that takes this long is logged.
 const LATE: Duration = Duration::from_secs(1);
-/// Room for what taps hand over that is kept from one round to the next.
+/// The capacity of the packet buffers that is kept between rounds.
 const KEPT: usize = 8_192;
 
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(crate) struct Thread {
     number: u64,
     inbox: Mutex<Inbox>,
     changed: Condvar,
-    /// When the next round is due; it is late from then on.
+    /// When the next round is due.
     due: Mutex<Instant>,
 }
 
@@ -29,7 +29,7 @@ struct Inbox {
     woken: bool,
 }
 
-/// Whether a job goes on after a turn. One with a fault is dropped, and the others go on.
+/// Gives a job its turn. Returns whether it continues. A job with a fault is dropped.
 fn take_turn(job: &mut Box<dyn Job>, round: &mut Round) -> bool {
     guarded(|| job.turn(round)) == Some(Turn::GoesOn)
 }
@@ -57,7 +57,7 @@ impl Thread {
         self.changed.notify_one();
     }
 
-    /// Whether too much waits to be taken.
+    /// Whether too many jobs wait.
     pub(super) fn is_full(&self) -> bool {
         lock(&self.inbox).jobs.len() >= WAITING
     }
@@ -67,7 +67,7 @@ impl Thread {
         self.changed.notify_one();
     }
 
-    /// How long a round should have begun, or should have ended.
+    /// Returns by how much the present or next round is late.
     pub(super) fn lag(&self) -> Duration {
         lock(&self.due).elapsed()
     }
@@ -76,7 +76,7 @@ impl Thread {
         let mut jobs = Vec::new();
         let mut round = Round::new(Instant::now());
         let mut is_told = false;
-        // The whole round is due then.
+        // When the next full round is due.
         let mut due = round.now;
         let mut soon = false;
         loop {
@@ -111,7 +111,8 @@ impl Thread {
         }
     }
 
-    /// Waits until then, or until there is something new. Appends new jobs, and says how many.
+    /// Waits until `until`, or until the thread is woken. Appends new jobs, and returns their
+    /// number.
     fn wait(&self, until: Instant, jobs: &mut Vec<Box<dyn Job>>) -> usize {
         let mut inbox = lock(&self.inbox);
         loop {
@@ -128,7 +129,7 @@ impl Thread {
         new
     }
 
-    /// Whether nothing is left to be done: nobody finds the thread any more then.
+    /// Ends the thread if it has no job. Afterwards nobody finds it.
     fn retire(&self, threads: &Threads) -> bool {
         let mut threads = lock(threads);
         let is_idle = lock(&self.inbox).jobs.is_empty();

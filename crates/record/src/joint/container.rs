@@ -1,4 +1,4 @@
-//! A file that several tracks share, as the plugin's side holds it.
+//! The plugin's side of a file that several tracks share.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -15,24 +15,24 @@ use super::writer::Writer;
 use super::{JointSpec, TrackSpec, contained};
 use crate::control::{Control, Listener};
 use crate::disk::Job;
-use crate::recording::State;
+use crate::outcome::State;
 use crate::{Format, Outcome, RecordError, RecordedMedia, Recorder};
 
-/// Tracks that share a file.
+/// The tracks that share a file.
 #[derive(Debug)]
 pub(super) struct ContainerRecording {
     recorder: Recorder,
     media: MediaPlane,
     link: Arc<Link>,
     state: watch::Receiver<State>,
-    /// What the first file is.
+    /// The format of the first file.
     format: Format,
     tracks: Vec<Held>,
-    /// What came last by each number that a track had.
+    /// The last track of each number.
     slots: Vec<Slot>,
 }
 
-/// A number that tracks have, one after the other.
+/// A track number, which tracks use one after the other.
 #[derive(Debug)]
 struct Slot {
     key: String,
@@ -47,7 +47,7 @@ struct Held {
     options: RouteOptions,
 }
 
-/// What both sides have in common.
+/// The state that both sides share.
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) control: Arc<Control>,
@@ -58,15 +58,15 @@ pub(super) struct Link {
 #[derive(Debug, Default)]
 struct Changes {
     list: Vec<Change>,
-    /// Nobody looks at them any more.
+    /// Whether changes are not taken any more.
     is_closed: bool,
 }
 
-/// What the plugin's side wants.
+/// A change by the plugin's side.
 #[derive(Debug)]
 pub(super) enum Change {
     Add(Box<NewTrack>),
-    /// Nothing more comes of this track, and that does not end the recording.
+    /// The track has ended. The recording goes on.
     Remove(usize),
     Gate {
         track: usize,
@@ -75,17 +75,17 @@ pub(super) enum Change {
     },
 }
 
-/// A track that is added.
+/// A new track.
 #[derive(Debug)]
 pub(super) struct NewTrack {
-    /// Its number; if there was a track with it, that is replaced,
+    /// Its number. A track with the same number is replaced,
     pub(super) number: usize,
-    /// and does not go on: the next part begins.
+    /// and the next part begins if this is set.
     pub(super) begins_part: bool,
     pub(super) media: RecordedMedia,
     pub(super) codec: CodecName,
     pub(super) route: RouteId,
-    /// None once it has ended.
+    /// `None` once it has ended.
     pub(super) tap: Option<Tap>,
     pub(super) open: bool,
     pub(super) is_removed: bool,
@@ -96,14 +96,14 @@ impl Link {
         std::mem::take(&mut lock(&self.changes).list)
     }
 
-    /// Nobody looks at changes any more, unless some have been made; whether that is so.
+    /// Closes the link unless changes wait. Returns whether it is closed.
     pub(super) fn close_if_idle(&self) -> bool {
         let mut changes = lock(&self.changes);
         changes.is_closed |= changes.list.is_empty();
         changes.is_closed
     }
 
-    /// Nobody looks at changes any more.
+    /// Closes the link: changes are not taken any more.
     pub(super) fn close(&self) {
         let mut changes = lock(&self.changes);
         changes.is_closed = true;
@@ -115,7 +115,7 @@ impl Link {
         *lock(&self.file_name) = name.unwrap_or_default().into_owned();
     }
 
-    /// Hands a change over; false if nobody looks at it any more.
+    /// Queues a change. Returns false if the link is closed.
     fn change(&self, change: Change) -> bool {
         let mut changes = lock(&self.changes);
         if !changes.is_closed {
@@ -130,11 +130,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl ContainerRecording {
-    /// Begins with the file of this number, or the next one that is free.
+    /// Starts with the file of this number, or with the next free one.
     pub(super) fn start(
         recorder: &Recorder,
         media: &MediaPlane,
-        (spec, number): (&JointSpec, u32),
+        spec: &JointSpec,
+        number: u32,
         tracks: Vec<TrackSpec>,
     ) -> Result<Self, RecordError> {
         if !recorder.shared.config.enabled {
@@ -143,8 +144,8 @@ impl ContainerRecording {
         let codecs = tracks.iter().filter_map(|track| contained(&track.media));
         let codecs: Vec<CodecName> = codecs.collect();
         let format = spec.format.for_codecs(&codecs);
-        let new = NewPart::claimed(recorder, spec, (number, format))?;
-        let (told, state) = watch::channel(State::Opening);
+        let new = NewPart::claimed(recorder, spec, number, format)?;
+        let (sender, state) = watch::channel(State::Opening);
         let link = Arc::new(Link {
             control: Arc::default(),
             changes: Mutex::default(),
@@ -168,21 +169,21 @@ impl ContainerRecording {
             media: media.clone(),
             spec: spec.clone(),
             link,
-            state: told,
+            state: sender,
         };
         recorder.shared.completions.in_this_runtime();
         tokio::spawn(opening.run(new));
         Ok(recording)
     }
 
-    /// Whether the file has room for one more track of this.
+    /// Whether the file has room for one more track of this codec.
     pub(super) fn takes(&self, media: &RecordedMedia) -> bool {
         let codec = contained(media);
         let fits = codec.is_some_and(|codec| self.format.takes(codec));
         fits && self.tracks.len() < MOST_TRACKS && !self.is_over()
     }
 
-    /// Adds a track; false if the recording has ended.
+    /// Adds a track. Returns false if the recording has ended.
     pub(super) fn add(&mut self, track: &TrackSpec) -> bool {
         let Some(codec) = contained(&track.media) else {
             return false;
@@ -228,8 +229,8 @@ impl ContainerRecording {
         true
     }
 
-    /// The number for one more track, and whether the file has no room for it, so that the next part begins: the number that
-    /// the same had before, or a new one, or any that is free.
+    /// Returns the number for a track, and whether the next part begins with it. The number is the
+    /// one that the key had before, else a new one, else any free one.
     fn slot(&self, key: &str, codec: CodecName) -> (usize, bool) {
         let is_free = |number: usize| self.tracks.iter().all(|it| it.number != number);
         let free = || (0..self.slots.len()).filter(|number| is_free(*number));
@@ -261,7 +262,7 @@ impl ContainerRecording {
 
     pub(super) fn remove(&mut self, key: &str) {
         for track in self.tracks.extract_if(.., |it| it.key == key) {
-            // Said first: that its tap ends is no surprise then.
+            // The change comes first, so that the end of the tap is expected.
             self.link.change(Change::Remove(track.number));
             self.media.remove_route(track.route);
         }
@@ -301,13 +302,13 @@ impl Drop for ContainerRecording {
     }
 }
 
-/// A recording that begins.
-struct Opening {
-    recorder: Recorder,
-    media: MediaPlane,
-    spec: JointSpec,
-    link: Arc<Link>,
-    state: watch::Sender<State>,
+/// A recording that is starting.
+pub(super) struct Opening {
+    pub(super) recorder: Recorder,
+    pub(super) media: MediaPlane,
+    pub(super) spec: JointSpec,
+    pub(super) link: Arc<Link>,
+    pub(super) state: watch::Sender<State>,
 }
 
 impl Opening {
@@ -328,24 +329,17 @@ impl Opening {
 
     /// Has the file made, and then written.
     async fn begin(self, new: NewPart) -> Result<(), RecordError> {
-        let Self {
-            recorder,
-            media,
-            spec,
-            link,
-            state,
-        } = self;
-        let (path, name) = (new.path().to_owned(), spec.name.clone());
-        let (maker, of) = (recorder.clone(), spec.clone());
-        let create = move || new.create(&maker, &of);
+        let (path, name) = (new.path().to_owned(), self.spec.name.clone());
+        let (recorder, spec) = (self.recorder.clone(), self.spec.clone());
+        let create = move || new.create(&recorder, &spec);
         let discard = |part: Part| part.target.discard();
-        let part = recorder.on_disk_of((&path, &name), create, discard);
+        let part = self.recorder.on_disk_of(&path, &name, create, discard);
         let part = part.await?;
-        link.set_file(part.target.path());
+        self.link.set_file(part.target.path());
         let disk = part.target.disk().clone();
-        let control = Arc::clone(&link.control);
-        let shared = Arc::clone(&recorder.shared);
-        let writer = Writer::new((recorder, media), (spec, link, state), part);
+        let control = Arc::clone(&self.link.control);
+        let shared = Arc::clone(&self.recorder.shared);
+        let writer = Writer::new(self, part);
         let given = shared.disks.give(&disk, |waker| {
             control.set_waker(waker);
             Box::new(writer) as Box<dyn Job>

@@ -1,4 +1,4 @@
-//! All that somebody sends, recorded together: into one file where the format has room for it.
+//! Joint recordings: all tracks of a participant, in one file if the format allows it.
 
 mod container;
 mod note;
@@ -12,34 +12,35 @@ use portunus_media::{MediaPlane, SourceRef};
 use portunus_sdp::CodecName;
 
 use crate::control::Listener;
-use crate::manifest_file::numbered;
+use crate::place::numbered;
 use crate::{
     Completed, Format, Medium, Outcome, Participant, RecordError, RecordedMedia, Recorder,
     Recording, RecordingSpec,
 };
 use container::ContainerRecording;
 
-/// A recording of several sources to be.
+/// The description of a joint recording.
 #[derive(Debug, Clone)]
 pub struct JointSpec {
-    /// The folder, as a client or the configuration names it; none: the recorder's own.
+    /// The folder, as a client or the configuration names it. `None`: the recorder's own.
     pub dir: Option<String>,
-    /// The file's name without its extension. It may have folders in it; they are made if missing.
+    /// The name of the file without its extension. It may contain folders, which are made if
+    /// missing.
     pub name: String,
-    /// What the files are like. What a container has no room for is recorded in Janus's format beside.
+    /// The format of the files. Tracks that a container cannot hold are recorded in Janus's format.
     pub format: Format,
-    /// Whose recording it is, for the manifest.
+    /// The owner, for the manifest.
     pub of: Option<Participant>,
-    /// What is recorded at first.
+    /// The first tracks.
     pub tracks: Vec<TrackSpec>,
 }
 
 /// A source that is recorded with others.
 #[derive(Debug, Clone)]
 pub struct TrackSpec {
-    /// What it is called among the others: the m-line.
+    /// The name of the track in the recording: its m-line.
     pub key: String,
-    /// What comes from the source.
+    /// The content of the source.
     pub media: RecordedMedia,
     /// The source.
     pub from: SourceRef,
@@ -47,21 +48,21 @@ pub struct TrackSpec {
     pub open: bool,
 }
 
-/// A recording of several sources. To drop it ends it: what came before is written.
+/// A recording of several sources. Dropping it ends it; packets so far are written.
 #[derive(Debug)]
 pub struct JointRecording {
     recorder: Recorder,
     media: MediaPlane,
     spec: JointSpec,
-    /// The files that tracks share: one, unless that has ended, or has no room for all.
+    /// The shared files: one, unless that has ended or is full.
     together: Vec<ContainerRecording>,
-    /// How many of them there were.
-    begun: u32,
+    /// The number of shared files so far.
+    count: u32,
     /// The files with one track each.
     alone: Vec<Alone>,
-    /// How many files there were of each name.
+    /// The number of files so far, by name.
     names: HashMap<String, u32>,
-    /// The keys of what came after all had failed.
+    /// The keys of tracks that were added after a failure.
     late: Vec<String>,
     listener: Option<Listener>,
 }
@@ -71,6 +72,18 @@ struct Alone {
     key: String,
     medium: Medium,
     recording: Recording,
+}
+
+impl Recorder {
+    /// Records several sources together until the [`JointRecording`] is dropped or all of them end.
+    /// The files are made in the background: see [`JointRecording::outcome`]. Needs tokio's runtime.
+    pub fn joint(
+        &self,
+        media: &MediaPlane,
+        spec: JointSpec,
+    ) -> Result<JointRecording, RecordError> {
+        JointRecording::start(self, media, spec)
+    }
 }
 
 impl JointRecording {
@@ -85,7 +98,7 @@ impl JointRecording {
             media: media.clone(),
             spec,
             together: Vec::new(),
-            begun: 0,
+            count: 0,
             alone: Vec::new(),
             names: HashMap::new(),
             late: Vec::new(),
@@ -112,7 +125,7 @@ impl JointRecording {
         Ok(recording)
     }
 
-    /// Opens or closes the gate of a track: while it is closed nothing of it is recorded.
+    /// Opens or closes the gate of a track. While it is closed nothing of it is recorded.
     pub fn set_open(&mut self, key: &str, open: bool) {
         for together in &mut self.together {
             together.set_open(key, open);
@@ -122,8 +135,9 @@ impl JointRecording {
         }
     }
 
-    /// Adds a track. One of the same key ends. What the file has no room for is recorded beside, and what comes after its end
-    /// into the next one. After a failure nothing is recorded any more.
+    /// Adds a track. It replaces one with the same key. If the file cannot hold it, it gets a file
+    /// of its own. If the file has ended, the next one starts. After a failure nothing more is
+    /// recorded.
     pub fn add(&mut self, track: TrackSpec) {
         self.remove(&track.key);
         if let Err(error) = self.add_somewhere(track) {
@@ -141,7 +155,7 @@ impl JointRecording {
             return Ok(());
         }
         for together in &mut self.together {
-            // It may end just now.
+            // The file may end just now.
             if together.takes(&track.media) && together.add(&track) {
                 return Ok(());
             }
@@ -159,7 +173,7 @@ impl JointRecording {
         self.late.retain(|it| it != key);
     }
 
-    /// The keys of the tracks.
+    /// Returns the keys of all tracks.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         let together = self.together.iter().flat_map(ContainerRecording::keys);
         let alone = self.alone.iter().map(|it| it.key.as_str());
@@ -167,13 +181,13 @@ impl JointRecording {
         together.chain(alone).chain(late)
     }
 
-    /// Whether all of it has ended: the sources did, or it failed.
+    /// Whether all files have ended, with their sources or by a failure.
     pub fn is_over(&self) -> bool {
         self.together.iter().all(ContainerRecording::is_over)
             && self.alone.iter().all(|it| it.recording.is_over())
     }
 
-    /// The names of the files that are written now, without folders.
+    /// Returns the names of the files that are being written, without folders.
     pub fn file_names(&self) -> Vec<String> {
         let together = self.together.iter().filter(|it| !it.is_over());
         let together = together.map(ContainerRecording::file_name);
@@ -182,7 +196,8 @@ impl JointRecording {
         together.chain(alone).collect()
     }
 
-    /// Tells `listener` of each of its files once it is complete. It is called by the threads that write, so it must not block.
+    /// Sets the function that gets each file once it is complete. The writing threads call it, so
+    /// it must not block.
     pub fn on_complete(&mut self, listener: impl Fn(&Completed) + Send + Sync + 'static) {
         let listener = Listener(Arc::new(listener));
         for together in &self.together {
@@ -194,20 +209,20 @@ impl JointRecording {
         self.listener = Some(listener);
     }
 
-    /// How it turns out: of all that is recorded now.
+    /// Returns the future outcome of all present files.
     pub fn outcome(&self) -> Outcome {
         let together = self.together.iter().map(ContainerRecording::outcome);
         Outcome::of_all(together.chain(self.alone.iter().map(|it| it.recording.outcome())))
     }
 
     fn begin(&mut self, tracks: Vec<TrackSpec>) -> Result<(), RecordError> {
-        let of = (&self.spec, self.begun + 1);
-        let begun = ContainerRecording::start(&self.recorder, &self.media, of, tracks)?;
-        self.begun += 1;
+        let (recorder, number) = (&self.recorder, self.count + 1);
+        let started = ContainerRecording::start(recorder, &self.media, &self.spec, number, tracks)?;
+        self.count += 1;
         if let Some(listener) = &self.listener {
-            begun.listen(listener.clone());
+            started.listen(listener.clone());
         }
-        self.together.push(begun);
+        self.together.push(started);
         Ok(())
     }
 
@@ -232,7 +247,7 @@ impl JointRecording {
         };
         let count = self.names.entry(name.clone()).or_default();
         *count += 1;
-        // One that is taken out and comes again is another file.
+        // A track that was removed and comes again gets another file.
         let name = numbered(&name, *count);
         let spec = RecordingSpec {
             dir: self.spec.dir.clone(),
@@ -256,7 +271,7 @@ impl JointRecording {
     }
 }
 
-/// The codec of what a container can have.
+/// Returns the codec of a track, if containers can hold it.
 fn contained(media: &RecordedMedia) -> Option<CodecName> {
     let codec = media.codec_name()?;
     (Format::Matroska.takes(codec) && media.is_plain(codec)).then_some(codec)

@@ -1,11 +1,11 @@
-//! What manifests tell of tracks.
+//! Notes about tracks in manifests.
 
 use std::time::Duration;
 
 use portunus_files::assemble::{ClockKind, GapReason, Note};
 use portunus_files::manifest::{self, Change, Clock, Gap, Layer, Track};
 
-/// Notes something; whether people want to know it soon.
+/// Adds a note to a track. Returns whether the manifest is to be written soon.
 pub(super) fn note(track: &mut Track, note: &Note) -> bool {
     match *note {
         Note::Gap { from, to, why } => track.add_gap(Gap {

@@ -1,4 +1,4 @@
-//! A file of a recording that tracks share.
+//! A file that tracks share: a part of their recording.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -14,21 +14,22 @@ use super::note::clock;
 use super::writer::Track;
 use crate::control::Control;
 use crate::ending::Ending;
-use crate::held::Held;
-use crate::manifest_file::{NAMES, numbered};
+use crate::place::{NAMES, numbered};
 use crate::session::Entry;
 use crate::shared::Claim;
 use crate::target::Target;
+use crate::write_delay::WriteDelay;
 use crate::{Format, Participant, RecordError, Recorder};
 
-/// Tracks that a file has room for.
+/// The tracks that a file has room for.
 pub(super) const MOST_TRACKS: usize = 6;
-/// Edits are done once there are so many bytes of them while frames are taken.
+/// Edits are written when they have so many bytes.
 const MANY: usize = 4 << 20;
-/// Frames wait so long for more, and are written by one call, twice a second. They have waited for those that were lost before,
-/// and after a crash at most 2 s may be missing.
+/// The time for which frames wait to be written by one call, twice a second. They have also waited
+/// for lost packets before, and after a crash at most 2 s may be missing.
 const HOLD: Duration = Duration::from_millis(200);
-/// What is kept free for the end of a file that may not be longer: so many bytes, and one byte of so many.
+/// The room that is kept for the end of a file with a greatest length: a fixed number of bytes, and
+/// a share of its length.
 const END_ROOM: u64 = 4_096;
 const END_SHARE: u64 = 256;
 
@@ -41,11 +42,13 @@ pub(super) struct NewPart {
 }
 
 impl NewPart {
-    /// One of this number; if it is not the first, of the next number that no other recording has.
+    /// Claims the file with this number, or, unless it is the first, with the next number that is
+    /// not in use.
     pub(super) fn claimed(
         recorder: &Recorder,
         spec: &JointSpec,
-        (first, format): (u32, Format),
+        first: u32,
+        format: Format,
     ) -> Result<Self, RecordError> {
         let mut number = first;
         loop {
@@ -70,7 +73,7 @@ impl NewPart {
         self.claim.path()
     }
 
-    /// Makes it; if it is not the first, with the next number that is free. It blocks.
+    /// Makes the file, or, unless it is the first, one with the next free number. It blocks.
     pub(super) fn create(self, recorder: &Recorder, spec: &JointSpec) -> Result<Part, RecordError> {
         let (first, format) = (self.number, self.format);
         let mut new = self;
@@ -80,7 +83,7 @@ impl NewPart {
             match Target::create(new.claim, &recorder.places, &name) {
                 Ok(target) => return Ok(Part::new(target, format, number)),
                 Err(RecordError::Exists(_)) if first > 1 && number < first + NAMES => {
-                    new = Self::claimed(recorder, spec, (number + 1, format))?;
+                    new = Self::claimed(recorder, spec, number + 1, format)?;
                 }
                 Err(error) => return Err(error),
             }
@@ -95,17 +98,17 @@ pub(super) struct Part {
     pub(super) format: Format,
     pub(super) number: u32,
     container: Container,
-    /// None before the first setup.
+    /// `None` before the first setup.
     writer: Option<Box<dyn ContainerWriter>>,
     edits: Edits,
-    /// Since when there are edits to be done.
-    held: Held,
+    /// The waiting time of the edits.
+    held: WriteDelay,
     pub(super) entry: Option<Entry>,
-    /// Where it ends by now.
+    /// The end so far.
     duration: Duration,
-    /// Bytes of frames that the writer keeps.
+    /// The bytes of frames that the writer keeps.
     kept: u64,
-    /// By track: what was before this file, and what it does not take.
+    /// By track: the counts of earlier parts, and of frames that this part does not hold.
     before: Vec<TrackStats>,
     refused: Vec<bool>,
 }
@@ -124,7 +127,7 @@ impl Part {
             },
             writer: None,
             edits: Edits::default(),
-            held: Held::new(match format {
+            held: WriteDelay::new(match format {
                 // Its fragments have waited already.
                 Format::Mp4 => Duration::ZERO,
                 Format::WebM | Format::Matroska | Format::Mjr | Format::OggOpus => HOLD,
@@ -142,15 +145,17 @@ impl Part {
         self.container.has_one_size()
     }
 
-    /// Whether anything is in it.
+    /// Whether it has content.
     pub(super) fn has_begun(&self) -> bool {
         self.writer.is_some()
     }
 
-    /// Begins the file; its time 0 is at `started_us`. `before` tells what became of tracks before it.
+    /// Starts the file, whose time 0 is at `started_us`. `before` holds the counts of earlier
+    /// parts.
     pub(super) fn begin(
         &mut self,
-        (title, started_us): (Option<String>, u64),
+        title: Option<String>,
+        started_us: u64,
         of: Option<&Participant>,
         before: Vec<TrackStats>,
     ) {
@@ -162,14 +167,15 @@ impl Part {
         self.before = before;
         self.writer = Some(container::writer(self.container, info));
         self.entry = of.and_then(|of| {
-            Entry::begin(of, &self.target, (self.format, self.number), |file| {
+            let path = self.target.claimed();
+            Entry::begin(of, path, self.format, self.number, |file| {
                 file.started_us = Some(started_us);
             })
         });
         self.tell(true, |file| file.started_us = Some(started_us));
     }
 
-    /// Says what a track is.
+    /// Sets up a track.
     pub(super) fn set_track(&mut self, number: usize, setup: TrackSetup, track: manifest::Track) {
         let Some(writer) = &mut self.writer else {
             return;
@@ -232,19 +238,19 @@ impl Part {
         }
     }
 
-    /// Writes what can be written by now, if it is time to.
+    /// Writes what is ready, if it is time.
     pub(super) fn flush_due(&mut self, now: Instant) -> Result<(), RecordError> {
         if let Some(writer) = &mut self.writer {
             writer.flush(&mut self.edits);
         }
         let patches = self.edits.patches.iter().map(|(_, bytes)| bytes.len());
         let bytes = self.edits.append.len() + patches.sum::<usize>();
-        // A file that has its header plays.
+        // A file plays once it has its header.
         let is_due = self.held.is_due(bytes, now) || self.target.len() == 0;
         if is_due { self.write() } else { Ok(()) }
     }
 
-    /// Writes what can be written by now.
+    /// Writes what is ready.
     pub(super) fn flush(&mut self) -> Result<(), RecordError> {
         if let Some(writer) = &mut self.writer {
             writer.flush(&mut self.edits);
@@ -257,42 +263,43 @@ impl Part {
         self.target.edit(&mut self.edits)
     }
 
-    /// Notes something in the manifest; `is_news`: so that people want to know it soon.
+    /// Changes the manifest. `is_news`: it is to be written soon.
     pub(super) fn tell(&self, is_news: bool, change: impl FnOnce(&mut manifest::File)) {
         if let Some(entry) = &self.entry {
             entry.update(is_news, change);
         }
     }
 
-    /// Notes how far it is.
+    /// Notes the progress in the manifest.
     pub(super) fn tell_progress(&self, assembler: &Assembler, tracks: &[Track]) {
         self.tell(false, |file| {
             file.bytes = self.target.len();
             file.duration_ms = self.duration.as_secs_f64() * 1_000.0;
             for (number, track) in tracks.iter().enumerate() {
-                let Some(told) = track_of(file, number) else {
+                let Some(entry) = track_of(file, number) else {
                     continue;
                 };
                 let (now, before) = (assembler.stats(number), self.before.get(number));
                 let before = before.copied().unwrap_or_default();
-                told.packets = now.packets.saturating_sub(before.packets);
-                told.lost = now.lost.saturating_sub(before.lost);
-                told.late = now.late.saturating_sub(before.late);
-                told.dropped = track.dropped();
+                entry.packets = now.packets.saturating_sub(before.packets);
+                entry.lost = now.lost.saturating_sub(before.lost);
+                entry.late = now.late.saturating_sub(before.late);
+                entry.dropped = track.dropped();
                 let filled = now.filled.saturating_sub(before.filled);
-                told.filled_ms = filled.as_secs_f64() * 1_000.0;
-                told.clock = clock(now.clock);
+                entry.filled_ms = filled.as_secs_f64() * 1_000.0;
+                entry.clock = clock(now.clock);
                 let ms = |time: Duration| time.as_secs_f64() * 1_000.0;
-                told.clock_doubt_ms = now.clock_doubt.map(ms);
-                told.offset_ms = now.offset.map(ms);
+                entry.clock_doubt_ms = now.clock_doubt.map(ms);
+                entry.offset_ms = now.offset.map(ms);
             }
         });
     }
 
-    /// Ends the file: nothing more is written. A file that nothing came into is deleted.
+    /// Ends the file. A file without content is deleted.
     pub(super) fn end(
         mut self,
-        (of, control): (Option<&Participant>, &Control),
+        of: Option<&Participant>,
+        control: &Control,
         end: FileEnd,
         error: Option<&RecordError>,
     ) -> Result<(), RecordError> {
@@ -300,7 +307,7 @@ impl Part {
             self.target.discard();
             return Ok(());
         };
-        // What cannot be written any more is left as it is: it plays.
+        // If writing fails, the file is left as it is. It plays.
         let finished = match error {
             Some(RecordError::Write { .. }) => Ok(()),
             Some(error) if !error.leaves_room() => self.write(),
@@ -318,7 +325,7 @@ impl Part {
     }
 
     fn finish(&mut self, writer: Box<dyn ContainerWriter>) -> Result<(), RecordError> {
-        // What there is first: it is kept whatever becomes of the end.
+        // The content comes first, so that it is kept if the end cannot be written.
         self.write()?;
         writer.finish(&mut self.edits);
         if self.target.is_full_with(self.edits.append.len() as u64) {
@@ -340,7 +347,7 @@ impl Part {
     }
 }
 
-/// A track of a file in a manifest.
+/// Returns a track of a file in a manifest.
 pub(super) fn track_of(file: &mut manifest::File, number: usize) -> Option<&mut manifest::Track> {
     let number = file_number(number);
     file.tracks.iter_mut().find(|track| track.track == number)

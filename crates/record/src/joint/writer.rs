@@ -1,4 +1,4 @@
-//! Tracks that share a file, as the disk's thread sees them: from their taps to the file.
+//! The disk thread's side of tracks that share a file: from their taps to the file.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,26 +16,28 @@ use portunus_sdp::CodecName;
 use portunus_sdp::negotiated::Codec;
 use tokio::sync::watch;
 
-use super::container::{Change, Link, NewTrack};
+use super::container::{Change, Link, NewTrack, Opening};
 use super::part::{NewPart, Part, track_of};
 use super::{JointSpec, note};
 use crate::clock::Clock;
 use crate::disk::{Job, Round, Turn, ended, guarded};
-use crate::recording::{End, State, why};
+use crate::outcome::{End, State, file_end};
 use crate::single::LAST_WAIT;
 use crate::{RecordError, RecordedMedia, Recorder};
 
-/// What is taken of a tap at a time: more than it can hold.
+/// The packets that are taken from a tap at a time: more than it can hold.
 const ALL: usize = 16_384;
-/// So many packets are taken before frames of them are written.
+/// The packets that are taken before their frames are written.
 const STRETCH: usize = 256;
-/// Files of one recording at most: whoever changes its codec at each keyframe would have one for each.
+/// The limit of files of a recording. A sender could change its codec at each keyframe.
 const PARTS: u32 = 1_000;
-/// Packets are told by the numbers of their tracks; of tracks that have just come by their places among these, from this on.
+/// Packets carry the number of their track. Those of new tracks carry this number plus the track's
+/// index among the new ones.
 const NEW: usize = 1_000;
-/// A gate is taken for opened or closed so long after it was: workers have handed over by then what came before.
+/// A change of a gate takes effect after this time. By then workers have handed over the packets
+/// from before.
 const SETTLING: Duration = Duration::from_millis(100);
-/// How often the manifest is told how far a file is.
+/// The interval between updates of the progress in the manifest.
 const PROGRESS: Duration = Duration::from_secs(1);
 
 /// A recording of tracks that share a file.
@@ -49,23 +51,23 @@ pub(super) struct Writer {
     clock: Clock,
     assembler: Assembler,
     tracks: Vec<Track>,
-    /// Tracks that have come, until packets of them do.
+    /// New tracks without packets.
     new: VecDeque<NewTrack>,
-    /// Gates that were opened or closed, by time, as long as packets may come from before.
+    /// Changes of gates, by time, while packets from before may come.
     gates: VecDeque<Gate>,
-    /// None once it has ended.
+    /// `None` once it has ended.
     part: Option<Part>,
-    /// Files so far.
+    /// The number of files so far.
     parts: u32,
-    /// Since when it is to end.
+    /// Since when it is ending.
     ends_since: Option<Instant>,
-    /// When the manifest was told last.
-    told: Instant,
-    /// Packets that are counted already.
+    /// When the manifest was last updated.
+    reported: Instant,
+    /// The packets that are counted already.
     counted: u64,
 }
 
-/// That the gate of a track was opened or closed.
+/// A change of a track's gate.
 #[derive(Debug)]
 struct Gate {
     track: usize,
@@ -73,34 +75,37 @@ struct Gate {
     at: Instant,
 }
 
-/// A track of it.
+/// A track of the recording.
 #[derive(Debug)]
 pub(super) struct Track {
     media: RecordedMedia,
     codec: CodecName,
     route: RouteId,
-    /// None once it has ended.
+    /// `None` once it has ended.
     tap: Option<Tap>,
     is_removed: bool,
-    /// What the tap dropped, and how much of it came before the file that is written now.
+    /// The packets dropped by the tap, and those of them before the present file.
     dropped: u64,
     dropped_before: u64,
 }
 
 impl Track {
-    /// Packets that were dropped of the file that is written now.
+    /// Returns the packets that were dropped in the present file.
     pub(super) fn dropped(&self) -> u64 {
         self.dropped.saturating_sub(self.dropped_before)
     }
 }
 
 impl Writer {
-    /// With the first file, which was made.
-    pub(super) fn new(
-        (recorder, media): (Recorder, MediaPlane),
-        (spec, link, state): (JointSpec, Arc<Link>, watch::Sender<State>),
-        part: Part,
-    ) -> Self {
+    /// Returns the recording with its first file.
+    pub(super) fn new(opening: Opening, part: Part) -> Self {
+        let Opening {
+            recorder,
+            media,
+            spec,
+            link,
+            state,
+        } = opening;
         let clock = Clock::now();
         let _ = state.send(State::Open);
         Self {
@@ -120,12 +125,12 @@ impl Writer {
             part: Some(part),
             parts: 1,
             ends_since: None,
-            told: clock.start(),
+            reported: clock.start(),
             counted: 0,
         }
     }
 
-    /// Takes and writes what there is; tells when it is over.
+    /// Writes waiting packets. Returns the end of the recording, if it has come.
     fn work(&mut self, round: &mut Round) -> Result<Option<End>, RecordError> {
         if let Some(part) = &self.part {
             part.target.check_room(round)?;
@@ -134,7 +139,7 @@ impl Writer {
         let is_stopped = self.link.control.is_stopped();
         self.take_packets(round)?;
         self.pass_gates(round.now.checked_sub(SETTLING));
-        // What ended because it was removed does not end the recording.
+        // The end of a removed track does not end the recording.
         self.take_changes();
         self.assembler.tick(self.since(round.now));
         let over = self.is_over(round.now, is_stopped);
@@ -173,7 +178,7 @@ impl Writer {
         }
     }
 
-    /// The first of the tracks that have come begins.
+    /// Starts the first of the new tracks.
     fn add_next(&mut self) {
         let Some(new) = self.new.pop_front() else {
             return;
@@ -210,7 +215,7 @@ impl Writer {
         }
     }
 
-    /// Takes what the taps have, in the order in which it came.
+    /// Takes the packets of the taps in the order of their arrival.
     fn take_packets(&mut self, round: &mut Round) -> Result<(), RecordError> {
         let Round { batch, mixed, .. } = round;
         let mut lost = Vec::new();
@@ -220,7 +225,7 @@ impl Writer {
                 continue;
             };
             let dropped = tap.dropped();
-            if !take_from(tap, number, (batch, mixed)) {
+            if !take_from(tap, number, batch, mixed) {
                 track.tap = None;
             }
             if dropped > std::mem::replace(&mut track.dropped, dropped) {
@@ -229,7 +234,7 @@ impl Writer {
         }
         for (place, new) in self.new.iter_mut().enumerate() {
             if let Some(tap) = &mut new.tap
-                && !take_from(tap, NEW + place, (batch, mixed))
+                && !take_from(tap, NEW + place, batch, mixed)
             {
                 new.tap = None;
             }
@@ -242,7 +247,8 @@ impl Writer {
             let number = match place {
                 None => source,
                 Some(place) => {
-                    // It begins with its first packet, and all that have come before it do.
+                    // A track starts with its first packet, after all tracks that were added before
+                    // it.
                     while numbers.len().saturating_sub(self.new.len()) <= place {
                         self.add_next();
                     }
@@ -268,7 +274,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Opens and closes the gates that were opened and closed by then, between the packets that came before and after.
+    /// Applies the changes of gates up to this time, between the packets before and after.
     fn pass_gates(&mut self, until: Option<Instant>) {
         let is_due = |gate: &Gate| until.is_some_and(|until| gate.at <= until);
         while self.gates.front().is_some_and(is_due)
@@ -279,7 +285,7 @@ impl Writer {
         }
     }
 
-    /// Packets of a track were dropped because the disk was too slow.
+    /// Notes that packets of a track were dropped because the disk was too slow.
     fn overrun(&mut self, number: usize) {
         self.assembler.overrun(number);
         if let (Some(track), Some(part)) = (self.tracks.get(number), &self.part) {
@@ -298,18 +304,18 @@ impl Writer {
                 self.assembler.push(number, &arrived);
             }
             Tapped::Report(report) => {
-                let report = told(report, self.since(report.arrival));
+                let report = assembler_report(report, self.since(report.arrival));
                 self.assembler.report(number, &report);
             }
             Tapped::Message(_) => {}
         }
     }
 
-    /// Why it is over, if it is.
+    /// Returns the end of the recording, if it has come.
     fn is_over(&mut self, now: Instant, is_stopped: bool) -> Option<End> {
         let is_empty = self.tracks.iter().all(|track| track.tap.is_none());
         if is_stopped {
-            // The plugin has asked for the taps' end already: what was handed over before still comes.
+            // The taps are ending already, but packets handed over before still come.
             let since = *self.ends_since.get_or_insert(now);
             return (is_empty || now >= since + LAST_WAIT).then_some(End::Stopped);
         }
@@ -318,7 +324,7 @@ impl Writer {
         (is_left && self.link.close_if_idle()).then_some(End::Source)
     }
 
-    /// Does what the assembler says.
+    /// Carries out the steps of the assembler.
     fn write(&mut self) -> Result<(), RecordError> {
         loop {
             let Some(part) = &mut self.part else {
@@ -352,15 +358,15 @@ impl Writer {
         let of = self.spec.of.as_ref();
         if !part.has_begun() {
             let title = of.and_then(|of| of.display.clone());
-            part.begin((title, started_us), of, before);
+            part.begin(title, started_us, of, before);
         }
         let codec = named(setup.setup.codec()).unwrap_or(track.codec);
-        let mut told = track.media.track();
-        told.codec = codec.name().to_owned();
-        part.set_track(number, setup, told);
+        let mut described = track.media.track();
+        described.codec = codec.name().to_owned();
+        part.set_track(number, setup, described);
     }
 
-    /// What became of the tracks so far: all that, in a file that is not the first, came before it.
+    /// Returns the counts of the tracks so far. They are those before the next file.
     fn stats(&self) -> Vec<TrackStats> {
         let is_first = self.part.as_ref().is_none_or(|part| part.number == 1);
         let stats = |number| match is_first {
@@ -370,26 +376,36 @@ impl Writer {
         (0..self.tracks.len()).map(stats).collect()
     }
 
-    fn note(&mut self, number: usize, told: &Note) {
-        if matches!(told, Note::Gap { .. }) {
+    fn note(&mut self, number: usize, note: &Note) {
+        if matches!(note, Note::Gap { .. }) {
             let counters = &self.recorder.shared.counters;
             counters.gaps.fetch_add(1, Relaxed);
         }
-        if let Note::ClockDoubt(doubt) = told {
+        if let Note::ClockDoubt(doubt) = note {
             let file = &self.spec.name;
             tracing::warn!(file, "the clocks of picture and sound differ by {doubt:?}");
         }
         if let Some(part) = &self.part {
-            let is_news = !matches!(told, Note::Talks { .. });
+            let is_news = !matches!(note, Note::Talks { .. });
             part.tell(is_news, |file| {
                 if let Some(track) = track_of(file, number) {
-                    note::note(track, told);
+                    note::note(track, note);
                 }
             });
         }
     }
 
-    /// Ends the file, and begins the next.
+    fn end_file(
+        &self,
+        part: Part,
+        end: FileEnd,
+        error: Option<&RecordError>,
+    ) -> Result<(), RecordError> {
+        let of = self.spec.of.as_ref();
+        part.end(of, &self.link.control, end, error)
+    }
+
+    /// Ends the file, and starts the next.
     fn begin_part(&mut self) -> Result<(), RecordError> {
         self.tell_progress();
         let Some(mut part) = self.part.take() else {
@@ -398,24 +414,19 @@ impl Writer {
         self.parts += 1;
         if self.parts > PARTS {
             let name = self.spec.name.clone();
-            part.end(
-                (self.spec.of.as_ref(), &*self.link.control),
-                FileEnd::Part,
-                None,
-            )?;
+            self.end_file(part, FileEnd::Part, None)?;
             return Err(RecordError::Parts { name, limit: PARTS });
         }
         let number = part.number + 1;
         let flushed = part.flush();
-        let of = (self.spec.of.as_ref(), &*self.link.control);
-        part.end(of, FileEnd::Part, None)?;
+        self.end_file(part, FileEnd::Part, None)?;
         flushed?;
         for track in &mut self.tracks {
             track.dropped_before = track.dropped;
         }
         let tracks = self.tracks.iter().enumerate();
         let tracks = tracks.filter(|(_, track)| !track.is_removed);
-        // What comes may be further than what is written.
+        // The codec of new packets may differ from that of waiting frames.
         let codecs = tracks.map(|(number, track)| {
             let setup = self.assembler.setup(number);
             setup
@@ -424,14 +435,14 @@ impl Writer {
         });
         let codecs: Vec<_> = codecs.collect();
         let format = self.spec.format.for_codecs(&codecs);
-        let new = NewPart::claimed(&self.recorder, &self.spec, (number, format))?;
+        let new = NewPart::claimed(&self.recorder, &self.spec, number, format)?;
         let part = new.create(&self.recorder, &self.spec)?;
         self.link.set_file(part.target.path());
         self.part = Some(part);
         Ok(())
     }
 
-    /// Tells the manifest how far it is.
+    /// Updates the progress in the manifest.
     fn tell_progress(&mut self) {
         let numbers = 0..self.tracks.len();
         let packets: u64 = numbers.map(|it| self.assembler.stats(it).packets).sum();
@@ -450,31 +461,31 @@ impl Writer {
         let dropped: u64 = self.tracks.iter().map(|track| track.dropped).sum();
         let counters = &self.recorder.shared.counters;
         counters.dropped.fetch_add(dropped, Relaxed);
-        let end = why(&ended);
+        let end = file_end(&ended);
         let error = ended.as_ref().err();
         if let Some(error) = error {
             tracing::error!(file = self.spec.name, "recording ended: {error}");
         }
-        let of = (self.spec.of.as_ref(), &*self.link.control);
         let left = match self.part.take() {
-            Some(part) => part.end(of, end, error),
+            Some(part) => self.end_file(part, end, error),
             None => Ok(()),
         };
         let outcome = ended.and_then(|end| left.map(|()| end));
         let _ = self.state.send(State::Ended(outcome.map_err(Arc::new)));
     }
 
-    /// Since the recording began.
+    /// Returns the time since the recording started.
     fn since(&self, time: Instant) -> Duration {
         time.saturating_duration_since(self.clock.start())
     }
 }
 
-/// Takes what a tap has; false if it has ended.
+/// Takes the packets of a tap. Returns false if it has ended.
 fn take_from(
     tap: &mut Tap,
     source: usize,
-    (batch, mixed): (&mut Vec<Tapped>, &mut Vec<(usize, Tapped)>),
+    batch: &mut Vec<Tapped>,
+    mixed: &mut Vec<(usize, Tapped)>,
 ) -> bool {
     batch.clear();
     let goes_on = tap.drain(batch, ALL);
@@ -486,8 +497,8 @@ impl Job for Writer {
     fn turn(&mut self, round: &mut Round) -> Turn {
         let worked = guarded(|| self.work(round));
         let Some(ended) = ended(worked, &self.spec.name) else {
-            if round.now >= self.told + PROGRESS {
-                self.told = round.now;
+            if round.now >= self.reported + PROGRESS {
+                self.reported = round.now;
                 self.tell_progress();
             }
             return Turn::GoesOn;
@@ -527,7 +538,7 @@ fn arrived(packet: &TappedPacket, at: Duration) -> Arrived<'_> {
     }
 }
 
-fn told(report: &TappedReport, at: Duration) -> Report {
+fn assembler_report(report: &TappedReport, at: Duration) -> Report {
     Report {
         at,
         stream: StreamKey(report.stream),
@@ -537,7 +548,7 @@ fn told(report: &TappedReport, at: Duration) -> Report {
     }
 }
 
-/// The codec as files know it.
+/// Returns the codec for files.
 fn file_codec(codec: Codec) -> Option<portunus_files::Codec> {
     use portunus_files::Codec as File;
     Some(match codec {
@@ -559,7 +570,7 @@ fn file_codec(codec: Codec) -> Option<portunus_files::Codec> {
     })
 }
 
-/// The name of a codec that files know.
+/// Returns the name of a codec for files.
 fn named(codec: portunus_files::Codec) -> Option<CodecName> {
     let mut known = CodecName::ALL.into_iter();
     known.find(|name| file_codec(name.codec()) == Some(codec))

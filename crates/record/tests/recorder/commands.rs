@@ -1,4 +1,4 @@
-//! The command that is run for each complete file.
+//! The command that runs for each complete file.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use portunus_record::{FileEnd, Format, RecordError, RecordedMedia, RecordingSpec
 use portunus_sdp::CodecName;
 use portunus_sdp::negotiated::Codec;
 
-/// Records into a file of this name, and waits until all is done.
+/// Records into files of these names, and waits until all is done.
 async fn record(rig: &Rig, names: &[&str]) {
     let session = rig.session("demo");
     for name in names {
@@ -38,7 +38,7 @@ fn with_command(words: &[&str], limit: u64) -> Rig {
 async fn it_gets_the_names_and_whose_file_it_is() {
     let script = r#"printf '%s\n' "$1" "$2" "$PORTUNUS_FILE" "$PORTUNUS_MANIFEST" "$PORTUNUS_PLUGIN" "$PORTUNUS_ROOM" "$PORTUNUS_PARTICIPANT" > "$1.told""#;
     let rig = with_command(&["sh", "-c", script, "sh", "{file}", "in {manifest}"], 60);
-    // No shell reads it.
+    // No shell interprets it.
     record(&rig, &["a $(id); b"]).await;
     let told = std::fs::read_to_string(rig.path("a $(id); b.mjr.told")).unwrap();
     let file = rig.path("a $(id); b.mjr");
@@ -93,7 +93,7 @@ async fn one_that_hangs_is_ended_with_all_that_it_started() {
     assert_eq!((totals.commands, totals.commands_failed), (6, 6));
     for name in names {
         let pid = std::fs::read_to_string(rig.path(&format!("{name}.mjr.pid"))).unwrap();
-        // Whoever takes its exit may not have done so yet.
+        // Its exit status may not have been collected yet.
         let is_gone = || match std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())) {
             Ok(stat) => stat.contains(") Z"),
             Err(_) => true,
@@ -105,11 +105,10 @@ async fn one_that_hangs_is_ended_with_all_that_it_started() {
 #[tokio::test]
 async fn it_is_run_for_a_file_that_somebody_else_writes_and_nothing_else_is_recorded() {
     let rig = with_command(&["cp", "{file}", "{file}.copy"], 60);
-    let place = (None, "mix");
     let recorder = rig.recorder.clone();
-    let create = move || recorder.create_file(place, "wav");
-    let file = rig.recorder.blocking(place, create).await.unwrap();
-    // As a mix of a room: by a thread of its own.
+    let create = move || recorder.create_file(None, "mix", "wav");
+    let file = rig.recorder.blocking(None, "mix", create).await.unwrap();
+    // Like the mix of a room: on a thread of its own.
     let written = std::thread::spawn(move || file.finish(None));
     written.join().unwrap().unwrap();
     let finished = tokio::time::timeout(Duration::from_secs(20), rig.recorder.finished());
@@ -127,11 +126,10 @@ async fn a_file_that_belongs_to_no_recorded_room_says_whose_it_is() {
         plugin: "janus.plugin.audiobridge",
         room: Some("7".to_owned()),
     });
-    // One that somebody else writes, for longer than what is in it.
-    let place = (None, "mix");
+    // A file that the caller writes, open for longer than its content lasts.
     let of = recorder.clone();
-    let create = move || of.create_file(place, "wav");
-    let file = recorder.blocking(place, create).await.unwrap();
+    let create = move || of.create_file(None, "mix", "wav");
+    let file = recorder.blocking(None, "mix", create).await.unwrap();
     file.lasts(Duration::from_secs(90));
     file.finish(Some(&file_is_full(1_000))).unwrap();
     let told = completed.recv().await.unwrap();
@@ -143,7 +141,7 @@ async fn a_file_that_belongs_to_no_recorded_room_says_whose_it_is() {
         (told.duration, told.end, told.manifest),
         (Duration::from_secs(90), FileEnd::Limit, None)
     );
-    // One of a source, and one of a room that is recorded, which says it itself.
+    // One of a source, and one of a session, which has an owner.
     let session = rig.session("demo");
     for (name, of) in [("a", None), ("b", Some(participant(&session, "42")))] {
         let is_of_room = of.is_some();

@@ -1,4 +1,4 @@
-//! Disks that stall hold up their own recordings, lose nothing for a while, and disturb nobody else.
+//! Disks that stall hold up their own recordings, lose nothing for a while, and disturb no others.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -45,7 +45,7 @@ async fn a_disk_that_stalls_loses_nothing_and_holds_up_no_other_disk() {
     disk.stall();
     let begun = Instant::now();
     let mut sequence = 0_u16;
-    // A second of it, in less time: 40 packets of 20 ms for each 50 ms.
+    // A second of audio in less time: 40 packets of 20 ms every 50 ms.
     while begun.elapsed() < Duration::from_secs(1) {
         for _ in 0..40 {
             sequence += 1;
@@ -67,7 +67,7 @@ async fn a_disk_that_stalls_loses_nothing_and_holds_up_no_other_disk() {
     })
     .await;
     assert!(rig.recorder.totals().waiting_bytes > 0);
-    // One that begins meanwhile waits for its disk, and another one does not.
+    // A new recording waits for its disk if that stalls.
     let later = start(&rig, "fast/c");
     later.outcome().opened().await.unwrap();
     disk.go_on();
@@ -114,7 +114,7 @@ async fn a_disk_that_hangs_while_files_are_made_holds_nothing_else() {
     let rig = Rig::new();
     let disk = rig.disk("slow");
     disk.stall();
-    // More than there are threads for what blocks.
+    // More than there are blocking threads.
     let names = (0..600).map(|n| format!("slow/{n}"));
     let slow: Vec<_> = names.map(|name| start(&rig, &name)).collect();
     let folder = tokio::spawn({
@@ -125,7 +125,7 @@ async fn a_disk_that_hangs_while_files_are_made_holds_nothing_else() {
     fast.outcome().opened().await.unwrap();
     tokio::task::spawn_blocking(|| ()).await.unwrap();
     assert_eq!(rig.recorder.totals().open, 601);
-    // Whoever waits is told in the end.
+    // All of them fail in the end.
     for recording in &slow {
         let error = recording.outcome().opened().await.unwrap_err();
         assert!(matches!(&*error, RecordError::Stalled(_)), "{error}");
@@ -141,7 +141,7 @@ async fn a_disk_that_hangs_while_files_are_made_holds_nothing_else() {
     assert_eq!((totals.failed, totals.open), (600, 0));
 }
 
-/// A disk of so many KiB at this place, until it is dropped; none if this process may not mount one.
+/// A mounted disk of so many KiB, until it is dropped. `None` if this process may not mount one.
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
@@ -199,7 +199,7 @@ async fn a_full_disk_ends_its_containers_which_play_and_nothing_else() {
         recording.outcome().opened().await.unwrap();
     }
     other.outcome().opened().await.unwrap();
-    // 10 s of it, of which the disk has room for one and a half.
+    // 10 s of audio, of which the disk can hold one and a half.
     let begun = Instant::now();
     for sequence in 0..500_u16 {
         let at = begun + Duration::from_millis(20) * sequence.into();

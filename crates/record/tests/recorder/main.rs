@@ -1,10 +1,11 @@
-//! Recorders of a media plane without workers: disks, files that tracks share, manifests, commands.
+//! Recorders on a media plane without workers: disks, shared files, manifests, commands.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 mod commands;

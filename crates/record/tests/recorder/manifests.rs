@@ -72,7 +72,7 @@ async fn a_manifest_names_the_files_of_a_room() {
     );
     let offset = file.offset_ms.unwrap();
     assert!((0.0..20_000.0).contains(&offset), "{offset}");
-    // It is in no folder below that of the manifest.
+    // It is outside the folder of the manifest.
     assert_eq!(manifest.participants[1].files[0].file, "bob.mjr");
     let told: Vec<_> = std::iter::from_fn(|| completed.try_recv().ok()).collect();
     let ann = told

@@ -1,4 +1,5 @@
-//! A media plane without workers, whose taps are handed what the tests say, and a recorder that writes into a folder.
+//! A media plane without workers, to whose taps the tests hand packets, and a recorder that writes
+//! into a folder.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ pub struct Rig {
     pub folder: TempDir,
     pub media: MediaPlane,
     pub recorder: Recorder,
-    // The channel has to stay open.
+    // The channel must stay open.
     _events: Box<dyn std::any::Any>,
 }
 
@@ -55,12 +56,12 @@ impl Rig {
         source.id.into()
     }
 
-    /// The tap that was asked for last.
+    /// The last tap.
     pub fn tap(&self) -> RequestedOutlet {
         self.taps().pop().unwrap()
     }
 
-    /// A packet of sound comes to the tap that was asked for last: a file that nothing comes into is none.
+    /// Sends a packet of audio to the last tap, because a file without content is deleted.
     pub fn speak(&self) {
         let packet = rtp(0, 0, b"x");
         self.tap()
@@ -75,7 +76,7 @@ impl Rig {
         self.folder.path().canonicalize().unwrap().join(name)
     }
 
-    /// A folder that is taken for a disk of its own.
+    /// A folder that counts as a disk of its own.
     pub fn disk(&self, folder: &str) -> Arc<StallingDisk> {
         std::fs::create_dir(self.path(folder)).unwrap();
         let disk = StallingDisk::new(&self.path(folder));
@@ -118,7 +119,7 @@ pub fn rtp(sequence: u16, timestamp: u32, payload: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 pub async fn until(what: &str, holds: impl Fn() -> bool) {
     let waited = tokio::time::timeout(Duration::from_secs(20), async {
         while !holds() {

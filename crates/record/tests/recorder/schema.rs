@@ -1,8 +1,8 @@
-//! Checks manifests against docs/manifest.schema.json, as far as that uses JSON Schema.
+//! Checks manifests against docs/manifest.schema.json, for the parts of JSON Schema that it uses.
 
 use serde_json::Value;
 
-/// Panics unless the manifest is as the schema says.
+/// Panics unless the manifest fits the schema.
 pub fn check(manifest: &[u8]) {
     let schema = include_str!("../../../../docs/manifest.schema.json");
     let schema: Value = serde_json::from_str(schema).unwrap();

@@ -1,4 +1,4 @@
-//! Changing how a participant is heard, and its PeerConnection.
+//! Changing the settings and the PeerConnection of a participant.
 
 use portunus_core::sdp::Direction;
 use portunus_core::{Fields, Jsep, JsepKind, LocalJsep, Message, Rights};
@@ -18,10 +18,12 @@ impl Attached {
         let fields = Fields(&message.body);
         let jsep = message.jsep.as_ref();
         self.connection.check(jsep)?;
-        if let Some(room) = self.heard() {
+        if let Some(room) = self.listened_room() {
             return self.configure_listener(&room, jsep);
         }
-        let (room, id) = self.here().ok_or(Refusal::NotInRoom("configure"))?;
+        let (room, id) = self
+            .participation()
+            .ok_or(Refusal::NotInRoom("configure"))?;
         let asked: Configuring<'_> = fields.read()?;
         let rtp = RtpRequest::read(fields)?;
         let mut state = room.lock();
@@ -32,7 +34,7 @@ impl Attached {
             target::check(remote.ip(), &self.shared.outgoing)?;
         }
         let local = self.negotiate(&mut state, &id, &asked, jsep)?;
-        // From here on nothing is refused.
+        // Nothing is refused from here on.
         if let Some(change) = change {
             state.configure(&id, change);
         }
@@ -42,7 +44,7 @@ impl Attached {
         Ok((ok(), local))
     }
 
-    /// Answers an offer, takes an answer, or offers, as the request asks for.
+    /// Answers an offer, accepts an answer, or offers, as requested.
     fn negotiate(
         &mut self,
         state: &mut RoomState,
@@ -53,14 +55,14 @@ impl Attached {
         let Some(codec) = state.codec_of(id) else {
             return Ok(None);
         };
-        let about = (&state.id, &state.options);
         let Some(jsep) = jsep else {
             let again = asked.update && self.connection.is_ours();
             if !again && !asked.generate_offer {
                 return Ok(None);
             }
-            let wish = (codec, Direction::SendRecv);
-            let local = self.connection.offer(&self.handle, about, wish, again)?;
+            let (connection, profile) = (&mut self.connection, &state.profile);
+            let local =
+                connection.offer(&self.handle, profile, codec, Direction::SendRecv, again)?;
             return Ok(Some(local));
         };
         let local = match jsep.kind {
@@ -70,7 +72,8 @@ impl Attached {
                     direction: Direction::SendRecv,
                 };
                 let offer = &jsep.description;
-                Some(self.connection.answer(&self.handle, offer, about, wish)?)
+                let (connection, profile) = (&mut self.connection, &state.profile);
+                Some(connection.answer(&self.handle, offer, profile, wish)?)
             }
             JsepKind::Answer => {
                 self.connection.agreed(&self.handle, &jsep.description);
@@ -84,7 +87,7 @@ impl Attached {
     }
 }
 
-/// What somebody is told whose request is done.
+/// Returns the event about a request that succeeded.
 pub(super) fn ok() -> Value {
     json!({ "audiobridge": "event", "result": "ok" })
 }

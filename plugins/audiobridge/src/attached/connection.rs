@@ -1,29 +1,27 @@
-//! The handle's PeerConnection, as far as the plugin has to know it. It outlives the time in a room.
+//! The PeerConnection of a handle. It outlives the stay in a room.
 
 use portunus_core::sdp::{Description, Direction};
 use portunus_core::{Handle, Jsep, JsepKind, LocalJsep, Mid};
 use portunus_dsp::AudioCodec;
-use portunus_resources::Id;
 
 use crate::line::{self, Answers, Line, Wish};
-use crate::options::RoomOptions;
 use crate::refusal::Refusal;
-use crate::room::PeerLink;
+use crate::room::{PeerLink, Profile};
 
 /// A PeerConnection, or none yet.
 #[derive(Debug, Default)]
 pub(super) struct Connection {
-    /// The m-line that was agreed on.
+    /// The negotiated m-line.
     link: Option<PeerLink>,
-    /// Media can flow.
+    /// Whether media can flow.
     up: bool,
-    /// It was this side that offered it.
+    /// Whether the server offered it.
     ours: bool,
     answers: Option<Answers>,
 }
 
 impl Connection {
-    /// Forgets a PeerConnection that is gone: others can close it.
+    /// Forgets the PeerConnection if it is gone. Others can close it.
     pub(super) fn refresh(&mut self, handle: &Handle) {
         let mid = self.link.as_ref().map(|link| link.line.mid);
         let Some(mid) = mid.or_else(|| Mid::new("0")) else {
@@ -36,13 +34,13 @@ impl Connection {
         }
     }
 
-    /// Whether there is one.
+    /// Whether the handle has a PeerConnection.
     pub(super) fn exists(handle: &Handle) -> bool {
-        // Which m-line it is makes no difference.
+        // Any m-line shows it.
         Mid::new("0").is_some_and(|mid| handle.track(mid).is_some())
     }
 
-    /// The m-line that was agreed on.
+    /// The negotiated m-line.
     pub(super) fn link(&self) -> Option<&PeerLink> {
         self.link.as_ref()
     }
@@ -51,7 +49,7 @@ impl Connection {
         self.up
     }
 
-    /// Whether it was this side that offered it.
+    /// Whether the server offered it.
     pub(super) const fn is_ours(&self) -> bool {
         self.ours
     }
@@ -78,33 +76,34 @@ impl Connection {
         &mut self,
         handle: &Handle,
         offer: &Description,
-        room: (&Id, &RoomOptions),
+        profile: &Profile,
         wish: Wish<'_>,
     ) -> Result<LocalJsep, Refusal> {
         let answers = self.answers.get_or_insert_with(Answers::new);
-        let description = line::answer(offer, room, wish, answers);
+        let description = line::answer(offer, profile, wish, answers);
         let local = handle.answer(description)?;
         self.agreed(handle, offer);
         Ok(local)
     }
 
-    /// Offers to the client, with new ICE credentials if `restart`.
+    /// Offers to the client. `restart` means new ICE credentials.
     pub(super) fn offer(
         &mut self,
         handle: &Handle,
-        room: (&Id, &RoomOptions),
-        (codec, direction): (AudioCodec, Direction),
+        profile: &Profile,
+        codec: AudioCodec,
+        direction: Direction,
         restart: bool,
     ) -> Result<LocalJsep, Refusal> {
         if self.link.is_some() && !self.ours {
             return Err(Refusal::OfferOnClients);
         }
-        let local = handle.offer(line::offer(room, codec, direction), restart)?;
+        let local = handle.offer(line::offer(profile, codec, direction), restart)?;
         self.ours = true;
         Ok(local)
     }
 
-    /// The client's answer to our offer, or its offer that was answered, has been taken: from now on this is the m-line.
+    /// Takes the m-line of a completed negotiation. `client` is the client's offer or answer.
     pub(super) fn agreed(&mut self, handle: &Handle, client: &Description) {
         let negotiated = handle.negotiated();
         let line = negotiated.and_then(|negotiated| Line::of(&negotiated, client));

@@ -15,10 +15,10 @@ use crate::line::Wish;
 use crate::refusal::Refusal;
 use crate::room::Room;
 
-/// What a listener may have, in our order.
+/// The codecs for listeners, in order of preference.
 const CODECS: [AudioCodec; 3] = [AudioCodec::Opus, AudioCodec::Pcma, AudioCodec::Pcmu];
 
-/// What is answered to a listener.
+/// The answer to a listener.
 const WISH: Wish<'static> = Wish {
     codecs: &CODECS,
     direction: Direction::SendOnly,
@@ -35,55 +35,56 @@ struct Listening<'a> {
 }
 
 impl Attached {
-    /// With an offer it is answered, else an offer of ours is made.
+    /// Answers the offer of a listener, or offers if there is none.
     pub(super) fn listen(&mut self, message: &Message, asker: &Asker) -> Answer {
         let fields = Fields(&message.body);
         let jsep = message.jsep.as_ref();
         self.connection.check(jsep)?;
-        if self.here().is_some() {
+        if self.participation().is_some() {
             return Err(Refusal::AlreadyJoined);
         }
-        if self.heard().is_some() {
+        if self.listened_room().is_some() {
             return Err(Refusal::Listening);
         }
         let Listening { token, .. } = fields.read()?;
         let room = self.shared.rooms.named(fields)?;
-        let mut state = room.lock();
-        state.admit(fields, token, asker)?;
-        let about = (&state.id, &state.options);
+        let state = &mut *room.lock();
+        state.profile.admit(fields, token, asker)?;
+        let profile = &state.profile;
         let connection = &mut self.connection;
         let local = match jsep {
             Some(jsep) => {
                 check_codecs(jsep)?;
-                connection.answer(&self.handle, &jsep.description, about, WISH)?
+                connection.answer(&self.handle, &jsep.description, profile, WISH)?
             }
             None => {
-                let wish = (AudioCodec::Opus, Direction::SendOnly);
-                connection.offer(&self.handle, about, wish, false)?
+                let codec = AudioCodec::Opus;
+                connection.offer(&self.handle, profile, codec, Direction::SendOnly, false)?
             }
         };
-        state.add_listener(&self.handle);
+        state.listeners.add(&self.handle);
         if let Some(link) = self.connection.link() {
-            state.send_mix(self.handle.id(), link.line.clone());
+            let (handle, line) = (self.handle.id(), link.line.clone());
+            state
+                .listeners
+                .send_mix(handle, line, &state.mix, &state.profile);
         }
         let listening = state.message("listening");
-        drop(state);
         self.place = Place::Listening(Arc::downgrade(&room));
         Ok((listening.into(), Some(local)))
     }
 
-    /// A listener answers our offer, or offers anew.
+    /// Takes the answer of a listener, or answers its new offer.
     pub(super) fn configure_listener(&mut self, room: &Arc<Room>, jsep: Option<&Jsep>) -> Answer {
         let Some(jsep) = jsep else {
             return Ok((ok(), None));
         };
-        let mut state = room.lock();
+        let state = &mut *room.lock();
         let local = match jsep.kind {
             JsepKind::Offer => {
                 check_codecs(jsep)?;
-                let about = (&state.id, &state.options);
-                let offer = &jsep.description;
-                Some(self.connection.answer(&self.handle, offer, about, WISH)?)
+                let (offer, profile) = (&jsep.description, &state.profile);
+                Some(self.connection.answer(&self.handle, offer, profile, WISH)?)
             }
             JsepKind::Answer => {
                 self.connection.agreed(&self.handle, &jsep.description);
@@ -91,13 +92,16 @@ impl Attached {
             }
         };
         if let Some(link) = self.connection.link() {
-            state.send_mix(self.handle.id(), link.line.clone());
+            let (handle, line) = (self.handle.id(), link.line.clone());
+            state
+                .listeners
+                .send_mix(handle, line, &state.mix, &state.profile);
         }
         Ok((ok(), local))
     }
 }
 
-/// Checks that a listener offers something that can be sent to it.
+/// Checks that a listener offers a codec that rooms send.
 fn check_codecs(jsep: &Jsep) -> Result<(), Refusal> {
     let first = jsep.description.active(Kind::Audio).next();
     let offered = |codec: &AudioCodec| {

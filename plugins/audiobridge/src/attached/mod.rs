@@ -1,8 +1,8 @@
-//! A client's handle: its requests, and what happens to its PeerConnection.
+//! A client's handle: its requests, and the events of its PeerConnection.
 
-mod change;
 mod configure;
 mod connection;
+mod departure;
 mod join;
 mod listen;
 mod rtp;
@@ -16,14 +16,14 @@ use portunus_core::{
 use portunus_resources::{Asker, Id};
 use serde_json::{Value, json};
 
-use crate::plugin::Shared;
 use crate::refusal::Refusal;
 use crate::requests::{Management, Participation};
-use crate::room::{Room, shown};
+use crate::room::{Room, stats_json};
+use crate::shared::Shared;
 
 use connection::Connection;
 
-/// A handle as long as its client is there.
+/// The handle of a client.
 pub(crate) struct Attached {
     handle: Handle,
     shared: Arc<Shared>,
@@ -31,17 +31,17 @@ pub(crate) struct Attached {
     connection: Connection,
 }
 
-/// Where a client is. A room that was destroyed ends, however long the client stays.
+/// The place of a client. A destroyed room is dropped even if the client stays.
 #[derive(Debug, Clone)]
 enum Place {
     Idle,
-    /// In a room, as this participant, unless it was thrown out meanwhile.
+    /// In a room as this participant, unless it was kicked meanwhile.
     In(Weak<Room>, Id),
-    /// It hears a room and is not in it.
+    /// Listening to a room.
     Listening(Weak<Room>),
 }
 
-/// What answers a request, with an offer or answer.
+/// The event for the client, with an offer or answer.
 type Answer = Result<(Value, Option<LocalJsep>), Refusal>;
 
 impl Attached {
@@ -54,8 +54,8 @@ impl Attached {
         }
     }
 
-    /// The room that the client is in, and as whom.
-    fn here(&mut self) -> Option<(Arc<Room>, Id)> {
+    /// Returns the room that the client is in, and its id there.
+    fn participation(&mut self) -> Option<(Arc<Room>, Id)> {
         let Place::In(room, id) = &self.place else {
             return None;
         };
@@ -68,13 +68,13 @@ impl Attached {
         Some((room, id.clone()))
     }
 
-    /// The room that the client listens to.
-    fn heard(&mut self) -> Option<Arc<Room>> {
+    /// Returns the room that the client listens to.
+    fn listened_room(&mut self) -> Option<Arc<Room>> {
         let Place::Listening(room) = &self.place else {
             return None;
         };
         let room = room.upgrade();
-        let room = room.filter(|room| room.lock().has_listener(self.handle.id()));
+        let room = room.filter(|room| room.lock().listeners.has(self.handle.id()));
         if room.is_none() {
             self.place = Place::Idle;
         }
@@ -100,18 +100,18 @@ impl Attached {
             Participation::Listen => self.listen(message, asker),
             Participation::ChangeRoom => self.change_room(message, asker).map(alone),
             Participation::Leave => self.leave().map(alone),
-            // It is closed once the client is told.
+            // The PeerConnection is closed after the answer.
             Participation::Hangup => Ok(alone(json!({ "audiobridge": "hangingup" }))),
             Participation::ResetDecoder => {
-                let (room, id) = self.here().ok_or(Refusal::NotInRoom("reset"))?;
+                let (room, id) = self.participation().ok_or(Refusal::NotInRoom("reset"))?;
                 room.lock().reset_decoder(&id);
                 Ok(alone(json!({ "audiobridge": "success" })))
             }
         }
     }
 
-    /// Takes the client out of where it is, with its PeerConnection.
-    fn go(&mut self) {
+    /// Removes the client from its room, with its PeerConnection.
+    fn end_participation(&mut self) {
         let handle = self.handle.id();
         match std::mem::replace(&mut self.place, Place::Idle) {
             Place::Idle => {}
@@ -122,7 +122,7 @@ impl Attached {
             }
             Place::Listening(room) => {
                 if let Some(room) = room.upgrade() {
-                    room.lock().remove_listener(handle);
+                    room.lock().listeners.remove(handle);
                 }
             }
         }
@@ -169,15 +169,15 @@ impl PluginHandle for Attached {
         match event {
             HandleEvent::Up => {
                 self.connection.came_up();
-                if let Some((room, id)) = self.here() {
+                if let Some((room, id)) = self.participation() {
                     room.lock().came_up(&id, self.handle.id());
                 }
             }
             HandleEvent::Hangup(_) => {
                 self.connection = Connection::default();
-                self.go();
+                self.end_participation();
             }
-            // The mixer hears who talks.
+            // The mixer detects who talks.
             HandleEvent::Talking { .. }
             | HandleEvent::Speech { .. }
             | HandleEvent::SlowLink { .. }
@@ -197,24 +197,24 @@ impl PluginHandle for Attached {
         let Place::In(room, id) = &self.place else {
             return None;
         };
-        let figures = room.upgrade()?.lock().figures(id, self.handle.id())?;
+        let stats = room.upgrade()?.lock().stats(id, self.handle.id())?;
         let state = self.state();
         Some(Later::new(async move {
-            let figures = figures.await.as_ref().map(shown);
-            match figures {
-                Some(figures) => state.with_all(figures).into(),
+            let stats = stats.await.as_ref().map(stats_json);
+            match stats {
+                Some(stats) => state.with_all(stats).into(),
                 None => state.into(),
             }
         }))
     }
 
     fn detach(&mut self) {
-        self.go();
+        self.end_participation();
     }
 }
 
 impl Attached {
-    /// The handle's state, for administrators.
+    /// Returns the handle's state for administrators.
     fn state(&self) -> Object {
         let key = self.handle.id();
         let state = match &self.place {
@@ -225,7 +225,7 @@ impl Attached {
             }
             Place::Listening(room) => {
                 let room = room.upgrade();
-                let room = room.filter(|room| room.lock().has_listener(key));
+                let room = room.filter(|room| room.lock().listeners.has(key));
                 room.map(|room| {
                     Object::new()
                         .with("state", "listening")
@@ -242,9 +242,9 @@ impl Attached {
     }
 }
 
-/// A plugin's fault ends the handle without a word: it does not stay in the room.
+/// Removes the client if the handle ends by a fault of the plugin.
 impl Drop for Attached {
     fn drop(&mut self) {
-        self.go();
+        self.end_participation();
     }
 }

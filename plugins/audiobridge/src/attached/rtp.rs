@@ -1,4 +1,4 @@
-//! Participants by plain RTP: what they say of where they are.
+//! Participants by plain RTP: the members of their requests.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use portunus_dsp::AudioCodec;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::plugin::Shared;
 use crate::refusal::Refusal;
 use crate::room::RtpLink;
+use crate::shared::Shared;
 use crate::target;
 
 /// The members of `rtp`.
@@ -25,7 +25,7 @@ struct Members<'a> {
     fec: bool,
 }
 
-/// The payload type of Opus where none is asked for.
+/// The default payload type of Opus.
 const OPUS: u8 = 100;
 
 /// The object `rtp` of a request.
@@ -38,7 +38,7 @@ pub(super) struct RtpRequest {
 }
 
 impl RtpRequest {
-    /// Reads it; none if the request has no such object.
+    /// Reads the object. Returns `None` if the request has none.
     pub(super) fn read(fields: Fields<'_>) -> Result<Option<Self>, Refusal> {
         let Some(rtp) = fields.member::<Members<'_>>("rtp")? else {
             return Ok(None);
@@ -63,7 +63,7 @@ impl RtpRequest {
         }))
     }
 
-    /// Opens the leg of a participant, whose other end is still to be said if it is `offered`.
+    /// Opens the leg of a participant. If `offered`, its address may follow later.
     pub(super) fn open(
         &self,
         shared: &Shared,
@@ -94,13 +94,13 @@ impl RtpRequest {
             fec: self.fec && codec == AudioCodec::Opus,
             levels: self.audio_level.is_some(),
             local_ip: shared.local_ip.to_string(),
-            offered: offered && self.remote.is_none(),
+            awaits_remote: offered && self.remote.is_none(),
         })
     }
 }
 
-/// Where a participant is to send to, as it is told.
-pub(super) fn shown(link: &RtpLink) -> Value {
+/// Returns the server's address for a participant.
+pub(super) fn address_json(link: &RtpLink) -> Value {
     Object::new()
         .with("ip", link.local_ip.as_str())
         .with("port", link.leg.port())

@@ -1,4 +1,4 @@
-//! The requests that call telephones into a room: additions of ours to the Janus API.
+//! The requests that call telephones into a room. They are additions to the Janus API.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use crate::plugin::Shared;
 use crate::refusal::Refusal;
-use crate::room::{MAX_DIALLED, PhoneEntrance, ended_with_room, tell_of_call};
+use crate::room::{MAX_DIALLED, PhoneEntrance, end_event, notify_call};
+use crate::shared::Shared;
 
 /// The members of `dial_out`.
 #[derive(Deserialize)]
@@ -28,11 +28,12 @@ struct StopDialOut {
     call: u64,
 }
 
-/// News of a call that wait at most: it has three.
+/// The limit of waiting news of a call. A call has three.
 const NEWS: usize = 8;
 
 impl Shared {
-    /// Calls a telephone into a room. The reply says that it is called; how it goes follows by events.
+    /// Calls a telephone into a room. The reply confirms the start of the call; events report its
+    /// progress.
     pub(super) fn dial_out(&self, fields: Fields<'_>, asker: &Asker) -> Result<Value, Refusal> {
         let DialOut { to, trunk, display } = read_with_secret(fields)?;
         self.rooms.ids().required(fields, "room")?;
@@ -54,7 +55,7 @@ impl Shared {
         let call = call.map_err(Refusal::Dial)?;
         let mut state = room.lock();
         if let Err(ended) = state.check_there() {
-            // Nobody else knows of the call.
+            // The caller of this function does not know the call yet.
             telephone.end(call);
             return Err(ended.into());
         }
@@ -66,9 +67,9 @@ impl Shared {
         tokio::spawn(async move {
             while let Some(news) = news.recv().await {
                 if let Some(room) = room.upgrade() {
-                    tell_of_call(&room, call, &news, client.as_ref());
+                    notify_call(&room, call, &news, client.as_ref());
                 } else if let Some(client) = &client
-                    && let Some(event) = ended_with_room(&id, call, &news)
+                    && let Some(event) = end_event(&id, call, &news)
                 {
                     client.push(None, event, None);
                 }
@@ -77,7 +78,7 @@ impl Shared {
         Ok(reply.into())
     }
 
-    /// Ends a call of `dial_out`, whether it was answered or still rings.
+    /// Ends a call of `dial_out`, ringing or answered.
     pub(super) fn stop_dial_out(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
         self.managed(fields, |room, StopDialOut { call }| {
             match room.phones.end(DialId(call)) {
@@ -90,7 +91,11 @@ impl Shared {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
     use std::sync::{Mutex, OnceLock, Weak};
 
     use portunus_audio::{AudioConfig, AudioThreads};
@@ -105,13 +110,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::PACKAGE;
     use crate::config::AudioBridgeConfig;
-    use crate::plugin::{AudioBridge, PACKAGE};
+    use crate::plugin::AudioBridge;
 
     /// A telephone.
     #[derive(Default)]
     struct Fake {
-        /// It takes so long that room 1 of this plugin ends meanwhile.
+        /// The plugin whose room 1 ends during a dial.
         slow: OnceLock<Weak<Shared>>,
         tell: Mutex<Option<mpsc::Sender<DialNews>>>,
         ended: Mutex<Vec<DialId>>,
@@ -139,7 +145,7 @@ mod tests {
         }
     }
 
-    /// A plugin with room 1, and this telephone.
+    /// A plugin with room 1 and this telephone.
     async fn with_telephone(fake: &Arc<Fake>, media: MediaPlane) -> Arc<AudioBridge> {
         let (recorder, doors) = (Recorder::default(), Doors::default());
         doors.offer_telephone(fake.clone());

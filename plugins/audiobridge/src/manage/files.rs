@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portunus_audio::Announcement;
+use portunus_audio::{Announcement, AnnouncementId};
 use portunus_core::{Fields, Later, Reply};
 use portunus_files::Folders;
 use portunus_resources::{RoomContent, read_with_secret};
@@ -11,9 +11,9 @@ use serde_json::Value;
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
-use crate::plugin::Shared;
 use crate::refusal::Refusal;
 use crate::room::{Room, RoomState};
+use crate::shared::Shared;
 
 /// The members of `play_file`.
 #[derive(Deserialize)]
@@ -43,18 +43,23 @@ impl Shared {
         self.check_lock(fields, self.lock_play_file)?;
         let room = self.managed_room(fields)?;
         let mut state = room.lock();
-        let group = state.options.wanted_group(group)?;
+        let group = state.profile.options().wanted_group(group)?;
         let file_id = file_id.unwrap_or_else(|| Uuid::new_v4().to_string());
-        let number = state.announce(&file_id, &filename, looping)?;
+        let number = state.announcements.add(&file_id, &filename, looping)?;
         drop(state);
         let folders = Arc::clone(&self.folders);
+        let request = PlayRequest {
+            filename,
+            group,
+            looping,
+        };
         Ok(Reply::Later(Later::new(async move {
-            let played = play(&room, &folders, filename, (group, looping), number).await;
+            let played = play(&room, &folders, request, number).await;
             let mut state = room.lock();
             match played {
                 Ok(()) => state.message("success").with("file_id", file_id).into(),
                 Err(refusal) => {
-                    state.forget_announcement(number);
+                    state.announcements.forget(number);
                     refusal.to_json()
                 }
             }
@@ -63,7 +68,7 @@ impl Shared {
 
     pub(super) fn is_playing(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
         self.about_file(fields, |room, file_id| {
-            let playing = room.is_playing(file_id);
+            let playing = room.announcements.is_playing(file_id);
             let reply = room.message("success").with("file_id", file_id);
             reply.with("playing", playing).into()
         })
@@ -88,7 +93,9 @@ impl Shared {
     pub(super) fn list_announcements(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
         self.managed(fields, |room, ()| {
             let reply = room.message("announcements");
-            Ok(reply.with("announcements", room.announcements()).into())
+            Ok(reply
+                .with("announcements", room.announcements.list())
+                .into())
         })
     }
 
@@ -103,14 +110,25 @@ impl Shared {
     }
 }
 
-/// Plays a file that is in one of the folders that requests may name files in.
+/// A file to play, and the group that hears it.
+struct PlayRequest {
+    filename: String,
+    group: Option<usize>,
+    looping: bool,
+}
+
+/// Plays a file of one of the configured folders.
 async fn play(
     room: &Arc<Room>,
     folders: &Arc<Folders>,
-    filename: String,
-    (group, looping): (Option<usize>, bool),
-    number: portunus_audio::AnnouncementId,
+    request: PlayRequest,
+    number: AnnouncementId,
 ) -> Result<(), Refusal> {
+    let PlayRequest {
+        filename,
+        group,
+        looping,
+    } = request;
     let (folders, name) = (Arc::clone(folders), filename.clone());
     let found = spawn_blocking(move || folders.find(&name)).await;
     let failed = |error: &dyn std::fmt::Display| {
@@ -122,7 +140,7 @@ async fn play(
         Ok(Err(error)) => return Err(failed(&error)),
         Err(error) => return Err(failed(&error)),
     };
-    let sound = room.lock().sound();
+    let sound = room.lock().mix.room();
     let what = Announcement {
         file,
         group,
@@ -130,8 +148,9 @@ async fn play(
     };
     let announced = sound.announce(number, what).await;
     announced.map_err(|error| failed(&error))?;
-    // Whoever has stopped it meanwhile found nothing to stop.
-    if !room.lock().has_announcement(number) {
+    // Another request may have stopped it before it started.
+    let mut state = room.lock();
+    if state.has_ended() || !state.announcements.has(number) {
         sound.stop_announcement(number);
     }
     Ok(())

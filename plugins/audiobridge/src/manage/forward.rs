@@ -9,9 +9,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::forward::{ForwardMembers, ForwardRequest};
-use crate::plugin::Shared;
 use crate::refusal::Refusal;
-use crate::room::Room;
+use crate::room::{NewForwarder, Room};
+use crate::shared::Shared;
 use crate::target::{self, Target};
 
 /// The members of `stop_rtp_forward`.
@@ -31,12 +31,16 @@ impl Shared {
         }
         request.spec.srtp = members.key()?;
         let room = self.managed_room(fields)?;
-        room.lock().check_forwarder(request.group.as_deref())?;
+        {
+            let state = room.lock();
+            let group = request.group.as_deref();
+            state.forwarders.check(&state.profile, group)?;
+        }
         let start = Start { room, request };
         if let Some(address) = host.numeric() {
             return start.start(address).map(Reply::Success);
         }
-        // Whatever is wrong with the rest was told before anybody is asked for an address.
+        // The host is resolved last, after all other checks.
         let networks = Arc::clone(&self.outgoing);
         Ok(Reply::Later(Later::new(async move {
             let resolved = host.resolve().await;
@@ -50,7 +54,7 @@ impl Shared {
         let StopForward { stream_id } = read_with_secret(fields)?;
         self.check_lock(fields, self.lock_rtp_forward)?;
         self.managed(fields, |room, ()| {
-            room.end_forwarder(stream_id);
+            room.forwarders.end(stream_id);
             Ok(room.message("success").with("stream_id", stream_id).into())
         })
     }
@@ -58,12 +62,12 @@ impl Shared {
     pub(super) fn list_forwarders(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
         self.managed(fields, |room, ()| {
             let reply = room.message("forwarders");
-            Ok(reply.with("rtp_forwarders", room.forwarders()).into())
+            Ok(reply.with("rtp_forwarders", room.forwarders.list()).into())
         })
     }
 }
 
-/// A forwarder that may be.
+/// A checked request for a forwarder.
 struct Start {
     room: Arc<Room>,
     request: ForwardRequest,
@@ -74,9 +78,15 @@ impl Start {
         let ForwardRequest {
             spec, port, group, ..
         } = self.request;
-        let mut state = self.room.lock();
-        let place = state.check_forwarder(group.as_deref())?;
-        let id = state.forward(None, (address, port).into(), spec, place);
+        let state = &mut *self.room.lock();
+        let place = state.forwarders.check(&state.profile, group.as_deref())?;
+        let new = NewForwarder {
+            wanted_id: None,
+            to: (address, port).into(),
+            spec,
+            group: place,
+        };
+        let id = state.forwarders.start(new, &state.mix, &state.profile);
         let reply = state
             .message("success")
             .with_some("group", group.filter(|_| place.is_some()))

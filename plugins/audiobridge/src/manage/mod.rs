@@ -1,8 +1,9 @@
-//! The requests that manage rooms, of clients and of administrators. They are answered at once.
+//! The requests of clients and administrators that manage rooms.
 
 mod dial;
 mod files;
 mod forward;
+mod opening;
 mod people;
 mod recording;
 mod rooms;
@@ -14,10 +15,10 @@ use portunus_core::{Asked, Fields, Object, Reply};
 use portunus_resources::{Asker, read_with_secret};
 use serde::Deserialize;
 
-use crate::plugin::Shared;
 use crate::refusal::Refusal;
 use crate::requests::Management;
 use crate::room::{Room, RoomState};
+use crate::shared::Shared;
 
 impl Shared {
     /// Answers a request.
@@ -76,7 +77,7 @@ impl Shared {
         Ok(Reply::Success(answer))
     }
 
-    /// Does something with the room that a request names and may manage, and with the request's members.
+    /// Reads the members of a request, and runs `act` with the room that it names and may manage.
     fn managed<'a, M: Deserialize<'a>, T>(
         &self,
         fields: Fields<'a>,
@@ -86,7 +87,7 @@ impl Shared {
         self.rooms.managed(fields, |_, room| act(room, members))
     }
 
-    /// Checks that a request names a room, and shows the admin key where that is `locked`.
+    /// Checks that a request names a room, and that it shows the admin key if `locked`.
     fn check_lock(&self, fields: Fields<'_>, locked: bool) -> Result<(), Refusal> {
         self.rooms.ids().required(fields, "room")?;
         match locked {
@@ -95,13 +96,13 @@ impl Shared {
         }
     }
 
-    /// The room that a request names and may manage.
+    /// Returns the room that a request names and may manage.
     fn managed_room(&self, fields: Fields<'_>) -> Result<Arc<Room>, Refusal> {
         self.rooms.managed(fields, |room, _| Ok(Arc::clone(room)))
     }
 }
 
-/// The reply to requests that have nothing to tell.
+/// The reply to requests without a result.
 fn success() -> Object {
     Object::new().with("audiobridge", "success")
 }

@@ -1,13 +1,13 @@
-//! Participants, as moderators see and treat them.
+//! The requests of moderators about participants.
 
 use portunus_core::Fields;
 use portunus_resources::{Asker, Id, RoomContent, read_with_secret};
 use serde_json::Value;
 
 use super::success;
-use crate::plugin::Shared;
 use crate::refusal::Refusal;
 use crate::room::RoomState;
+use crate::shared::Shared;
 
 impl Shared {
     pub(super) fn list_participants(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
@@ -44,7 +44,7 @@ impl Shared {
     pub(super) fn kick(&self, fields: Fields<'_>, asker: &Asker) -> Result<Value, Refusal> {
         self.about(fields, |room, id| {
             room.kick(id, asker.handle.as_ref())?;
-            tracing::info!(room = %room.id, %id, "participant kicked");
+            tracing::info!(room = %room.id(), %id, "participant kicked");
             Ok(success().into())
         })
     }
@@ -52,7 +52,7 @@ impl Shared {
     pub(super) fn kick_all(&self, fields: Fields<'_>, asker: &Asker) -> Result<Value, Refusal> {
         self.managed(fields, |room, ()| {
             room.kick_all(asker.handle.as_ref());
-            tracing::info!(room = %room.id, "all participants kicked");
+            tracing::info!(room = %room.id(), "all participants kicked");
             Ok(success().into())
         })
     }
@@ -64,7 +64,7 @@ impl Shared {
         })
     }
 
-    /// Does something with the participant that a request names, in a room that it may manage.
+    /// Runs `act` with the participant that a request names, in a room that it may manage.
     fn about<T>(
         &self,
         fields: Fields<'_>,
@@ -78,7 +78,7 @@ impl Shared {
     }
 }
 
-/// The reply names the room only if something has changed in it.
+/// Returns the reply. It names the room only if something has changed.
 fn changed_or_not(room: &RoomState, changed: bool) -> Value {
     match changed {
         true => room.message("success").into(),

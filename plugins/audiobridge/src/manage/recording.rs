@@ -1,4 +1,4 @@
-//! Recording: the mix, and all participants.
+//! The requests about recordings of the mix and of all participants.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::success;
-use crate::plugin::Shared;
 use crate::refusal::Refusal;
 use crate::room::{Room, format_named, record_mix, record_people};
+use crate::shared::Shared;
 
 /// The members of `enable_recording`.
 #[derive(Deserialize)]
@@ -42,15 +42,15 @@ impl Shared {
         let reply = Value::from(success().with("record", record));
         let mut state = room.lock();
         if !record {
-            state.stop_mix_file();
+            state.stop_recording_mix();
             return Ok(Reply::Success(reply));
         }
-        let Some(what) = state.begin_mix_file(record_file, record_dir) else {
+        let Some(pending) = state.turn_on_recording(record_file, record_dir) else {
             return Ok(Reply::Success(reply));
         };
         drop(state);
         Ok(Reply::Later(Later::new(async move {
-            let recorded = record_mix(room, what).await;
+            let recorded = record_mix(room, pending).await;
             recorded.map_or_else(|refusal| refusal.to_json(), |()| reply)
         })))
     }
@@ -68,7 +68,7 @@ impl Shared {
         if !record {
             state.stop_recording_people();
         }
-        if state.records_people() == record {
+        if state.profile.options().mjrs == record {
             return Ok(Reply::Success(reply));
         }
         drop(state);
@@ -78,7 +78,8 @@ impl Shared {
         })))
     }
 
-    /// The room that a request names and may manage; without a name it is one that there cannot be.
+    /// Returns the room that a request names and may manage. A missing name counts as a room that
+    /// does not exist.
     fn recorded_room(&self, fields: Fields<'_>) -> Result<Arc<Room>, Refusal> {
         let ids = self.rooms.ids();
         let nobody = || match ids {

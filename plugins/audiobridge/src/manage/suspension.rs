@@ -1,4 +1,4 @@
-//! Participants who take no part for a time, though they stay.
+//! The requests that suspend and resume participants.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::success;
-use crate::plugin::Shared;
 use crate::refusal::Refusal;
-use crate::room::{RecordWish, Room};
+use crate::room::{RecordWish, Room, Suspension};
+use crate::shared::Shared;
 
 /// The members of `suspend`.
 #[derive(Deserialize)]
@@ -36,8 +36,11 @@ impl Shared {
             stop_record,
         } = read_with_secret(fields)?;
         let (room, id) = self.suspended(fields, asker)?;
-        let how = (pause_events, stop_record);
-        room.lock().suspend(&id, how, asker.handle.as_ref());
+        let suspension = Suspension {
+            pauses_events: pause_events,
+            stops_recording: stop_record,
+        };
+        room.lock().suspend(&id, suspension, asker.handle.as_ref());
         Ok(success().into())
     }
 
@@ -54,7 +57,7 @@ impl Shared {
         Ok(success().into())
     }
 
-    /// The participant that a request names and may suspend or resume.
+    /// Returns the participant that a request names, if it may suspend or resume it.
     fn suspended(&self, fields: Fields<'_>, asker: &Asker) -> Result<(Arc<Room>, Id), Refusal> {
         let ids = self.rooms.ids();
         ids.required(fields, "room")?;

@@ -1,17 +1,18 @@
-//! Callers by telephone, whom another plugin brings in.
+//! Callers by telephone, from other plugins.
 
 use std::sync::{Arc, Weak};
 
 use portunus_audio::RtpLeg;
+use portunus_core::media::MediaPlane;
 use portunus_core::{AudioRooms, Caller, Entrance, EntranceError, Stay, Staying};
 use portunus_dsp::{AudioCodec, ParticipantId};
 use portunus_resources::Id;
 
 use super::{Audience, Join, Link, RecordWish, Room, RoomState, Who};
-use crate::plugin::Shared;
 use crate::settings::Settings;
+use crate::shared::Shared;
 
-/// The way into a room for callers.
+/// The entrance of a room for callers.
 #[derive(Debug)]
 pub(crate) struct PhoneEntrance {
     room: Weak<Room>,
@@ -29,7 +30,7 @@ impl PhoneEntrance {
     }
 }
 
-/// The rooms as they are offered to callers: without keeping the plugin, which itself keeps what is offered.
+/// All rooms, for plugins with callers. It holds the plugin weakly, because the plugin holds it.
 pub(crate) struct PhoneRooms(pub(crate) Weak<Shared>);
 
 impl AudioRooms for PhoneRooms {
@@ -47,12 +48,12 @@ impl Entrance for PhoneEntrance {
 
     fn wants_pin(&self) -> bool {
         let room = self.room.upgrade();
-        room.is_some_and(|room| room.lock().options.access.pin.is_some())
+        room.is_some_and(|room| room.lock().profile.options().access.pin.is_some())
     }
 
     fn takes_pin(&self, pin: &str) -> bool {
         let room = self.room.upgrade();
-        room.is_some_and(|room| room.lock().options.access.takes_pin(Some(pin)))
+        room.is_some_and(|room| room.lock().profile.options().access.takes_pin(Some(pin)))
     }
 
     fn enter(&self, caller: Caller) -> Result<Stay, EntranceError> {
@@ -65,7 +66,7 @@ impl Entrance for PhoneEntrance {
         let id = state
             .free_id(None, shared.rooms.ids())
             .map_err(|_| EntranceError::Ended)?;
-        let number = state.bring(id.clone(), caller)?;
+        let number = state.bring(id.clone(), caller, &shared.media)?;
         drop(state);
         Ok(Stay::new(PhoneStay {
             room: Arc::downgrade(&room),
@@ -80,7 +81,7 @@ impl Entrance for PhoneEntrance {
 struct PhoneStay {
     room: Weak<Room>,
     id: Id,
-    /// Ids may be used again.
+    /// Tells stays apart: ids may be used again.
     number: ParticipantId,
 }
 
@@ -111,33 +112,39 @@ impl Drop for PhoneStay {
         };
         let mut state = room.lock();
         if state.caller(&self.id, self.number).is_some() {
-            state.gone(&self.id, Audience::All);
+            state.remove_and_tell(&self.id, Audience::All);
         }
     }
 }
 
 impl RoomState {
-    /// Lets a caller in; the others are told.
-    fn bring(&mut self, id: Id, caller: Caller) -> Result<ParticipantId, EntranceError> {
-        if self.destroyed {
+    /// Lets a caller in, and tells the others.
+    fn bring(
+        &mut self,
+        id: Id,
+        caller: Caller,
+        media: &MediaPlane,
+    ) -> Result<ParticipantId, EntranceError> {
+        if self.profile.has_ended() {
             return Err(EntranceError::Ended);
         }
+        let options = self.profile.options();
         if !caller.is_invited {
-            // A telephone has no token, and no client's signed one.
-            if self.options.signed_tokens || self.allowed.check(None).is_err() {
+            // A telephone has no token.
+            if options.signed_tokens || self.profile.check_token(None).is_err() {
                 return Err(EntranceError::Tokens);
             }
-            if !self.options.access.takes_pin(caller.pin.as_deref()) {
+            if !options.access.takes_pin(caller.pin.as_deref()) {
                 return Err(EntranceError::Pin);
             }
         }
         let join = Join {
             id: id.clone(),
             admin: false,
-            settings: Settings::of_caller(caller.display, caller.codec, &self.options),
-            link: Link::Phone(Arc::new(RtpLeg::of(&self.media, caller.leg))),
+            settings: Settings::of_caller(caller.display, caller.codec, options),
+            link: Link::Phone(Arc::new(RtpLeg::of(media, caller.leg))),
             setup: true,
-            record: self.options.mjrs.then(RecordWish::default),
+            record: options.mjrs.then(RecordWish::default),
         };
         self.join(Who::Caller(caller.tell), join);
         self.tell_joined(&id, true);
@@ -145,16 +152,16 @@ impl RoomState {
         number.ok_or(EntranceError::Ended)
     }
 
-    /// A caller speaks another codec from now on.
+    /// Changes the codec of a caller.
     fn recode(&mut self, id: &Id, number: ParticipantId, codec: AudioCodec) {
         let person = self.roster.get_mut(id);
         if let Some(person) = person.filter(|it| it.number == number) {
             person.settings.codec = codec;
-            self.remix(id);
+            self.update(id);
         }
     }
 
-    /// The participant `id`, if it is still this caller.
+    /// Returns the participant `id` if it is still this caller.
     fn caller(&self, id: &Id, number: ParticipantId) -> Option<&super::Participant> {
         self.roster.get(id).filter(|it| it.number == number)
     }

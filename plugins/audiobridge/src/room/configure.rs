@@ -1,4 +1,4 @@
-//! Changing how somebody is heard and what it hears.
+//! Changing the settings of a participant.
 
 use portunus_core::Rights;
 use portunus_resources::Id;
@@ -7,20 +7,20 @@ use super::{RecordWish, RoomState};
 use crate::refusal::Refusal;
 use crate::settings::{Configuring, Settings};
 
-/// What a request `configure` changes of somebody: it can be done.
+/// The checked changes of a request `configure`.
 #[derive(Debug)]
 pub(crate) struct Change {
     settings: Settings,
-    /// The recording that is to begin.
+    /// The recording to start, if any.
     wish: Option<RecordWish>,
-    /// The recording is to end.
+    /// Whether the recording ends.
     stops: bool,
-    /// Others are told.
-    is_seen: bool,
+    /// Whether others are told.
+    is_visible: bool,
 }
 
 impl RoomState {
-    /// What the request `configure` says of somebody; none if it is not there. Nothing is changed yet.
+    /// Checks the changes of a request `configure`. Returns `None` if there is no such participant.
     pub(crate) fn change(
         &self,
         id: &Id,
@@ -30,7 +30,7 @@ impl RoomState {
         let Some(person) = self.roster.get(id) else {
             return Ok(None);
         };
-        let settings = person.settings.configured(asked, &self.options)?;
+        let settings = person.settings.configured(asked, self.profile.options())?;
         let Configuring {
             record,
             filename,
@@ -40,21 +40,22 @@ impl RoomState {
         let wish = RecordWish::new(record, filename, record_format, rights)?;
         let stops = record == Some(false);
         if let Some(wish) = &wish {
-            self.check_recording(wish.base.as_deref())?;
+            self.people_recorder
+                .check(&self.profile, wish.base.as_deref())?;
         }
-        let is_seen = asked.muted.is_some()
+        let is_visible = asked.muted.is_some()
             || asked.display.is_some()
             || asked.denoise.is_some()
-            || (self.options.spatial && asked.spatial_position.is_some());
+            || (self.profile.options().spatial && asked.spatial_position.is_some());
         Ok(Some(Change {
             settings,
             wish,
             stops,
-            is_seen,
+            is_visible,
         }))
     }
 
-    /// Does it; others are told, if it says something that they see.
+    /// Applies the changes. Others are told if they see them.
     pub(crate) fn configure(&mut self, id: &Id, change: Change) {
         let Some(person) = self.roster.get_mut(id) else {
             return;
@@ -62,15 +63,15 @@ impl RoomState {
         let changed = person.settings != change.settings;
         person.settings = change.settings;
         if changed {
-            self.remix(id);
+            self.update(id);
         }
         if change.stops {
             self.stop_recording(id);
         } else if change.wish.is_some() {
             self.start_recording(id, change.wish);
         }
-        if change.is_seen {
-            self.tell_shown(id);
+        if change.is_visible {
+            self.tell_state(id);
         }
         if let Some(person) = self.roster.get(id) {
             self.notify_settings(person, "configured");

@@ -1,4 +1,4 @@
-//! RTP forwarders: the mix of a room or of a group, sent to a UDP port. They end with the room.
+//! RTP forwarders: they send the mix of a room or of a group to a UDP port until the room ends.
 
 use std::collections::{BTreeMap, HashSet};
 use std::net::SocketAddr;
@@ -9,12 +9,13 @@ use portunus_core::media::{Encodings, ForwardOptions, MediaPlane, RouteId, Route
 use portunus_core::{Object, Ssrc};
 use serde_json::Value;
 
-use super::RoomState;
+use super::mix::Mix;
+use super::profile::Profile;
 use crate::codec::{codec_name, shared_encoding};
 use crate::forward::ForwardSpec;
 use crate::refusal::Refusal;
 
-/// Forwarders that a room has at most: each sends to an address of anybody's choice.
+/// The limit of forwarders in a room: each sends to an address that a client chose.
 const MAX_FORWARDERS: usize = 64;
 
 /// The ids of all forwarders of the plugin.
@@ -49,9 +50,20 @@ impl StreamIds {
 
 /// The forwarders of a room.
 #[derive(Debug)]
-pub(super) struct Forwarders {
+pub(crate) struct Forwarders {
     ids: Arc<StreamIds>,
+    media: MediaPlane,
     by_id: BTreeMap<u32, Forwarder>,
+}
+
+/// A forwarder that is to start.
+#[derive(Debug)]
+pub(crate) struct NewForwarder {
+    pub(crate) wanted_id: Option<u32>,
+    pub(crate) to: SocketAddr,
+    pub(crate) spec: ForwardSpec,
+    /// The index of the group to forward, or `None` for the whole room.
+    pub(crate) group: Option<usize>,
 }
 
 #[derive(Debug)]
@@ -61,12 +73,12 @@ struct Forwarder {
     ssrc: Ssrc,
     group: Option<String>,
     route: RouteId,
-    /// What is forwarded, as long as this is there.
+    /// Dropping it ends the mix.
     _mix: MixSource,
 }
 
 impl Forwarder {
-    /// As clients are told of it.
+    /// Describes it to clients.
     fn to_json(&self, id: u32) -> Value {
         Object::new()
             .with("stream_id", id)
@@ -83,62 +95,50 @@ impl Forwarder {
 }
 
 impl Forwarders {
-    pub(super) fn new(ids: Arc<StreamIds>) -> Self {
+    pub(super) fn new(ids: Arc<StreamIds>, media: MediaPlane) -> Self {
         Forwarders {
             ids,
+            media,
             by_id: BTreeMap::new(),
         }
     }
 
-    fn end(&mut self, id: u32, media: &MediaPlane) {
-        if let Some(forwarder) = self.by_id.remove(&id) {
-            media.remove_route(forwarder.route);
-            self.ids.give_back(id);
-        }
-    }
-
-    /// Ends all of them.
-    pub(super) fn clear(&mut self, media: &MediaPlane) {
-        let ids: Vec<u32> = self.by_id.keys().copied().collect();
-        for id in ids {
-            self.end(id, media);
-        }
-    }
-}
-
-impl RoomState {
-    /// Checks that there may be one more forwarder, and gives the place of its group, if groups matter here.
-    pub(crate) fn check_forwarder(&self, group: Option<&str>) -> Result<Option<usize>, Refusal> {
-        if self.destroyed {
-            return Err(Refusal::NoSuchRoom(self.id.clone()));
-        }
-        if self.forwarders.by_id.len() >= MAX_FORWARDERS {
+    /// Checks that one more forwarder may start. Returns the index of its group, if the room has
+    /// groups.
+    pub(crate) fn check(
+        &self,
+        profile: &Profile,
+        group: Option<&str>,
+    ) -> Result<Option<usize>, Refusal> {
+        profile.check_there()?;
+        if self.by_id.len() >= MAX_FORWARDERS {
             return Err(Refusal::Unknown(
                 "A room has 64 forwarders at most".to_owned(),
             ));
         }
-        let group = group.filter(|_| !self.options.groups.is_empty());
-        group.map(|group| self.options.group(group)).transpose()
+        let options = profile.options();
+        let group = group.filter(|_| !options.groups.is_empty());
+        group.map(|group| options.group(group)).transpose()
     }
 
-    /// Forwards the mix, or that of a group; gives the forwarder's id.
-    pub(crate) fn forward(
-        &mut self,
-        wanted: Option<u32>,
-        to: SocketAddr,
-        spec: ForwardSpec,
-        group: Option<usize>,
-    ) -> u32 {
-        let id = self.forwarders.ids.take(wanted);
+    /// Starts a forwarder, and returns its id.
+    pub(crate) fn start(&mut self, new: NewForwarder, mix: &Mix, profile: &Profile) -> u32 {
+        let NewForwarder {
+            wanted_id,
+            to,
+            spec,
+            group,
+        } = new;
+        let id = self.ids.take(wanted_id);
         let mixture = group.map_or(Mixture::Everyone, Mixture::Group);
-        let encoding = shared_encoding(spec.codec, &self.options);
-        let mix = self.sound.mix(mixture, encoding, spec.always_on);
+        let encoding = shared_encoding(spec.codec, profile.options());
+        let mix = mix.source(mixture, encoding, spec.always_on);
         let ssrc = spec.ssrc.unwrap_or(Ssrc(id));
         let options = ForwardOptions {
             encodings: Encodings::Only(0),
             pt: Some(spec.pt),
             ssrc: Some(ssrc),
-            // As clients know it: the first packet has number 1.
+            // The first packet has number 1, as clients know it.
             after: Some(0),
             srtp: spec.srtp.clone(),
             ..ForwardOptions::new(to)
@@ -146,7 +146,7 @@ impl RoomState {
         let route = self
             .media
             .forward(mix.source(), RouteOptions::default(), options);
-        let name = group.and_then(|group| self.options.groups.get(group));
+        let name = group.and_then(|group| profile.options().groups.get(group));
         let forwarder = Forwarder {
             to,
             spec,
@@ -155,26 +155,39 @@ impl RoomState {
             route,
             _mix: mix,
         };
-        self.forwarders.by_id.insert(id, forwarder);
-        tracing::info!(room = %self.id, %to, id, "the mix is forwarded");
+        self.by_id.insert(id, forwarder);
+        tracing::info!(room = %profile.id(), %to, id, "the mix is forwarded");
         id
     }
 
-    /// Ends a forwarder, if it is one of the room's.
-    pub(crate) fn end_forwarder(&mut self, id: u64) {
-        if let Ok(id) = u32::try_from(id) {
-            self.forwarders.end(id, &self.media);
+    /// Ends the forwarder `id`, if the room has it.
+    pub(crate) fn end(&mut self, id: u64) {
+        let removed = u32::try_from(id).ok().and_then(|id| {
+            let forwarder = self.by_id.remove(&id)?;
+            Some((id, forwarder))
+        });
+        if let Some((id, forwarder)) = removed {
+            self.media.remove_route(forwarder.route);
+            self.ids.give_back(id);
         }
     }
 
-    /// All forwarders, as clients are told of them.
-    pub(crate) fn forwarders(&self) -> Vec<Value> {
-        let all = self.forwarders.by_id.iter();
+    /// Ends all forwarders.
+    pub(super) fn end_all(&mut self) {
+        for (id, forwarder) in std::mem::take(&mut self.by_id) {
+            self.media.remove_route(forwarder.route);
+            self.ids.give_back(id);
+        }
+    }
+
+    /// Describes all forwarders to clients.
+    pub(crate) fn list(&self) -> Vec<Value> {
+        let all = self.by_id.iter();
         all.map(|(id, forwarder)| forwarder.to_json(*id)).collect()
     }
 }
 
-/// The ids are free again, however the room ended.
+/// Frees the ids, however the room ended.
 impl Drop for Forwarders {
     fn drop(&mut self) {
         for id in self.by_id.keys() {

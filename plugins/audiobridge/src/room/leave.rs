@@ -1,4 +1,4 @@
-//! Leaving a room, and its end.
+//! Leaving a room, and the end of a room.
 
 use portunus_core::{Handle, HandleId, Notice};
 use portunus_resources::{Id, RoomContent};
@@ -12,34 +12,35 @@ impl RoomState {
         self.roster.joined(id, handle).is_some()
     }
 
-    /// Somebody leaves of itself. Its PeerConnection stays.
+    /// Removes a participant at its own request. Its PeerConnection stays.
     pub(crate) fn leave(&mut self, id: &Id, handle: HandleId) -> bool {
-        self.go(id, handle, Audience::Listening)
+        self.remove_joined(id, handle, Audience::Listening)
     }
 
-    /// Somebody is gone with its PeerConnection or its handle: those whose events are paused are told, too.
+    /// Removes a participant whose PeerConnection or handle is gone. Participants with paused
+    /// events are told, too.
     pub(crate) fn lost(&mut self, id: &Id, handle: HandleId) -> bool {
-        self.go(id, handle, Audience::All)
+        self.remove_joined(id, handle, Audience::All)
     }
 
-    fn go(&mut self, id: &Id, handle: HandleId, told: Audience<'_>) -> bool {
+    fn remove_joined(&mut self, id: &Id, handle: HandleId, audience: Audience<'_>) -> bool {
         if !self.has(id, handle) {
             return false;
         }
-        self.gone(id, told);
+        self.remove_and_tell(id, audience);
         true
     }
 
-    /// Somebody is gone: takes it out, and tells others.
-    pub(super) fn gone(&mut self, id: &Id, told: Audience<'_>) {
+    /// Removes a participant, and tells others.
+    pub(super) fn remove_and_tell(&mut self, id: &Id, audience: Audience<'_>) {
         if let Some(person) = self.remove(id) {
-            tracing::info!(room = %self.id, %id, "participant left");
-            self.tell(told, self.event().with("leaving", id.to_json()));
+            tracing::info!(room = %self.id(), %id, "participant left");
+            self.tell(audience, self.event().with("leaving", id.to_json()));
             self.notify_left(&person);
         }
     }
 
-    /// Throws somebody out, as `client` asked for, if a client did.
+    /// Kicks a participant. `client` is the client that asked for it, if any.
     pub(crate) fn kick(&mut self, id: &Id, client: Option<&Handle>) -> Result<(), Refusal> {
         self.named(id)?;
         self.tell(Audience::All, self.event().with("kicked", id.to_json()));
@@ -53,23 +54,24 @@ impl RoomState {
         Ok(())
     }
 
-    /// Throws everybody out, listeners too.
+    /// Kicks all participants and listeners.
     pub(crate) fn kick_all(&mut self, client: Option<&Handle>) {
         for person in self.remove_all() {
             person.push(self.event().with("kicked_all", person.id.to_json()));
             self.notify_about(client, "kicked_all", &person.id);
             person.who.close("thrown out of the room");
         }
-        // These have no id.
+        // Listeners have no id.
         for handle in self.listeners.take_all() {
             handle.push(None, self.event().with("kicked_all", true), None);
             handle.close_pc();
         }
     }
 
-    /// The room ends: all are told, with the reason if nobody has asked for it, and lose their PeerConnections.
+    /// Ends the room. Participants learn the reason, if no request ended the room, and lose their
+    /// PeerConnections.
     pub(crate) fn destroy(&mut self, reason: Option<&str>) {
-        self.destroyed = true;
+        self.profile.end();
         let notice = Notice::new(self.message("destroyed").with_some("reason", reason));
         for person in self.remove_all() {
             person.tell(&notice);
@@ -80,14 +82,12 @@ impl RoomState {
             handle.close_pc();
         }
         self.phones.end_all();
-        self.forwarders.clear(&self.media);
-        for number in self.announcements.take_all() {
-            self.sound.stop_announcement(number);
-        }
-        self.stop_mix_file();
+        self.forwarders.end_all();
+        self.announcements.stop_all(&self.mix);
+        self.stop_recording_mix();
     }
 
-    /// Takes somebody out of the roster and the mix.
+    /// Removes a participant from the roster and the mix.
     pub(super) fn remove(&mut self, id: &Id) -> Option<Participant> {
         let mut person = self.roster.remove(id)?;
         self.part(&mut person);
@@ -103,18 +103,18 @@ impl RoomState {
     }
 
     fn part(&self, person: &mut Participant) {
-        self.sound.leave(person.number);
+        self.mix.remove(person.number);
         person.recorded.running = None;
         if let Link::Rtp(_) | Link::Phone(_) = person.link {
             person.link = Link::None;
         }
     }
 
-    /// The participant that a request names.
+    /// Returns the participant that a request names.
     pub(super) fn named(&self, id: &Id) -> Result<&Participant, Refusal> {
         self.roster.get(id).ok_or_else(|| Refusal::NoSuchUser {
             id: id.clone(),
-            room: self.id.clone(),
+            room: self.id().clone(),
         })
     }
 }

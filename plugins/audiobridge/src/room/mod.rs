@@ -1,91 +1,85 @@
-//! A room: who is in it, and what is made of its mix.
+//! A room: its parts, and what takes several of them.
 //!
-//! [`Roster`] keeps who is there, [`Forwarders`] where the mix is sent, [`Announcements`] which files are heard, and [`Listeners`]
-//! who hears the mix without being there. The sound itself is made elsewhere: [`AudioRoom`] is the way to it.
+//! Each part owns its state, and is given the other parts that it needs. What participants and
+//! subscribers of events learn is decided here, in the `impl`s of [`RoomState`].
 
+mod announcement_notices;
 mod announcements;
 mod callers;
 mod configure;
-mod dialled;
 mod forwarders;
-mod hearing;
 mod join;
 mod leave;
+mod links;
 mod listeners;
+mod mix;
+mod mix_recorder;
 mod moderation;
-mod notices;
+mod notifications;
 mod participant;
+mod participant_stats;
+mod people_recorder;
+mod phones;
+mod profile;
 mod recording;
 mod roster;
-mod state;
-mod telling;
+mod sound_events;
 
 use std::sync::Arc;
 
 use portunus_audio::AudioRoom;
 use portunus_core::events::PluginEvents;
 use portunus_core::media::MediaPlane;
-use portunus_core::record::{Format, Recorder, WeakSession};
+use portunus_core::record::Recorder;
 use portunus_core::{Doors, Handle};
 use portunus_resources::{Access, AllowedTokens, Id, RoomContent};
 
 use crate::config::RoomSetup;
-use crate::forward::StaticForwarder;
-use crate::options::{OPTIONS, RoomOptions};
+use crate::options::OPTIONS;
 
 pub(crate) use callers::{PhoneEntrance, PhoneRooms};
-pub(crate) use dialled::{MAX_DIALLED, ended_with_room, tell_of_call};
-pub(crate) use forwarders::StreamIds;
-pub(crate) use hearing::hear;
+pub(crate) use forwarders::{NewForwarder, StreamIds};
 pub(crate) use join::{Join, format_named};
+pub(crate) use moderation::Suspension;
 pub(crate) use participant::{Link, PeerLink, RecordWish, RtpLink, Who};
+pub(crate) use participant_stats::stats_json;
+pub(crate) use phones::{MAX_DIALLED, end_event, notify_call};
+pub(crate) use profile::Profile;
 pub(crate) use recording::{record_mix, record_people};
-pub(crate) use state::shown;
-
-use participant::Participant;
+pub(crate) use sound_events::handle_sound_events;
 
 use announcements::Announcements;
-use dialled::DialledPhones;
 use forwarders::Forwarders;
 use listeners::Listeners;
-use recording::MixFile;
+use mix::Mix;
+use mix_recorder::MixRecorder;
+use participant::Participant;
+use people_recorder::PeopleRecorder;
+use phones::Phones;
 use roster::{Audience, Roster};
 
 /// A room.
 pub(crate) type Room = portunus_resources::Room<RoomState>;
 
-/// What is in a room.
+/// The parts of a room.
 #[derive(Debug)]
 pub(crate) struct RoomState {
-    pub(crate) id: Id,
-    pub(crate) options: RoomOptions,
-    /// The tokens with which one may join.
-    pub(crate) allowed: AllowedTokens,
-    pub(crate) destroyed: bool,
-    /// The forwarder of the configuration, to be saved with the room.
-    pub(crate) configured: Option<StaticForwarder>,
-    /// Nobody's sound is let in but that of administrators.
-    muted: bool,
+    pub(crate) profile: Profile,
     roster: Roster,
-    forwarders: Forwarders,
-    announcements: Announcements,
-    listeners: Listeners,
-    mix_file: MixFile,
-    pub(crate) phones: DialledPhones,
-    sound: Arc<AudioRoom>,
-    media: MediaPlane,
-    recorder: Recorder,
-    /// What recordings of participants belong to, as long as there are any.
-    recorded: WeakSession,
-    /// What their files are like; none: as it is configured.
-    people_format: Option<Format>,
-    /// Where whoever watches the server is told of what no client does.
+    pub(crate) mix: Mix,
+    pub(crate) people_recorder: PeopleRecorder,
+    pub(crate) mix_recorder: MixRecorder,
+    pub(crate) forwarders: Forwarders,
+    pub(crate) announcements: Announcements,
+    pub(crate) listeners: Listeners,
+    pub(crate) phones: Phones,
+    /// Publishes events that no client causes.
     events: PluginEvents,
 }
 
-/// What a room needs of the server.
+/// The services of the server that a room uses.
 #[derive(Debug)]
-pub(crate) struct Means {
+pub(crate) struct Services {
     pub(crate) sound: AudioRoom,
     pub(crate) media: MediaPlane,
     pub(crate) recorder: Recorder,
@@ -100,22 +94,19 @@ impl RoomContent for RoomState {
     const PLUGIN: &'static str = "audiobridge";
 
     fn id(&self) -> &Id {
-        &self.id
+        self.profile.id()
     }
 
     fn access(&self) -> &Access {
-        &self.options.access
+        &self.profile.options().access
     }
 
     fn allowed(&mut self) -> &mut AllowedTokens {
-        &mut self.allowed
+        self.profile.allowed_mut()
     }
 
     fn options(&self) -> RoomSetup {
-        RoomSetup {
-            options: self.options.clone(),
-            forwarder: self.configured.clone(),
-        }
+        self.profile.setup()
     }
 
     fn is_editable(key: &str) -> bool {
@@ -123,16 +114,15 @@ impl RoomContent for RoomState {
     }
 
     fn apply(&mut self, setup: RoomSetup) {
-        self.options = setup.options.described(&self.id);
+        self.profile.apply(setup);
     }
 
-    /// Whether somebody is in it, or hears it.
     fn is_used(&self) -> bool {
         self.roster.len() > 0 || !self.listeners.is_empty() || self.phones.len() > 0
     }
 
     fn has_ended(&self) -> bool {
-        self.destroyed
+        self.profile.has_ended()
     }
 
     fn end(&mut self, _: Option<&Handle>) {
@@ -145,41 +135,50 @@ impl RoomContent for RoomState {
 }
 
 impl RoomState {
-    pub(crate) fn new(id: Id, setup: RoomSetup, allowed: AllowedTokens, means: Means) -> Self {
+    pub(crate) fn new(
+        id: Id,
+        setup: RoomSetup,
+        allowed: AllowedTokens,
+        services: Services,
+    ) -> Self {
+        let Services {
+            sound,
+            media,
+            recorder,
+            events,
+            stream_ids,
+            doors,
+        } = services;
         RoomState {
-            options: setup.options.described(&id),
-            id,
-            allowed,
-            destroyed: false,
-            configured: setup.forwarder,
-            muted: false,
+            profile: Profile::new(id, setup, allowed),
             roster: Roster::default(),
-            forwarders: Forwarders::new(means.stream_ids),
+            mix: Mix::new(sound),
+            people_recorder: PeopleRecorder::new(recorder, media.clone()),
+            mix_recorder: MixRecorder::default(),
+            forwarders: Forwarders::new(stream_ids, media),
             announcements: Announcements::default(),
             listeners: Listeners::default(),
-            mix_file: MixFile::default(),
-            phones: DialledPhones::new(means.doors),
-            sound: Arc::new(means.sound),
-            media: means.media,
-            recorder: means.recorder,
-            recorded: WeakSession::default(),
-            people_format: None,
-            events: means.events,
+            phones: Phones::new(doors),
+            events,
         }
     }
 
-    /// How many are in it.
+    /// The number of participants.
     pub(crate) fn count(&self) -> usize {
         self.roster.len()
     }
 
-    /// Whether nobody is heard but administrators.
-    pub(crate) const fn is_muted(&self) -> bool {
-        self.muted
+    /// Returns the recording of the mix that the room starts with.
+    pub(crate) fn first_recording(&mut self) -> mix_recorder::PendingRecording {
+        self.mix_recorder.next(&self.profile)
     }
 
-    /// The way to its sound.
-    pub(crate) fn sound(&self) -> Arc<AudioRoom> {
-        Arc::clone(&self.sound)
+    /// Turns on the recording of the mix, see [`MixRecorder::turn_on`].
+    pub(crate) fn turn_on_recording(
+        &mut self,
+        name: Option<String>,
+        dir: Option<String>,
+    ) -> Option<mix_recorder::PendingRecording> {
+        self.mix_recorder.turn_on(&mut self.profile, name, dir)
     }
 }

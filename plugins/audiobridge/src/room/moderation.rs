@@ -1,4 +1,4 @@
-//! Muting, suspending and denoising participants, as a request names them.
+//! Muting, suspending and denoising participants.
 
 use portunus_core::{Fields, Handle, HandleId};
 use portunus_resources::Id;
@@ -6,8 +6,17 @@ use portunus_resources::Id;
 use super::{Audience, RecordWish, RoomState};
 use crate::refusal::Refusal;
 
+/// The effects of a suspension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Suspension {
+    /// The participant gets fewer events.
+    pub(crate) pauses_events: bool,
+    /// Its recording ends.
+    pub(crate) stops_recording: bool,
+}
+
 impl RoomState {
-    /// Mutes somebody or lets it be heard again; false if it is so already.
+    /// Mutes or unmutes a participant. Returns false if nothing changes.
     pub(crate) fn mute(
         &mut self,
         id: &Id,
@@ -23,42 +32,40 @@ impl RoomState {
         }
         person.settings.muted = muted;
         person.who.muted(muted);
-        self.remix(id);
+        self.update(id);
         if let Some(person) = self.roster.get(id) {
-            let event = self.event().with("participants", self.alone(person));
+            let event = self.event().with("participants", self.list_of_one(person));
             self.tell(Audience::Listening, event);
         }
         self.notify_about(client, if muted { "mute" } else { "unmute" }, id);
         Ok(true)
     }
 
-    /// Mutes the room or lets it be heard again; false if it is so already.
+    /// Mutes or unmutes the room. Returns false if nothing changes.
     pub(crate) fn mute_room(&mut self, muted: bool, client: Option<&Handle>) -> bool {
-        if self.muted == muted {
+        if !self.mix.set_muted(muted) {
             return false;
         }
-        self.muted = muted;
-        self.sound.set_muted(muted);
-        let ids: Vec<Id> = self.roster.iter().map(|person| person.id.clone()).collect();
-        for id in &ids {
-            self.gate_recording(id);
+        for person in self.roster.iter_mut() {
+            person.gate_recording(muted);
         }
         self.tell(Audience::Listening, self.event().with("muted", muted));
         self.notify_room(client, if muted { "mute_room" } else { "unmute_room" });
         true
     }
 
-    /// Takes noise out of what somebody sends, or no more.
+    /// Turns noise reduction for a participant on or off.
     pub(crate) fn denoise(&mut self, id: &Id, denoise: bool) -> Result<(), Refusal> {
         self.named(id)?;
         if let Some(person) = self.roster.get_mut(id) {
             person.settings.denoise = denoise;
-            self.remix(id);
+            self.update(id);
         }
         Ok(())
     }
 
-    /// Checks that a request may suspend or resume somebody: whoever it is itself needs no secret.
+    /// Checks that a request may suspend or resume a participant. The participant itself needs no
+    /// secret.
     pub(crate) fn check_suspension(
         &self,
         id: &Id,
@@ -68,25 +75,20 @@ impl RoomState {
         let person = self.named(id)?;
         match client.is_some_and(|client| person.is(client)) {
             true => Ok(()),
-            false => Ok(self.options.access.check_secret(fields)?),
+            false => Ok(self.profile.options().access.check_secret(fields)?),
         }
     }
 
-    /// Suspends somebody, unless it is already: `paused`: it is told less, `stops`: it is recorded no longer.
-    pub(crate) fn suspend(
-        &mut self,
-        id: &Id,
-        (paused, stops): (bool, bool),
-        client: Option<&Handle>,
-    ) {
+    /// Suspends a participant, unless it is suspended already.
+    pub(crate) fn suspend(&mut self, id: &Id, suspension: Suspension, client: Option<&Handle>) {
         let person = self.roster.get_mut(id);
         let Some(person) = person.filter(|person| !person.settings.suspended) else {
             return;
         };
         person.settings.suspended = true;
-        person.settings.pause_events = paused;
-        self.remix(id);
-        if stops {
+        person.settings.pause_events = suspension.pauses_events;
+        self.update(id);
+        if suspension.stops_recording {
             self.stop_recording(id);
         }
         let event = self.event().with("suspended", id.to_json());
@@ -94,7 +96,7 @@ impl RoomState {
         self.notify_about(client, "suspended", id);
     }
 
-    /// Lets somebody take part again, if it was suspended; it is recorded from then on if there is a `wish`.
+    /// Resumes a suspended participant. With a `wish`, it is recorded from then on.
     pub(crate) fn resume(
         &mut self,
         id: &Id,
@@ -102,7 +104,8 @@ impl RoomState {
         client: Option<&Handle>,
     ) -> Result<(), Refusal> {
         if let Some(wish) = &wish {
-            self.check_recording(wish.base.as_deref())?;
+            self.people_recorder
+                .check(&self.profile, wish.base.as_deref())?;
         }
         let person = self.roster.get_mut(id);
         let Some(person) = person.filter(|person| person.settings.suspended) else {
@@ -111,13 +114,13 @@ impl RoomState {
         let was_paused = person.settings.is_paused();
         person.settings.suspended = false;
         person.settings.pause_events = false;
-        self.remix(id);
+        self.update(id);
         if wish.is_some() {
             self.start_recording(id, wish);
         }
         let event = self.event().with("resumed", id.to_json());
         match was_paused {
-            // It has missed what happened meanwhile.
+            // It has missed the events meanwhile.
             true => {
                 let recap = event.clone().with("participants", self.others(Some(id)));
                 if let Some(person) = self.roster.get(id) {

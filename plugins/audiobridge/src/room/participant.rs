@@ -1,4 +1,4 @@
-//! Someone who has joined a room.
+//! A participant of a room.
 
 use std::sync::Arc;
 
@@ -16,34 +16,34 @@ use crate::line::Line;
 use crate::options::RoomOptions;
 use crate::settings::Settings;
 
-/// Someone who has joined a room.
+/// A participant of a room.
 #[derive(Debug)]
 pub(crate) struct Participant {
     pub(super) id: Id,
-    /// What the mixer knows it by.
+    /// Its number in the mixer.
     pub(super) number: ParticipantId,
     pub(super) who: Who,
-    /// It has shown the room's secret: it is heard in a room that is muted, too.
+    /// Whether it has shown the room's secret, so that it is heard even if the room is muted.
     pub(super) admin: bool,
     pub(super) settings: Settings,
     pub(super) link: Link,
-    /// Media can flow.
+    /// Whether media can flow.
     pub(super) setup: bool,
     pub(super) talking: bool,
     pub(super) recorded: Recorded,
 }
 
-/// Who a participant is.
+/// The identity of a participant.
 #[derive(Debug, Clone)]
 pub(crate) enum Who {
     /// A client of this plugin.
     Client(Handle),
-    /// Somebody on a telephone, whom another plugin has brought in; it is told what becomes of the caller.
+    /// A caller of another plugin, which gets the news about its stay.
     Caller(mpsc::Sender<CallerNews>),
 }
 
 impl Who {
-    /// The handle of a client.
+    /// Returns the handle of a client.
     pub(crate) fn handle(&self) -> Option<&Handle> {
         match self {
             Who::Client(handle) => Some(handle),
@@ -51,41 +51,41 @@ impl Who {
         }
     }
 
-    /// Tells a client something. Callers hear the room, and nothing else of it.
+    /// Sends an event to a client. Callers get no events.
     fn push(&self, event: impl Into<Value>) {
         if let Who::Client(handle) = self {
             handle.push(None, event, None);
         }
     }
 
-    /// It is out of the room, and loses its media.
+    /// Closes its media, because it has left the room.
     pub(super) fn close(&self, why: &'static str) {
         match self {
             Who::Client(handle) => handle.close_pc(),
-            // A queue that is full belongs to a caller who is told that it is out already.
+            // A full queue means that the caller knows it already.
             Who::Caller(tell) => drop(tell.try_send(CallerNews::Out(why))),
         }
     }
 
-    /// It was muted, or is heard again; a client sees that in what all are told.
+    /// Tells a caller that it is muted or unmuted. Clients learn it by an event.
     pub(super) fn muted(&self, muted: bool) {
         if let Who::Caller(tell) = self {
-            // A caller who does not listen finds out when it speaks.
+            // A caller with a full queue finds out when it speaks.
             let _ = tell.try_send(CallerNews::Muted(muted));
         }
     }
 }
 
-/// How media flows to and from a participant.
+/// The path of media to and from a participant.
 #[derive(Debug)]
 pub(crate) enum Link {
-    /// Not at all yet.
+    /// No media yet.
     None,
-    /// By its PeerConnection.
+    /// A PeerConnection.
     Peer(PeerLink),
-    /// By plain RTP.
+    /// Plain RTP.
     Rtp(RtpLink),
-    /// By a telephone.
+    /// A telephone.
     Phone(Arc<RtpLeg>),
 }
 
@@ -100,34 +100,34 @@ pub(crate) struct PeerLink {
 #[derive(Debug)]
 pub(crate) struct RtpLink {
     pub(crate) leg: Arc<RtpLeg>,
-    /// What is sent both ways, and where to.
+    /// Codec, ports and remote address.
     pub(crate) options: RtpLegOptions,
-    /// In-band FEC is sent.
+    /// Whether in-band FEC is sent.
     pub(crate) fec: bool,
-    /// Its packets say how loud they are.
+    /// Whether its packets carry audio levels.
     pub(crate) levels: bool,
-    /// The address that it was told.
+    /// The server's address, as told to the participant.
     pub(crate) local_ip: String,
-    /// Where is sent to is still to be said.
-    pub(crate) offered: bool,
+    /// Whether the remote address follows in a later request.
+    pub(crate) awaits_remote: bool,
 }
 
-/// Whether somebody is recorded, and into what.
+/// The recording of a participant.
 #[derive(Debug, Default)]
 pub(super) struct Recorded {
     pub(super) wanted: Option<RecordWish>,
     pub(super) running: Option<JointRecording>,
 }
 
-/// A recording that is asked for.
+/// A wanted recording.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct RecordWish {
-    /// What the file's name begins with; none: what nobody else has.
+    /// The start of the file's name. `None`: a unique name.
     pub(crate) base: Option<String>,
-    /// What the file is like; none: as the room has it.
+    /// The file's format. `None`: the format of the room.
     pub(crate) format: Option<Format>,
-    /// Whoever asks may know what the disk is like.
-    pub(crate) told_why: bool,
+    /// Whether the client may know the reason of a failure, which can tell about the disk.
+    pub(crate) may_know_reason: bool,
 }
 
 impl Participant {
@@ -136,20 +136,20 @@ impl Participant {
         self.who.handle().is_some_and(|own| own.id() == handle)
     }
 
-    /// Tells the client something.
+    /// Sends an event to the client.
     pub(super) fn push(&self, event: impl Into<Value>) {
         self.who.push(event);
     }
 
-    /// Tells the client what others are told as well.
+    /// Sends a notice for several clients to the client.
     pub(super) fn tell(&self, notice: &Notice) {
         if let Some(client) = self.who.handle() {
             client.tell_notice(notice);
         }
     }
 
-    /// As others see it; `full` says whether it talks, too, as those are told who have just come.
-    pub(super) fn shown(&self, room: &RoomOptions, full: bool) -> Object {
+    /// Describes it to others. `full` adds whether it talks, for a client that has just joined.
+    pub(super) fn to_json(&self, room: &RoomOptions, full: bool) -> Object {
         let settings = &self.settings;
         let talking = (full && self.has_levels(room)).then_some(self.talking);
         Object::new()
@@ -165,7 +165,7 @@ impl Participant {
             .with_some("suspended", settings.suspended.then_some(true))
     }
 
-    /// Whether its packets say how loud they are, and the room wants to know.
+    /// Whether its packets carry audio levels, and the room uses them.
     pub(super) fn has_levels(&self, room: &RoomOptions) -> bool {
         let said = match &self.link {
             Link::None | Link::Phone(_) => false,
@@ -175,7 +175,7 @@ impl Participant {
         said && room.audiolevel_ext
     }
 
-    /// The same for the mixer.
+    /// Returns its options for the mixer.
     pub(super) fn mixed(&self, room: &RoomOptions) -> ParticipantOptions {
         let fec = match &self.link {
             Link::None | Link::Phone(_) => false,
@@ -183,10 +183,10 @@ impl Participant {
             Link::Rtp(rtp) => rtp.fec,
         };
         let levels = self.has_levels(room);
-        self.settings.mixed(room, self.admin, (levels, fec))
+        self.settings.mixed(room, self.admin, levels, fec)
     }
 
-    /// Where what it sends comes from, and where what it hears goes.
+    /// Returns its source and its output in the mixer.
     pub(super) fn ends(&self) -> (Option<SourceRef>, Option<Out>) {
         match &self.link {
             Link::None => (None, None),
@@ -198,7 +198,7 @@ impl Participant {
             }
             Link::Rtp(rtp) => {
                 let source = rtp.leg.source();
-                // Until it is known where it is there is nowhere to send to.
+                // Without a remote address there is no output.
                 let out = rtp.options.remote.map(|_| Out::Leg(Arc::clone(&rtp.leg)));
                 (Some(source), out)
             }
@@ -206,15 +206,33 @@ impl Participant {
         }
     }
 
-    /// Whether what it sends is let in, in a room that is muted or is not.
+    /// Whether it is heard in the mix.
     pub(super) fn is_heard(&self, room_muted: bool) -> bool {
         let settings = &self.settings;
         self.setup && !settings.muted && !settings.suspended && (!room_muted || self.admin)
     }
 
-    /// What is in a recording of it.
+    /// The source to record, or `None` if it has no link.
+    pub(super) fn source(&self) -> Option<SourceRef> {
+        match &self.link {
+            Link::None => None,
+            Link::Peer(peer) => {
+                let track = self.who.handle()?.track(peer.line.mid)?;
+                Some(track.into())
+            }
+            Link::Rtp(rtp) => Some(rtp.leg.source()),
+            Link::Phone(leg) => Some(leg.source()),
+        }
+    }
+
+    /// The content of its recording.
     pub(super) fn content(&self) -> RecordedMedia {
-        let red = matches!(&self.link, Link::Peer(peer) if peer.line.red);
-        RecordedMedia::codec(sdp_codec(self.settings.codec)).with_red(red)
+        let line = match &self.link {
+            Link::Peer(peer) => Some(&peer.line),
+            Link::None | Link::Rtp(_) | Link::Phone(_) => None,
+        };
+        RecordedMedia::codec(sdp_codec(self.settings.codec))
+            .with_red(line.is_some_and(|line| line.red))
+            .with_mid(line.map(|line| line.mid.as_str().to_owned()))
     }
 }

@@ -1,4 +1,4 @@
-//! Who is in a room, in the order in which they came.
+//! The participants of a room, in the order in which they joined.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,7 +9,7 @@ use portunus_resources::{Id, Ids};
 use super::participant::Participant;
 use crate::refusal::Refusal;
 
-/// Who is in a room.
+/// The participants of a room.
 #[derive(Debug, Default)]
 pub(super) struct Roster {
     people: BTreeMap<ParticipantId, Participant>,
@@ -17,16 +17,16 @@ pub(super) struct Roster {
     next: u64,
 }
 
-/// Who is told of something.
+/// The recipients of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Audience<'a> {
-    /// Everybody, those whose events are paused too.
+    /// All participants, also those with paused events.
     All,
-    /// Those whose events are not paused.
+    /// All whose events are not paused.
     Listening,
-    /// The same, and this one in any case.
+    /// All whose events are not paused, and this one.
     ListeningAnd(&'a Id),
-    /// Those whose events are not paused, but this one.
+    /// All whose events are not paused, without this one.
     Others(&'a Id),
 }
 
@@ -43,7 +43,7 @@ impl Audience<'_> {
 }
 
 impl Roster {
-    /// The id that somebody gets who comes: `wanted`, or a free one.
+    /// Returns the wanted id, or a free one.
     pub(super) fn free_id(&self, wanted: Option<Id>, ids: Ids) -> Result<Id, Refusal> {
         match wanted {
             Some(id) if self.by_id.contains_key(&id) => Err(Refusal::UserExists(id)),
@@ -52,7 +52,7 @@ impl Roster {
         }
     }
 
-    /// The number of somebody who comes.
+    /// Returns a new number for the mixer.
     pub(super) fn next_number(&mut self) -> ParticipantId {
         self.next += 1;
         ParticipantId(self.next)
@@ -68,7 +68,7 @@ impl Roster {
         self.people.remove(&number)
     }
 
-    /// Takes out whoever is there.
+    /// Removes all participants.
     pub(super) fn remove_all(&mut self) -> impl Iterator<Item = Participant> {
         self.by_id.clear();
         std::mem::take(&mut self.people).into_values()
@@ -82,12 +82,12 @@ impl Roster {
         self.people.get_mut(self.by_id.get(id)?)
     }
 
-    /// The participant that the mixer calls so.
+    /// Returns the participant with this number in the mixer.
     pub(super) fn numbered(&mut self, number: ParticipantId) -> Option<&mut Participant> {
         self.people.get_mut(&number)
     }
 
-    /// The participant `id`, if it is the client of this handle.
+    /// Returns the participant `id` if it is the client of this handle.
     pub(super) fn joined(&self, id: &Id, handle: HandleId) -> Option<&Participant> {
         self.get(id).filter(|person| person.is(handle))
     }
@@ -96,14 +96,23 @@ impl Roster {
         self.people.values()
     }
 
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Participant> {
+        self.people.values_mut()
+    }
+
+    /// The ids of all participants.
+    pub(super) fn ids(&self) -> Vec<Id> {
+        self.iter().map(|person| person.id.clone()).collect()
+    }
+
     pub(super) fn len(&self) -> usize {
         self.people.len()
     }
 
-    /// Tells an audience something.
+    /// Sends a message to an audience.
     pub(super) fn tell(&self, audience: Audience<'_>, notice: &Notice) {
-        let told = self.people.values().filter(|person| audience.has(person));
-        for person in told {
+        let recipients = self.people.values().filter(|person| audience.has(person));
+        for person in recipients {
             person.tell(notice);
         }
     }

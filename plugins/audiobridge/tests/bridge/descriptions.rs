@@ -18,7 +18,7 @@ async fn what_is_refused_changes_nothing_and_is_told_to_nobody() {
     let world = World::new(json!({})).await;
     let (mut ann, _) = world.talker(1, json!({})).await;
     let mut bob = world.join(2, json!({})).await;
-    // It was the client that offered.
+    // The client made the offer.
     let configure = json!({
         "request": "configure", "muted": true, "display": "Ann", "generate_offer": true,
     });
@@ -120,7 +120,7 @@ async fn redundancy_is_taken_where_the_client_has_it() {
     let world = World::new(json!({})).await;
     let mut ann = world.join(1, json!({})).await;
     let (_, answer) = offer(&mut ann, json!({ "request": "configure" })).await;
-    // Opus stays first, as it was offered.
+    // Opus stays first, as in the offer.
     let answer = sdp(answer);
     assert!(
         lines(&answer, "m=audio")[0].ends_with(" 111 63"),
@@ -157,7 +157,7 @@ async fn the_plugin_offers_where_it_is_asked_to() {
     assert_eq!(world.participants().await[0]["setup"], true);
     assert_eq!(world.state(&ann).await["plugin-offer"], true);
 
-    // It is for the plugin to offer again.
+    // It is the plugin's turn to offer again.
     let (refused, _) = offer(&mut ann, json!({ "request": "configure" })).await;
     assert_eq!(
         (code(&refused), &refused["error"]),

@@ -1,4 +1,4 @@
-//! Announcements: what there is before any is heard.
+//! Announcements before any is heard.
 
 use portunus_audiobridge::AudioBridgeConfig;
 use serde_json::{Value, json};

@@ -57,7 +57,7 @@ async fn the_mix_is_forwarded_and_listed() {
     let stop = json!({ "request": "stop_rtp_forward", "room": ROOM, "stream_id": id });
     let stopped = json!({ "audiobridge": "success", "room": ROOM, "stream_id": id });
     assert_eq!(client.request(stop.clone()).await, stopped);
-    // One that is not there is no error.
+    // Stopping an unknown one is no error.
     assert_eq!(client.request(stop).await, stopped);
     let list = json!({ "request": "listforwarders", "room": ROOM });
     let list = client.request(list).await;

@@ -1,4 +1,4 @@
-//! Who is in a room, and what they are told of each other.
+//! Joining, leaving, and the events about them.
 
 use portunus_core::CoreConfig;
 use portunus_core::media::{CloseReason, PeerStats};
@@ -86,7 +86,7 @@ async fn others_see_what_is_configured() {
             json!({ "audiobridge": "event", "room": ROOM, "participants": [shown] })
         );
     }
-    // Of the rest nobody sees anything.
+    // Other members are not visible to others.
     let hidden = json!({
         "request": "configure", "volume": 200, "bitrate": 1, "quality": 10, "expected_loss": 20,
     });
@@ -121,7 +121,7 @@ async fn leaving_keeps_the_connection_and_joining_again_uses_it() {
     )
     .await;
     assert_eq!(joined["participants"][0]["id"], 2);
-    // Others see it without media at first, and no event comes later.
+    // Others see it without media at first, and no event follows.
     let shown = json!({ "id": 3, "setup": false, "muted": false });
     assert_eq!(
         bob.event().await,
@@ -148,7 +148,7 @@ async fn hanging_up_leaves_with_the_connection() {
     let leaving = json!({ "audiobridge": "event", "room": ROOM, "leaving": 1 });
     assert_eq!(bob.event().await, leaving);
     assert_eq!(world.state(&ann).await["state"], "idle");
-    // Without a connection there is nothing to hang up, and nobody leaves.
+    // Without a PeerConnection there is nothing to hang up, and nobody leaves.
     assert_eq!(
         ask(&mut bob, json!({ "request": "hangup" })).await,
         json!({ "audiobridge": "hangingup" })
@@ -175,7 +175,7 @@ async fn whoever_loses_its_connection_or_handle_leaves() {
         code(&ask(&mut bob, json!({ "request": "configure" })).await),
         487
     );
-    // A new join begins anew.
+    // A new join has new settings.
     let joined = ask(
         &mut bob,
         json!({ "request": "join", "room": ROOM, "id": 2 }),

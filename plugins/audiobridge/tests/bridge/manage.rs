@@ -1,4 +1,4 @@
-//! Making, changing, ending and listing rooms.
+//! Creating, editing, destroying and listing rooms.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ async fn a_room_has_what_it_was_made_with() {
         (&room["spatial_audio"], &room["pin_required"]),
         (&json!(true), &json!(true))
     );
-    // What does not fit is left out.
+    // Invalid entries are left out.
     let client = world.join(1, json!({ "pin": "p", "group": "a" })).await;
     let state = world.state(&client).await;
     assert_eq!(
@@ -140,7 +140,7 @@ async fn a_room_can_be_changed() {
     assert_eq!(list(&world, json!({})).await["list"], json!([]));
     let wrong = client.request(edit(json!({ "secret": "s" }))).await;
     assert_eq!(code(&wrong), 489);
-    // The pin is off, and the secret stays.
+    // The pin is removed, and the secret stays.
     world.join(1, json!({})).await;
     let edited = edit(json!({
         "secret": "t", "new_secret": "", "new_description": "", "new_is_private": false,
@@ -221,7 +221,7 @@ async fn the_list_of_tokens_is_checked_once_it_is_switched_on() {
     let refused = client.request(wrong).await;
     let text = "Invalid element in the allowed array (not a string)";
     assert_eq!(refused["error"], text);
-    // That alone switches nothing on.
+    // This alone switches nothing on.
     world.join(1, json!({})).await;
     client.request(allowed(json!({ "action": "enable" }))).await;
     let join = |token: &str| json!({ "request": "join", "room": ROOM, "token": token });

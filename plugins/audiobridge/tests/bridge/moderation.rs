@@ -102,7 +102,7 @@ async fn whoever_is_kicked_is_gone_without_a_connection_too_and_may_come_back() 
     let told = json!({ "audiobridge": "event", "room": ROOM, "kicked": 1 });
     assert_eq!(ann.event().await, told);
     ann.expect_silence().await;
-    // Those whose events are paused hear of it, too.
+    // Participants with paused events are told, too.
     assert_eq!(bob.event().await, told);
     let leaving = json!({ "audiobridge": "event", "room": ROOM, "leaving": 1 });
     assert_eq!(bob.event().await, leaving);

@@ -1,4 +1,4 @@
-//! Going on to another room.
+//! Moving to another room.
 
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ async fn both_rooms_are_told_and_the_connection_stays() {
         bob.event().await,
         json!({ "audiobridge": "event", "room": ROOM, "leaving": 1 })
     );
-    // Name and muting are not taken along; that its media flows is shown.
+    // Name and muting do not move along; that media flows is visible.
     let shown = json!({ "id": 4, "setup": true, "muted": false, "spatial_position": 50 });
     assert_eq!(
         carl.event().await,

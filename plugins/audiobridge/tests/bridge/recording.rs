@@ -1,4 +1,4 @@
-//! Recording the mix and participants, as far as that is seen without a network.
+//! Recording of the mix and of participants, as far as it works without a network.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::world::{ROOM, World, ask, code, merge};
 
-/// How long something may take on a busy machine.
+/// A time limit for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn request(name: &str, members: Value) -> Value {
@@ -23,13 +23,13 @@ async fn a_recording_that_is_stopped_before_it_has_a_file_ends() {
     let world = World::recording(folder.path(), json!({})).await;
     let (mut ann, mut bob) = (world.attach().await, world.attach().await);
     let switch = |record: bool| request("enable_recording", json!({ "record": record }));
-    // The first is answered once there is a file.
+    // The first is answered once the file exists.
     let (on, off) = tokio::join!(ann.request(switch(true)), bob.request(switch(false)));
     assert_eq!(
         (&on["record"], &off["record"]),
         (&json!(true), &json!(false))
     );
-    // One that goes on refuses the next for ever.
+    // A recording that goes on would refuse the next one for ever.
     let again = async {
         while ann.request(switch(true)).await["audiobridge"] != "success" {
             tokio::task::yield_now().await;
@@ -69,7 +69,7 @@ async fn whoever_watches_is_told_of_a_mix_that_is_complete() {
                 FileEnd::Stopped
             )
         );
-        // Nobody was in it.
+        // Nobody was in the room.
         assert_eq!(told.duration, Duration::ZERO);
         client
             .request(request("destroy", json!({ "room": 7 })))
@@ -84,10 +84,10 @@ async fn participants_are_not_recorded_where_that_may_not_be() {
     let mut client = world.attach().await;
     let enable = |dir: &str| request("enable_mjrs", json!({ "mjrs": true, "mjrs_dir": dir }));
     assert_eq!(code(&client.request(enable("../elsewhere")).await), 499);
-    // Nor where no folder can be made.
+    // Nor if no folder can be made.
     std::fs::write(folder.path().join("file"), b"").unwrap();
     assert_eq!(code(&client.request(enable("file/people")).await), 499);
-    // It is as if nobody had asked.
+    // The state is as before the request.
     let done = json!({ "audiobridge": "success", "mjrs": true });
     assert_eq!(client.request(enable("people")).await, done);
     assert_eq!(client.request(enable("../elsewhere")).await, done);
@@ -95,7 +95,7 @@ async fn participants_are_not_recorded_where_that_may_not_be() {
 
 #[tokio::test]
 async fn who_is_there_by_plain_rtp_is_told_that_it_is_not_recorded() {
-    // All are recorded on a server that does not record.
+    // A server that does not record accepts the request.
     let world = World::empty(AudioBridgeConfig::default());
     world
         .create(json!({ "allow_rtp_participants": true, "mjrs": true }))
@@ -139,7 +139,7 @@ async fn files_of_participants_are_as_the_request_says() {
     let own = json!({ "record": true, "filename": "ann", "record_format": "webm" });
     let (_ann, _) = world.talker(1, own).await;
     let (_bob, _) = world.talker(2, json!({})).await;
-    // One by its own wish, one by the room's.
+    // One by its own request, one by the room's.
     let begun = std::time::Instant::now();
     loop {
         let files = std::fs::read_dir(folder.path()).unwrap();
@@ -155,7 +155,7 @@ async fn files_of_participants_are_as_the_request_says() {
     }
 }
 
-/// As a room of the configuration is after the server was started again, and one that is recorded a second time.
+/// A room of the configuration after a restart of the server, and one that is recorded again.
 #[tokio::test]
 async fn where_there_is_a_file_of_its_name_a_room_is_recorded_into_another() {
     let folder = tempfile::tempdir().unwrap();
@@ -184,7 +184,7 @@ async fn where_there_is_a_file_of_its_name_a_room_is_recorded_into_another() {
     assert_eq!(files(), 2);
     let yesterday = std::fs::read(folder.path().join("mix.wav")).unwrap();
     assert_eq!(yesterday, b"of yesterday");
-    // Who asks for a name is told that it is taken.
+    // A request for a name fails if the name is taken.
     let off = request("enable_recording", json!({ "record": false }));
     client.request(off).await;
     let named = json!({ "record": true, "record_file": "mix" });

@@ -1,10 +1,10 @@
-//! Requests that are refused: each wrong type, each code, and which comes first.
+//! Refusals: each wrong type, each code, and the order of the checks.
 
 use serde_json::{Value, json};
 
 use crate::world::{ROOM, World, ask, code, merge, offer};
 
-/// What a member has to be, with a value that it must not have.
+/// The types of members, with a value of another type.
 const TYPES: [(&str, &str); 6] = [
     ("t", "a string"),
     ("b", "a boolean"),
@@ -14,7 +14,8 @@ const TYPES: [(&str, &str); 6] = [
     ("o", "an object"),
 ];
 
-/// The members of requests in the order in which they are checked, with their types; those with a star have to be there.
+/// The members of requests in the order of the checks, with their types. A star marks required
+/// ones.
 const REQUESTS: [(&str, &str); 23] = [
     (
         "create",
@@ -76,7 +77,7 @@ const EVENTED: [(&str, &str); 2] = [
     ),
 ];
 
-/// Members with their names, whether they have to be there, and what they have to be.
+/// Splits an entry into names, whether they are required, and types.
 fn members(of: &str) -> Vec<(&str, bool, &str)> {
     of.split_whitespace()
         .map(|member| {
@@ -87,7 +88,7 @@ fn members(of: &str) -> Vec<(&str, bool, &str)> {
         .collect()
 }
 
-/// A value of the right type.
+/// Returns a value of the right type.
 fn right(wanted: &str) -> Value {
     match wanted {
         "a string" => json!("x"),
@@ -98,7 +99,7 @@ fn right(wanted: &str) -> Value {
     }
 }
 
-/// Requests with one wrong member each, and all before it right; with the refusals.
+/// Returns requests with one wrong member each, and all before it right, with the refusals.
 fn wrong(name: &str, of: &str) -> Vec<(Value, u64, String)> {
     let mut cases = Vec::new();
     let mut before = json!({ "request": name });
@@ -209,7 +210,7 @@ async fn rooms_that_there_are_not_are_told_before_secrets_and_people() {
             assert_eq!(refused["error"], "No such user 7 in room 1234");
         }
     }
-    // Without a room there is none of that name.
+    // A missing name counts as an unknown room.
     for request in [
         json!({ "request": "enable_recording", "record": true }),
         json!({ "request": "enable_mjrs", "mjrs": true }),
@@ -374,7 +375,7 @@ async fn whoever_is_in_no_room_can_do_nothing_in_one() {
         (code(&reset), &reset["error"]),
         (487, &json!("Can't reset (not in a room)"))
     );
-    // That needs no room.
+    // This needs no room.
     let hung_up = ask(&mut client, json!({ "request": "hangup" })).await;
     assert_eq!(hung_up, json!({ "audiobridge": "hangingup" }));
 }
@@ -410,7 +411,7 @@ async fn media_that_is_encrypted_end_to_end_is_refused() {
         (code(&refused), &refused["error"]),
         (484, &json!("Media encryption unsupported by this plugin"))
     );
-    // Nothing of it stays.
+    // The refused request leaves nothing behind.
     let (event, _) = offer(&mut client, json!({ "request": "configure" })).await;
     assert_eq!(event["result"], "ok");
 }

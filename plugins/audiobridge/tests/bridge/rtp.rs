@@ -32,12 +32,12 @@ async fn whoever_says_where_it_is_has_media_at_once() {
     let state = world.state(&ann).await;
     assert_eq!(state["plain-rtp"]["remote-port"], 5_004);
     assert_eq!(state["plain-rtp"]["local-port"], rtp["port"]);
-    // Nothing has come yet.
+    // No packet has come yet.
     assert!(state["plain-rtp"]["local-ssrc"].is_u64());
     assert!(state["plain-rtp"]["remote-ssrc"].is_null());
-    // Without levels it is not known whether it talks.
+    // Without audio levels it is unknown whether it talks.
     assert!(world.participants().await[1]["talking"].is_null());
-    // Hanging up takes it out, too.
+    // Hanging up removes it, too.
     ask(&mut ann, json!({ "request": "hangup" })).await;
     assert_eq!(bob.event().await["leaving"], 1);
 }
@@ -56,7 +56,7 @@ async fn where_to_send_to_can_be_said_later() {
         |port: u64| json!({ "request": "configure", "rtp": { "ip": "127.0.0.1", "port": port } });
     assert_eq!(ask(&mut ann, answer(5_006)).await["result"], "ok");
     assert_eq!(world.participants().await[0]["setup"], true);
-    // Once only.
+    // Only once.
     assert_eq!(ask(&mut ann, answer(5_008)).await["result"], "ok");
     assert_eq!(world.state(&ann).await["plain-rtp"]["remote-port"], 5_006);
 }
@@ -72,7 +72,7 @@ async fn where_to_send_to_can_be_said_again_if_it_could_not_be() {
         let rtp = json!({ "ip": ip, "port": 5_006 });
         json!({ "request": "configure", "display": "Ann", "rtp": rtp })
     };
-    // No socket of ours sends to all of a network.
+    // Sockets do not broadcast.
     assert_eq!(code(&ask(&mut ann, answer("255.255.255.255")).await), 499);
     let shown = world.participants().await[0].clone();
     assert_eq!(shown, json!({ "id": 1, "setup": false, "muted": false }));
@@ -123,13 +123,13 @@ async fn it_goes_on_to_rooms_that_allow_it_and_to_no_others() {
         assert_eq!(code(&refused), 489, "{refused}");
         let text = refused["error"].as_str().unwrap();
         assert!(text.contains("allow_rtp_participants"), "{text}");
-        // It stays where it is.
+        // It stays in its room.
         assert_eq!(world.participants().await[0]["id"], 1);
         let changed = ask(&mut ann, change(8)).await;
         assert_eq!(changed["audiobridge"], "roomchanged", "{changed}");
         assert!(world.participants().await.is_empty());
     }
-    // Who has a PeerConnection, or none yet, may go there.
+    // A client with a PeerConnection, or without media yet, may move there.
     let mut bob = world.join(2, json!({})).await;
     let changed = ask(&mut bob, change(7)).await;
     assert_eq!(changed["audiobridge"], "roomchanged", "{changed}");
@@ -187,7 +187,7 @@ async fn the_address_that_is_told_may_be_that_of_an_interface() {
     for (local_ip, told) in [
         (None, own.as_str()),
         (Some("lo"), "127.0.0.1"),
-        // That of a router, which no interface here has.
+        // The address of a router, which no interface here has.
         (Some("192.0.2.7"), "192.0.2.7"),
         (Some("none-such0"), own.as_str()),
     ] {

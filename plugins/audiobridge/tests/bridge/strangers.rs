@@ -1,4 +1,5 @@
-//! What strangers may do: make rooms within limits, and nothing that reaches beyond the call.
+//! Clients without rights: they may make rooms within limits, and nothing that reaches beyond the
+//! call.
 
 use portunus_audiobridge::{AudioBridgeConfig, Management, Participation};
 use portunus_core::PluginRequest;
@@ -32,7 +33,7 @@ async fn nobody_finds_a_pin_or_a_secret_by_trying() {
     world.create(json!({ "pin": "0042", "secret": "s" })).await;
     world.create(json!({ "room": 7, "pin": "p" })).await;
     let join = |room: u64, pin: &str| json!({ "request": "join", "room": room, "pin": pin });
-    // As many tries as there are pins, from as many handles as they like.
+    // More guesses than there are pins, from as many handles as they like.
     let mut found = 0;
     for n in 0..50 {
         let mut stranger = world.server.attach_stranger(PACKAGE).await;
@@ -51,7 +52,7 @@ async fn nobody_finds_a_pin_or_a_secret_by_trying() {
     assert_eq!(code(&ask(&mut stranger, listen).await), 489);
     let mute = json!({ "request": "mute_room", "room": ROOM, "secret": "s" });
     assert_eq!(code(&stranger.request(mute.clone()).await), 489);
-    // Other rooms are open, and who may administer does not wait.
+    // Other rooms are open, and administrators do not wait.
     let other = ask(&mut stranger, join(7, "p")).await;
     assert_eq!(other["audiobridge"], "joined", "{other}");
     let mut operator = world.attach().await;
@@ -66,7 +67,7 @@ async fn nobody_finds_an_admin_key_by_trying() {
         ..AudioBridgeConfig::default()
     });
     let mut stranger = world.server.attach_stranger(PACKAGE).await;
-    // Of requests that need a right the key is one, and they say nothing of it.
+    // In requests that need a right the key grants it, and they do not report it.
     for n in 0..5 {
         let request =
             json!({ "request": "listforwarders", "room": n, "admin_key": format!("k{n}") });
@@ -202,7 +203,7 @@ async fn nonsense_in_every_member_is_answered() {
                         "{request}: {reply}"
                     );
                 } else {
-                    // The answer, or what is told before it.
+                    // The answer, or an event before it.
                     client.next().await;
                 }
             }

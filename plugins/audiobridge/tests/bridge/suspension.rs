@@ -1,4 +1,4 @@
-//! Participants who take no part for a time.
+//! Suspended participants.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ async fn who_is_suspended_is_told_to_all_once() {
     let mut bob = world.join(2, json!({})).await;
     ann.event().await;
     let success = json!({ "audiobridge": "success" });
-    // It needs no secret for itself, and one for others.
+    // It needs no secret for itself, but one for others.
     assert_eq!(
         code(&ann.request(request("suspend", 2, json!({}))).await),
         483
@@ -66,7 +66,7 @@ async fn paused_events_are_made_up_for_at_the_end() {
     );
     let resumed = json!({ "audiobridge": "event", "room": ROOM, "resumed": 2 });
     assert_eq!(ann.event().await, resumed);
-    // From now on it hears of all again.
+    // From now on it gets all events again.
     ask(&mut ann, json!({ "request": "leave" })).await;
     assert_eq!(bob.event().await["leaving"], 1);
 }
@@ -78,7 +78,7 @@ async fn whoever_pauses_its_events_hears_of_ends() {
     let mut ann = world.join(1, paused.clone()).await;
     let bob = world.join(2, json!({})).await;
     ann.expect_silence().await;
-    // The loss of a handle is told.
+    // The loss of a handle is reported.
     drop(bob);
     let mut carl = world.join(3, json!({})).await;
     carl.on_handle("detach", json!({})).await;

@@ -1,4 +1,4 @@
-//! A server with the plugin, and who is in its rooms.
+//! A server with the plugin, and its clients.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,9 +24,9 @@ pub fn plugin(config: AudioBridgeConfig) -> AudioBridge {
 /// A server with a room.
 pub struct World {
     pub server: TestServer,
-    /// The threads that its rooms run on.
+    /// The threads of its rooms.
     pub audio: AudioThreads,
-    /// What it records with.
+    /// Its recorder.
     pub recorder: Recorder,
 }
 
@@ -42,7 +42,7 @@ impl World {
     }
 
     pub fn start(config: AudioBridgeConfig, core: CoreConfig, recording: RecorderConfig) -> Self {
-        // Hosts of tests are not public ones.
+        // The hosts in tests are not public ones.
         let outgoing = match config.outgoing.0.is_empty() {
             true => everywhere(),
             false => config.outgoing,
@@ -71,7 +71,7 @@ impl World {
         world
     }
 
-    /// The same on a server that records below `folder`.
+    /// A server that records below `folder`, with a room.
     pub async fn recording(folder: &Path, options: Value) -> Self {
         let recording = RecorderConfig {
             dir: Some(folder.to_owned()),
@@ -116,7 +116,7 @@ impl World {
         (client, peer)
     }
 
-    /// Negotiates, and is up.
+    /// Negotiates, and reports that the PeerConnection is up.
     pub async fn connect(&self, client: &mut TestClient) -> PeerId {
         let (event, answer) = offer(client, json!({ "request": "configure" })).await;
         assert_eq!(event["result"], "ok", "{event}");
@@ -139,7 +139,7 @@ impl World {
         self.server.gateway.query(session, handle).await.unwrap()
     }
 
-    /// Who is in the room, as anybody sees them.
+    /// Returns the participants as clients see them.
     pub async fn participants(&self) -> Vec<Value> {
         let list = json!({ "request": "listparticipants", "room": ROOM });
         let list = self.attach().await.request(list).await;
@@ -147,13 +147,13 @@ impl World {
     }
 }
 
-/// Sends a request that is answered by an event; gives that.
+/// Sends a request, and returns the event that answers it.
 pub async fn ask(client: &mut TestClient, body: Value) -> Value {
     client.message(body, None).await;
     client.event().await
 }
 
-/// The same with an offer of audio; gives the answer, too.
+/// Sends a request with an offer of audio, and returns the event and the answer.
 pub async fn offer(client: &mut TestClient, body: Value) -> (Value, Option<Value>) {
     let offer = jsep("offer", "ufra1", &[Line::Audio]);
     client.message(body, Some(offer)).await;
@@ -168,7 +168,7 @@ pub fn merge(object: &mut Value, members: Value) {
     object.extend(members);
 }
 
-/// The code of a refusal.
+/// Returns the code of a refusal.
 pub fn code(event: &Value) -> u64 {
     assert_eq!(event["audiobridge"], "event", "{event}");
     event["error_code"]

@@ -1,4 +1,4 @@
-//! The folder with the recordings: what is in it, what is being recorded, and what comes to it.
+//! The folder of the recordings: complete ones, and those that are being made.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, DirEntry};
@@ -14,67 +14,68 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{info, warn};
 
+use crate::complete_recording::{CompleteRecording, Stamp, find};
 use crate::nfo::{MAX_NFO, Nfo};
-use crate::recorded::{Recorded, Stamp, find};
 
-/// The most recordings that are known at a time.
+/// The limit of known recordings.
 const MAX_RECORDINGS: usize = 10_000;
 
-/// What describes a recording that is being made: after a crash it becomes the description of what there is.
+/// The suffix of the description of a recording that is being made. After a crash it becomes the
+/// real description.
 const UNFINISHED: &str = "nfo.recording";
 
-/// What names of files end in that take the place of others.
+/// The suffix of files that are about to replace others.
 const ASIDE: &str = ".new";
 
-/// The files that a recording goes on in at most, which is what the recorder makes.
+/// The limit of parts of a recording, which is that of the recorder.
 const MAX_PARTS: u32 = 1_000;
 
-/// How long who asks for a list waits for recordings that are just ending.
+/// The time for which a list waits for recordings that are just ending.
 const SETTLES: Duration = Duration::from_secs(3);
 
-/// After a look at the folder the next one waits so many times as long as that took, but not longer than [`LONGEST_REST`]:
-/// whoever asks again and again does not keep the server busy.
+/// After a scan of the folder, the next one waits this many times as long as the scan took, at most
+/// [`LONGEST_REST`]. So repeated requests do not keep the server busy.
 const REST: u32 = 9;
 const LONGEST_REST: Duration = Duration::from_secs(2);
 
-/// How often a description is tried again that could not be written: the disk may have room again.
+/// The interval between attempts to write a description that could not be written.
 const AGAIN: Duration = Duration::from_secs(10);
 
 /// The recordings of a folder.
 #[derive(Debug)]
 pub(crate) struct Shelf {
     folder: PathBuf,
-    /// What names of files end in, behind a dot, while they are written.
+    /// The suffix of files that are being written, without the dot.
     temporary: String,
     entries: Mutex<Entries>,
-    /// One at a time looks at the folder, or changes it.
+    /// Locked for scans and changes of the folder.
     scanning: tokio::sync::Mutex<()>,
-    /// Looks at the folder that have begun.
+    /// The number of scans that have started.
     looks: AtomicU64,
-    /// One of those who ask for the next look waits until that may begin, and looks for all.
+    /// Locked by the one request that waits for the next scan, on behalf of all.
     next_look: tokio::sync::Mutex<NextLook>,
-    /// Recordings that are just ending.
+    /// The number of recordings that are just ending.
     ending: watch::Sender<usize>,
 }
 
 #[derive(Debug, Default)]
 struct NextLook {
     not_before: Option<Instant>,
-    /// Which look was the last that came to its end.
+    /// The last scan that was completed.
     done: u64,
 }
 
 #[derive(Debug, Default)]
 struct Entries {
-    complete: BTreeMap<u64, Arc<Recorded>>,
+    complete: BTreeMap<u64, Arc<CompleteRecording>>,
     running: BTreeSet<u64>,
-    /// The descriptions of complete recordings that could not be written so far.
+    /// The descriptions of complete recordings that could not be written yet.
     unwritten: BTreeMap<u64, Nfo>,
-    /// Somebody tries again to write them.
+    /// Whether a task tries to write them.
     tries_again: bool,
 }
 
-/// The number of a recording that is being made, which no other one gets.
+/// The reserved id of a recording that is being made.
 #[derive(Debug)]
 pub(crate) struct Reserved {
     pub(crate) id: u64,
@@ -97,7 +98,8 @@ impl Drop for Ending {
 }
 
 impl Shelf {
-    /// The recordings of a folder, in which files that are being written end in `temporary`, if that is not empty.
+    /// Returns the shelf of a folder. `temporary` is the suffix of files that are being written, or
+    /// empty.
     pub(crate) fn new(folder: PathBuf, temporary: &str) -> Self {
         Self {
             folder,
@@ -114,20 +116,20 @@ impl Shelf {
         &self.folder
     }
 
-    /// Takes up what a server has left that was stopped or killed, and looks at the folder.
+    /// Repairs what a crashed server has left, and scans the folder.
     pub(crate) async fn open(&self) {
         let (folder, temporary) = (self.folder.clone(), self.temporary.clone());
         let _ = spawn_blocking(move || take_up(&folder, &temporary)).await;
         self.scan().await;
     }
 
-    /// Looks at the folder: what is new comes, what is gone goes, and what is as it was stays as it is. Those who ask meanwhile
-    /// share the next look.
+    /// Scans the folder: adds new recordings, removes missing ones, and keeps unchanged ones.
+    /// Requests that come meanwhile share the next scan.
     pub(crate) async fn scan(&self) {
         let before = self.looks.load(Ordering::SeqCst);
         let mut next = self.next_look.lock().await;
         if next.done > before {
-            // It began after this was asked for.
+            // That scan started after this request.
             return;
         }
         if let Some(not_before) = next.not_before {
@@ -159,7 +161,7 @@ impl Shelf {
             } = &mut *entries;
             *complete = found;
             complete.retain(|id, _| !running.contains(id));
-            // What has no description is known by itself.
+            // Recordings without a written description are known here only.
             for id in unwritten.keys() {
                 if let Some(recorded) = known.get(id) {
                     complete.entry(*id).or_insert_with(|| Arc::clone(recorded));
@@ -168,8 +170,8 @@ impl Shelf {
         }
     }
 
-    /// Writes the descriptions that could not be written; false if some still cannot. To be called by whoever may change the
-    /// folder.
+    /// Writes the descriptions that could not be written yet. Returns false if some still cannot.
+    /// The caller holds the lock of the folder.
     async fn write_down(&self) -> bool {
         let unwritten = self.entries().unwritten.clone();
         if unwritten.is_empty() {
@@ -199,19 +201,19 @@ impl Shelf {
         entries.unwritten.is_empty()
     }
 
-    /// All that can be played, by number, once no recording is just ending.
-    pub(crate) async fn list(&self) -> Vec<Arc<Recorded>> {
+    /// Lists all recordings by id, once none is just ending.
+    pub(crate) async fn list(&self) -> Vec<Arc<CompleteRecording>> {
         self.settle().await;
         self.entries().complete.values().cloned().collect()
     }
 
-    /// The recording of this number, if it is complete.
-    pub(crate) async fn get(&self, id: u64) -> Option<Arc<Recorded>> {
+    /// Returns the recording with this id, if it is complete.
+    pub(crate) async fn get(&self, id: u64) -> Option<Arc<CompleteRecording>> {
         self.settle().await;
         self.entries().complete.get(&id).cloned()
     }
 
-    /// The file of this name that belongs to the recording with this key.
+    /// Returns the file of this name of the recording with this key.
     pub(crate) fn file(&self, key: &str, name: &str) -> Option<PublicFile> {
         let entries = self.entries();
         let mut complete = entries.complete.values();
@@ -227,14 +229,14 @@ impl Shelf {
         let _ = timeout(SETTLES, ending.wait_for(|ending| *ending == 0)).await;
     }
 
-    /// Keeps this number for a recording, or a random one; none if it is taken.
+    /// Reserves this id, or a random one. Returns `None` if it is taken.
     pub(crate) fn reserve(self: &Arc<Self>, id: Option<u64>) -> Option<Reserved> {
         let mut entries = self.entries();
         let is_free =
             |id: &u64| !entries.complete.contains_key(id) && !entries.running.contains(id);
         let id = match id {
             Some(id) => Some(id).filter(is_free),
-            // JavaScript can hold 53 bits.
+            // JavaScript numbers have 53 bits.
             None => std::iter::repeat_with(|| rand::random_range(1..1 << 53)).find(is_free),
         }?;
         entries.running.insert(id);
@@ -244,23 +246,23 @@ impl Shelf {
         })
     }
 
-    /// Leaves word of a recording that begins, for the case that the server does not see its end. An error if there is a
-    /// description of this number.
+    /// Writes the description of a recording that starts, for the case of a crash. Fails if its id
+    /// has a description.
     pub(crate) async fn begin(&self, nfo: &Nfo) -> io::Result<()> {
         let (id, text) = (nfo.id, nfo.to_text());
         let folder = self.folder.clone();
-        let begun = spawn_blocking(move || {
+        let written = spawn_blocking(move || {
             if described(&folder, id).try_exists()? {
                 return Err(io::ErrorKind::AlreadyExists.into());
             }
             replace_file(&unfinished(&folder, id), &text)
         });
-        begun.await.map_err(io::Error::other)?
+        written.await.map_err(io::Error::other)?
     }
 
-    /// Leaves another word of a recording that has begun: something has come to it. `nfo` gives it if it goes on by then.
+    /// Rewrites the description of a recording that goes on. `nfo` returns `None` if it has ended.
     pub(crate) async fn change(&self, nfo: impl FnOnce() -> Option<Nfo>) {
-        // Whoever ends it removes the word later than this, or has ended it by now.
+        // The end of a recording removes the file under this lock, before or after this.
         let _one = self.scanning.lock().await;
         let Some(nfo) = nfo() else {
             return;
@@ -272,7 +274,7 @@ impl Shelf {
         }
     }
 
-    /// A recording has ended, and can be played once `ended` has given its description, which is written then, and listed.
+    /// Ends a recording. `ended` returns its description, which is then written and listed.
     pub(crate) fn finish(
         self: &Arc<Self>,
         reserved: Reserved,
@@ -283,7 +285,7 @@ impl Shelf {
         tokio::spawn(async move {
             let nfo = ended.await;
             let folder = ending.0.folder.clone();
-            // Who looks at the folder meanwhile sees it or does not, and the list is as that says.
+            // A scan meanwhile may see it or not; the list is the same afterwards.
             let one = ending.0.scanning.lock().await;
             let added = spawn_blocking(move || add(&folder, nfo)).await;
             if let Ok(added) = added {
@@ -295,8 +297,8 @@ impl Shelf {
         });
     }
 
-    /// A recording has come; one whose description could not be written, too: that is tried again.
-    fn added(self: &Arc<Self>, id: u64, added: Result<Option<Recorded>, Unwritten>) {
+    /// Lists a new recording. If its description could not be written, that is tried again.
+    fn added(self: &Arc<Self>, id: u64, added: Result<Option<CompleteRecording>, Unwritten>) {
         let mut entries = self.entries();
         match added {
             Ok(Some(recorded)) => drop(entries.complete.insert(id, Arc::new(recorded))),
@@ -316,7 +318,7 @@ impl Shelf {
         }
     }
 
-    /// Nobody makes the recording any more that word was left of.
+    /// Removes the description of a recording that was not made.
     pub(crate) async fn withdraw(&self, id: u64) {
         let path = unfinished(&self.folder, id);
         let _ = spawn_blocking(move || fs::remove_file(path)).await;
@@ -345,7 +347,7 @@ async fn try_again(shelf: Weak<Shelf>) {
         let _one = shelf.scanning.lock().await;
         if shelf.write_down().await {
             let mut entries = shelf.entries();
-            // One more may have come.
+            // Another one may have been added.
             entries.tries_again = !entries.unwritten.is_empty();
             if !entries.tries_again {
                 return;
@@ -354,15 +356,16 @@ async fn try_again(shelf: Weak<Shelf>) {
     }
 }
 
-/// A recording without a description on the disk.
+/// A recording whose description could not be written.
 struct Unwritten {
     error: io::Error,
     nfo: Box<Nfo>,
-    recorded: Box<Recorded>,
+    recorded: Box<CompleteRecording>,
 }
 
-/// Writes the description of a recording whose files are complete; none if there are none to be played.
-fn add(folder: &Path, mut nfo: Nfo) -> Result<Option<Recorded>, Unwritten> {
+/// Writes the description of a recording whose files are complete. Returns `None` if no file can be
+/// played.
+fn add(folder: &Path, mut nfo: Nfo) -> Result<Option<CompleteRecording>, Unwritten> {
     nfo.files = nfo.files.only(|name| find(folder, name).is_ok());
     let has_media = nfo.files.audio.is_some() || nfo.files.video.is_some();
     let path = described(folder, nfo.id);
@@ -375,7 +378,7 @@ fn add(folder: &Path, mut nfo: Nfo) -> Result<Option<Recorded>, Unwritten> {
         false => removed(),
     };
     let described = Stamp::of(&path).filter(|_| written.is_ok());
-    let look = |nfo| Recorded::look(folder, nfo, described.map(|stamp| (path, stamp)));
+    let look = |nfo| CompleteRecording::look(folder, nfo, described.map(|stamp| (path, stamp)));
     match written {
         Ok(()) => Ok(has_media.then(|| look(nfo))),
         Err(error) => Err(Unwritten {
@@ -386,7 +389,7 @@ fn add(folder: &Path, mut nfo: Nfo) -> Result<Option<Recorded>, Unwritten> {
     }
 }
 
-/// Describes recordings whose end the server did not see, and puts away what is left of what was just being written.
+/// Describes recordings that a crash interrupted, and cleans up.
 fn take_up(folder: &Path, temporary: &str) {
     let described: BTreeSet<String> = entries_of(folder)
         .filter(|entry| entry.path().extension().is_some_and(|it| it == "nfo"))
@@ -416,7 +419,7 @@ fn take_up(folder: &Path, temporary: &str) {
     }
 }
 
-/// The files that a container goes on in, but for those of others.
+/// Returns the files that continue a container, without those of other recordings.
 fn parts_of(
     folder: &Path,
     temporary: &str,
@@ -443,7 +446,7 @@ fn parts_of(
     parts.collect()
 }
 
-/// Gives a file its name that was being written when the server ended.
+/// Renames a file that was being written when the server ended.
 fn complete_name(folder: &Path, temporary: &str, name: &str) {
     let aside = format!("{name}.{temporary}");
     if !temporary.is_empty()
@@ -457,10 +460,10 @@ fn complete_name(folder: &Path, temporary: &str, name: &str) {
 
 fn read_folder(
     folder: &Path,
-    known: &BTreeMap<u64, Arc<Recorded>>,
-) -> BTreeMap<u64, Arc<Recorded>> {
+    known: &BTreeMap<u64, Arc<CompleteRecording>>,
+) -> BTreeMap<u64, Arc<CompleteRecording>> {
     let described = known.values();
-    let described: HashMap<PathBuf, &Arc<Recorded>> = described
+    let described: HashMap<PathBuf, &Arc<CompleteRecording>> = described
         .filter_map(|it| Some((it.description()?, it)))
         .collect();
     let mut found = BTreeMap::new();
@@ -480,7 +483,7 @@ fn read_folder(
                     continue;
                 };
                 let id = nfo.id;
-                let now = Recorded::look(folder, nfo, stamp.map(|stamp| (path, stamp)));
+                let now = CompleteRecording::look(folder, nfo, stamp.map(|stamp| (path, stamp)));
                 match known.get(&id).filter(|before| before.is_like(&now)) {
                     Some(before) => {
                         before.is_still(now);
@@ -502,7 +505,7 @@ fn read_folder(
     found
 }
 
-/// The entries of the folder; none if it is not there yet.
+/// Returns the entries of the folder, or none if it does not exist yet.
 fn entries_of(folder: &Path) -> impl Iterator<Item = DirEntry> + use<> {
     let entries = fs::read_dir(folder).into_iter().flatten();
     entries.filter_map(Result::ok)

@@ -1,4 +1,8 @@
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by a panic"
+)]
 
 use std::fs::create_dir;
 
@@ -7,7 +11,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::nfo::MediaFiles;
 
-/// A folder with so many recordings, which are described.
+/// A folder with so many described recordings.
 fn shelf(recordings: u64) -> (TempDir, Arc<Shelf>) {
     let folder = tempfile::tempdir().unwrap();
     for id in 1..=recordings {
@@ -55,9 +59,9 @@ async fn those_who_ask_at_once_share_a_look_at_the_folder() {
         asked.await.unwrap();
     }
     assert_eq!(ids(&shelf).await.len(), 20);
-    // One that had begun, and one for those who came meanwhile.
+    // One that was running, and one for all later requests.
     assert!(shelf.looks.load(Ordering::SeqCst) <= 2);
-    // Who asks later sees what has come since.
+    // A later request sees newer recordings.
     describe(shelf.folder(), &recording(shelf.folder(), 30));
     shelf.scan().await;
     assert_eq!(ids(&shelf).await.len(), 21);
@@ -111,7 +115,7 @@ async fn what_a_full_disk_ended_is_listed_and_described_when_there_is_room() {
     assert_eq!(ids(&shelf).await, [7], "an update does not lose it");
     assert!(shelf.reserve(Some(7)).is_none(), "its number is taken");
     fs::remove_dir(&path).unwrap();
-    // It is written without being asked for.
+    // It is written without a request.
     while !path.is_file() {
         sleep(AGAIN).await;
     }

@@ -1,4 +1,4 @@
-//! Lists: what is in them, for whom, and what an update finds; files of Janus and of nobody.
+//! Lists and updates, with files of Janus and invalid ones.
 
 use std::path::Path;
 
@@ -160,7 +160,7 @@ async fn files_are_served_to_those_who_know_the_key() {
     ] {
         assert_eq!(found(&path), None, "{path}");
     }
-    // The key stays as long as nothing changes.
+    // The key stays the same while nothing changes.
     client.request(json!({ "request": "update" })).await;
     assert!(files.find(urls[0]).is_some());
 
@@ -212,7 +212,7 @@ async fn a_folder_of_janus_is_listed() {
     }
     let before = names(&folder);
     let world = World::on(folder, |config| config.admin_key = "k3y".to_owned(), |_| {}).await;
-    // It has no word of being private, which is as good as being so.
+    // It does not say whether it is private, which counts as private.
     assert!(world.list().await.is_empty());
     let mut client = world.attach().await;
     let body = json!({ "request": "list", "admin_key": "k3y" });

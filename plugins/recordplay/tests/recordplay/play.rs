@@ -1,4 +1,4 @@
-//! Playing: what is offered, what comes when, and how it ends.
+//! Playing: offers, the order of packets, and the end.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::world::{World, answer_to, ask, expect, opus, play, record, result, start};
 
-/// The packets that were fed to the ingests, in the order of the tracks.
+/// The number of packets sent to the ingests, in the order of the tracks.
 fn fed(world: &World) -> Vec<usize> {
     let ingests = world.server.requested().ingests;
     let count = |options: &portunus_core::media::ingest::IngestOptions| match &options.feed {
@@ -77,7 +77,7 @@ async fn a_recording_plays_by_its_clock_to_its_end() {
     assert_eq!(world.state(&client).await["type"], "none");
 }
 
-/// A client that plays recording 1, which lasts so many packets of 20 ms.
+/// A client that plays recording 1, which has so many packets of 20 ms.
 async fn playing(world: &World, packets: u16) -> portunus_core::testing::TestClient {
     world.shelve(1, |_| {});
     std::fs::write(world.path("rec-1-audio.mjr"), opus(packets)).unwrap();
@@ -109,7 +109,7 @@ async fn a_pause_holds_all_who_play_it() {
     assert_eq!(told, json!({ "status": "resumed", "id": 1 }));
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(fed(&world).iter().all(|came| (48..=52).contains(came)));
-    // A pause ends with the last who plays.
+    // A pause ends with the last player.
     ask(&mut one, json!({ "request": "pause" })).await;
     for client in [&mut one, &mut other] {
         assert_eq!(
@@ -143,7 +143,7 @@ async fn a_seek_goes_to_another_place() {
     tokio::time::sleep(Duration::from_millis(2_000)).await;
     assert_eq!(result(&mut client).await["status"], "done");
     expect(&mut client, "hangup").await;
-    // Before it begins too.
+    // Also before it starts.
     let (_, offer) = play(&mut client, 1).await;
     ask(
         &mut client,
@@ -320,10 +320,10 @@ async fn what_is_being_recorded_is_not_played() {
     );
 }
 
-/// When a container of [`webm`] begins.
+/// The start of a container by [`webm`].
 const BEGUN: u64 = 1_700_000_000_000_000;
 
-/// A container with so many packets of sound.
+/// A container with so many audio packets.
 fn webm(packets: u64) -> Vec<u8> {
     let info = FileInfo {
         title: None,
@@ -412,7 +412,7 @@ async fn messages_beside_a_container_come_with_it_over_pauses_and_seeks() {
     assert_eq!(result(&mut client).await["status"], "done");
     expect(&mut client, "hangup").await;
 
-    // That nothing was said is no warning, and a name plays with what lies beside.
+    // An empty data channel causes no warning, and a name plays with its other files.
     std::fs::write(world.path("rec-1-data.mjr"), "MJR00002").unwrap();
     let (told, _) = play(&mut client, 1).await;
     assert_eq!(told.get("warning"), None);
@@ -440,7 +440,7 @@ async fn only_so_many_play_and_who_stops_makes_room() {
     late.message(body.clone(), None).await;
     let refused = late.event().await;
     assert_eq!(refused["error_code"], 499, "{refused}");
-    // Whoever plays may play something else. What cannot be played takes no room.
+    // A player may play another recording. A failure takes no place.
     play(&mut clients[0], 1).await;
     let unknown = json!({ "request": "play", "id": 7 });
     ask(&mut clients[1], json!({ "request": "stop" })).await;

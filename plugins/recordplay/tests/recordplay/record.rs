@@ -1,4 +1,4 @@
-//! Recording: what is answered, which files come of it, and how it ends.
+//! Recording: answers, files, and the end.
 
 use std::time::{Duration, Instant};
 
@@ -69,7 +69,7 @@ async fn a_file_that_becomes_too_long_ends_the_recording_whichever_it_is() {
     world.up(&mut client).await;
     let taps = world.taps();
     say(&taps[0], 0..10);
-    // Without a keyframe 5 s are left out.
+    // 5 s are left out, because there is no keyframe.
     show(&taps[1], 0..400);
     let done = result(&mut client).await;
     assert_eq!(done, json!({ "status": "done", "id": 8, "is_private": 0 }));
@@ -174,14 +174,14 @@ async fn a_renegotiation_goes_on_with_the_same_recording() {
     assert_eq!(status["id"], 6);
     assert_eq!(version(&second), version(&first) + 1);
     assert!(second.contains("s=Recording 6\r\n"));
-    // What has come to be sent is recorded from here on.
+    // The new tracks are recorded from here on.
     assert!(second.contains("VP8/90000"));
     while !world.files().contains(&"rec-6-video.mjr".to_owned()) {
         tokio::task::yield_now().await;
     }
     assert!(world.taps()[1].pretend_first(Kind::Video));
     assert_eq!(world.state(&client).await["recording_id"], 6);
-    // A crash from now on loses nothing of it: this is what the next start goes by.
+    // A crash from now on loses none of them, because the next start reads this file.
     let word = world.path("6.nfo.recording");
     let is_told = || {
         let word = std::fs::read_to_string(&word).unwrap();
@@ -206,7 +206,7 @@ async fn the_sender_is_asked_for_a_bitrate_and_for_keyframes() {
     let world = World::new().await;
     let mut client = world.attach().await;
     record(&mut client, &[Line::Audio, Line::Video], json!({})).await;
-    // Files are made by a thread that has no part in this clock.
+    // Files are made by a thread with another clock.
     tokio::time::pause();
     world.up(&mut client).await;
     let asked = || {
@@ -269,7 +269,7 @@ async fn a_container_has_all_in_one_file() {
     assert_eq!(status["id"], 9);
 }
 
-/// Records a container whose sound becomes another codec for a second, and the first again: three files.
+/// Records a container whose audio has another codec for a second: three files.
 async fn in_parts(world: &World, id: u64) {
     let mut client = world.attach().await;
     let webm = json!({ "id": id, "record_format": "webm" });
@@ -302,7 +302,7 @@ async fn a_recording_in_parts_is_listed_and_played_as_one() {
     let entry = &list[0];
     let parts = entry["parts"].as_array().unwrap();
     assert_eq!(parts.len(), 2, "{entry}");
-    // The second is of another codec than what is offered.
+    // The second file has another codec than the offer.
     let duration = entry["duration"].as_u64().unwrap();
     assert!((1_900..2_100).contains(&duration), "{entry}");
     let bytes = names[1..].iter().map(|name| world.path(name).metadata());
@@ -323,7 +323,7 @@ async fn parts_and_names_of_before_the_end_are_taken_up_after_a_crash() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("recordplay")).unwrap();
     let to = |name: &str| folder.path().join("recordplay").join(name);
-    // As the disk is when the server is killed while the third part is written.
+    // The state of the disk if the server is killed while the third part is written.
     let nfo = std::fs::read_to_string(world.path("9.nfo")).unwrap();
     let nfo: Vec<_> = nfo.lines().filter(|line| !line.contains("parts")).collect();
     std::fs::write(to("9.nfo.recording"), nfo.join("\n")).unwrap();
@@ -401,7 +401,7 @@ async fn what_a_crash_left_is_listed_at_the_next_start() {
     let left = ["10.nfo.recording", "rec-10-audio.mjr"];
     client.on_handle("detach", json!({})).await;
     world.list().await;
-    // As the disk is when the server is killed.
+    // The state of the disk if the server is killed.
     let nfo = std::fs::read_to_string(world.path("10.nfo")).unwrap();
     let to = |name: &str| folder.path().join("recordplay").join(name);
     std::fs::write(to(left[0]), nfo).unwrap();

@@ -1,11 +1,11 @@
-//! What is refused, with which codes, and that nothing is left of it.
+//! Refusals with their codes, and that they leave nothing behind.
 
 use portunus_core::testing::{Line, TestClient};
 use serde_json::{Value, json};
 
 use crate::world::{PACKAGE, World, answer_to, ask, offer, play, record};
 
-/// The code and the text of a refusal that comes as an event.
+/// Returns the code and the text of a refusal in an event.
 async fn refused(client: &mut TestClient, body: Value, jsep: Option<Value>) -> (u64, String) {
     client.message(body.clone(), jsep).await;
     let (data, answer) = client.event_with_jsep().await;
@@ -223,7 +223,7 @@ async fn strangers_do_not_record_unless_that_is_wanted() {
     assert_eq!(code, 440);
     assert!(text.starts_with("Unauthorized (recording needs"), "{text}");
     assert_eq!(world.files(), ["1.nfo", "rec-1-audio.mjr"]);
-    // To play needs nothing.
+    // Playing needs no right.
     play(&mut stranger, 1).await;
 
     let world = World::with(|config| config.public = true, |_| {}).await;
@@ -307,7 +307,7 @@ async fn a_file_of_that_name_is_not_written_over() {
         before
     );
     assert_eq!(world.files(), ["1.nfo", "rec-1-audio.mjr"]);
-    // A description that was not listed yet is not written over either.
+    // A description that is not listed yet is not overwritten either.
     let other = json!({ "request": "record", "name": "n", "id": 1 });
     assert_eq!(client.next().await["janus"], "hangup");
     let (code, _) = refused(&mut client, other, Some(offer(&[Line::Video]))).await;

@@ -1,4 +1,4 @@
-//! What those see who run the server: events, handles, the configuration.
+//! The operator's view: events, handles, the configuration.
 
 use portunus_core::Mid;
 use portunus_core::configuration::{self, Configuration, Mistake, Printed, keys_of};

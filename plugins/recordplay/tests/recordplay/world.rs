@@ -1,4 +1,4 @@
-//! A server with the plugin, and what clients of it do.
+//! A server with the plugin, and its clients.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ impl World {
         Self::on(tempfile::tempdir().unwrap(), plugin, recording).await
     }
 
-    /// On a folder that has something already.
+    /// A server whose folder has content already.
     pub async fn on(
         folder: TempDir,
         plugin: impl FnOnce(&mut RecordPlayConfig),
@@ -74,7 +74,7 @@ impl World {
         self.folder.path().join("recordplay").join(name)
     }
 
-    /// The names of the files that there are, in their order.
+    /// Returns the names of the files, sorted.
     pub fn files(&self) -> Vec<String> {
         names(&self.folder)
     }
@@ -93,14 +93,14 @@ impl World {
         self.server.gateway.query(session, handle).await.unwrap()
     }
 
-    /// The last PeerConnection, which is that of `client`, is up.
+    /// Reports that the last PeerConnection, which is that of `client`, is up.
     pub async fn up(&self, client: &mut TestClient) {
         let srtp_profile = "SRTP_AEAD_AES_128_GCM";
         self.happen(Event::Connected { srtp_profile }).await;
         expect(client, "webrtcup").await;
     }
 
-    /// It is gone.
+    /// Reports that it is gone.
     pub async fn lose(&self) {
         self.happen(Event::Closed(CloseReason::DtlsAlert)).await;
     }
@@ -115,7 +115,7 @@ impl World {
         counters.iter().find(|it| it.name == name).unwrap().value
     }
 
-    /// Puts a recording of a second of sound into the folder.
+    /// Adds a recording of a second of audio to the folder.
     pub fn shelve(&self, id: u64, change: impl FnOnce(&mut Nfo)) {
         shelve(&self.folder, id, change);
     }
@@ -131,7 +131,7 @@ pub fn names(folder: &TempDir) -> Vec<String> {
     names
 }
 
-/// Puts a recording of a second of sound into the plugin's folder.
+/// Adds a recording of a second of audio to the plugin's folder.
 pub fn shelve(folder: &TempDir, id: u64, change: impl FnOnce(&mut Nfo)) {
     let folder = folder.path().join("recordplay");
     std::fs::create_dir_all(&folder).unwrap();
@@ -151,7 +151,7 @@ pub fn shelve(folder: &TempDir, id: u64, change: impl FnOnce(&mut Nfo)) {
     std::fs::write(folder.join(format!("{id}.nfo")), nfo.to_text()).unwrap();
 }
 
-/// A recording of so many packets of Opus.
+/// A recording of so many Opus packets.
 pub fn opus(packets: u16) -> Vec<u8> {
     let mut bytes = Vec::new();
     let info = Info::new(Medium::Audio, "opus", UnixMicros(1_700_000_000_000_000));
@@ -176,7 +176,7 @@ pub fn offer(lines: &[Line]) -> Value {
     jsep("offer", "abcd", lines)
 }
 
-/// The answer to an offer of ours: as a browser that takes the m-lines of these kinds would give it.
+/// Returns the answer of a browser that accepts the m-lines of these kinds.
 pub fn answer_to(offer: &Value) -> Value {
     let sdp = offer["sdp"].as_str().unwrap();
     let sdp = sdp
@@ -185,7 +185,7 @@ pub fn answer_to(offer: &Value) -> Value {
     json!({ "type": "answer", "sdp": sdp })
 }
 
-/// Begins a recording; gives the result and the answer.
+/// Starts a recording, and returns the result and the answer.
 pub async fn record(client: &mut TestClient, lines: &[Line], more: Value) -> (Value, String) {
     let mut body = json!({ "request": "record", "name": "demo" });
     let members = body.as_object_mut().unwrap();
@@ -199,12 +199,12 @@ pub async fn record(client: &mut TestClient, lines: &[Line], more: Value) -> (Va
     )
 }
 
-/// Lets a client say something: packets of 20 ms.
+/// Sends audio: packets of 20 ms.
 pub fn say(tap: &RequestedOutlet, packets: std::ops::Range<u16>) {
     send(tap, packets, Codec::Opus);
 }
 
-/// Lets it show something: packets of VP8 without a keyframe, 20 ms apart.
+/// Sends video: packets of VP8 without a keyframe, 20 ms apart.
 pub fn show(tap: &RequestedOutlet, packets: std::ops::Range<u16>) {
     send(tap, packets, Codec::Vp8);
 }
@@ -217,14 +217,14 @@ fn send(tap: &RequestedOutlet, packets: std::ops::Range<u16>, codec: Codec) {
     }
 }
 
-/// The result in the plugin's next event.
+/// Returns the result in the plugin's next event.
 pub async fn result(client: &mut TestClient) -> Value {
     let data = client.event().await;
     assert_eq!(data["recordplay"], "event", "{data}");
     data["result"].clone()
 }
 
-/// Sends a request and gives the result.
+/// Sends a request, and returns the result.
 pub async fn ask(client: &mut TestClient, body: Value) -> Value {
     client.message(body, None).await;
     result(client).await
@@ -236,7 +236,7 @@ pub async fn list(client: &mut TestClient, body: Value) -> Vec<Value> {
     data["list"].as_array().unwrap().clone()
 }
 
-/// Begins to play; gives what the client is told and our offer.
+/// Starts to play, and returns the event and the offer.
 pub async fn play(client: &mut TestClient, id: u64) -> (Value, Value) {
     client
         .message(json!({ "request": "play", "id": id }), None)
@@ -247,14 +247,14 @@ pub async fn play(client: &mut TestClient, id: u64) -> (Value, Value) {
     (data["result"].clone(), offer)
 }
 
-/// Answers our offer.
+/// Answers the offer.
 pub async fn start(client: &mut TestClient, offer: &Value) {
     let answer = Some(answer_to(offer));
     client.message(json!({ "request": "start" }), answer).await;
     assert_eq!(result(client).await, json!({ "status": "playing" }));
 }
 
-/// The next message has to be this.
+/// Expects this message next.
 pub async fn expect(client: &mut TestClient, janus: &str) -> Value {
     let message = client.next().await;
     assert_eq!(message["janus"], janus, "{message}");

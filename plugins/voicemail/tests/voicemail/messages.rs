@@ -1,4 +1,4 @@
-//! How messages begin and end, and what is in their files.
+//! The start and the end of messages, and their files.
 
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ async fn a_message_is_recorded_until_it_is_stopped() {
     let done = client.event().await;
     let name = format!("janus-voicemail-{id}.opus");
     assert_eq!(address(&done), format!("/recordings//{name}"));
-    // It is complete once the client hears of it.
+    // The file is complete before the client learns of it.
     assert_eq!(file.file_name().unwrap(), name.as_str());
     assert_eq!(packets(&file), 100);
     detached(&mut client).await;
@@ -96,7 +96,7 @@ async fn only_the_first_sound_is_taken() {
     }
     assert!(heard.ends_with(" 111"), "{heard}");
     assert!(answer.contains("a=recvonly") && !answer.contains("red/48000"));
-    // Names of clients mean nothing.
+    // Names in requests are ignored.
     assert_eq!(world.files().len(), 1);
     assert_eq!(std::fs::read_dir(world.folder.path()).unwrap().count(), 1);
 }

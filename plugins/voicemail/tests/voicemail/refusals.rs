@@ -1,4 +1,4 @@
-//! What is refused, with which codes, and that nothing is left of it.
+//! Refusals with their codes, and that they leave nothing behind.
 
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::world::{PACKAGE, World, offer, record};
 
-/// The code and the text of a refusal.
+/// Returns the code and the text of a refusal.
 async fn refused(client: &mut TestClient, body: Value, jsep: Option<Value>) -> (u64, String) {
     client.message(body, jsep).await;
     let (data, answer) = client.event_with_jsep().await;
@@ -112,7 +112,7 @@ async fn strangers_leave_no_message_unless_that_is_wanted() {
     assert_eq!(code, 499);
     assert!(text.starts_with("Unauthorized (recording needs"), "{text}");
     assert!(world.files().is_empty());
-    // To stop needs nothing.
+    // Stopping needs no right.
     stranger.message(json!({ "request": "stop" }), None).await;
     assert_eq!(stranger.event().await["status"], "done");
 

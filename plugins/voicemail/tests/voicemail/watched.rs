@@ -1,4 +1,4 @@
-//! What those see who run the server: events, handles, messages to the plugin, the configuration.
+//! The operator's view: events, handles, messages to the plugin, the configuration.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ async fn event_handlers_are_told_of_each_message() {
         let mut completed = world.recorder.completed();
         let mut client = world.attach().await;
         record(&mut client).await;
-        // A file that nothing comes into is none.
+        // A file without content is deleted.
         say(&world.tap(), Instant::now(), 0..1);
         client.message(json!({ "request": "stop" }), None).await;
         client.event().await;
@@ -35,7 +35,7 @@ async fn event_handlers_are_told_of_each_message() {
             true => assert_eq!(told, [event("starting"), event("done")]),
             false => assert_eq!(told, [] as [Value; 0]),
         }
-        // By this the server tells of the complete file, if anybody is to be told.
+        // The server reports the complete file, with an owner if events are on.
         let file = completed.recv().await.unwrap();
         assert_eq!(file.plugin, events.then_some(PACKAGE));
         assert_eq!([file.file], world.files()[..]);

@@ -1,4 +1,4 @@
-//! A server with the plugin, and what clients of it do.
+//! A server with the plugin, and its clients.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ impl World {
         self.server.attach(PACKAGE).await
     }
 
-    /// The files that there are.
+    /// Returns all files.
     pub fn files(&self) -> Vec<PathBuf> {
         let Ok(entries) = std::fs::read_dir(self.folder.path().join("voicemail")) else {
             return Vec::new();
@@ -79,7 +79,7 @@ impl World {
         self.server.gateway.query(session, handle).await.unwrap()
     }
 
-    /// The PeerConnection of the only client is up.
+    /// Reports that the PeerConnection of the only client is up.
     pub async fn up(&self) {
         let peer = self.server.peers()[0];
         let srtp_profile = "SRTP_AEAD_AES_128_GCM";
@@ -87,7 +87,7 @@ impl World {
         self.server.happen(peer, up).await;
     }
 
-    /// It is gone.
+    /// Reports that it is gone.
     pub async fn lose(&self) {
         let peer = self.server.peers()[0];
         let gone = Event::Closed(CloseReason::DtlsAlert);
@@ -104,7 +104,7 @@ pub fn offer(lines: &[Line]) -> Value {
     jsep("offer", "abcd", lines)
 }
 
-/// Begins a message; gives the answer.
+/// Starts a message, and returns the answer.
 pub async fn record(client: &mut TestClient) -> String {
     let body = json!({ "request": "record" });
     client.message(body, Some(offer(&[Line::Audio]))).await;
@@ -113,7 +113,7 @@ pub async fn record(client: &mut TestClient) -> String {
     answer.unwrap()["sdp"].as_str().unwrap().to_owned()
 }
 
-/// Lets the client say something: packets of 20 ms, from `start` on.
+/// Sends audio: packets of 20 ms, from `start` on.
 pub fn say(tap: &RequestedOutlet, start: Instant, packets: std::ops::Range<u16>) {
     for sequence in packets {
         let at = start + Duration::from_millis(20) * sequence.into();
@@ -125,7 +125,7 @@ pub fn say(tap: &RequestedOutlet, start: Instant, packets: std::ops::Range<u16>)
     }
 }
 
-/// Packets in a file.
+/// Returns the number of packets in a file.
 pub fn packets(path: &std::path::Path) -> usize {
     let once = OpenOptions {
         looping: false,
@@ -140,13 +140,13 @@ pub fn packets(path: &std::path::Path) -> usize {
     packets
 }
 
-/// The address in the event that says that a message is done.
+/// Returns the address in the event about a complete message.
 pub fn address(done: &Value) -> String {
     assert_eq!(done["status"], "done", "{done}");
     done["recording"].as_str().unwrap().to_owned()
 }
 
-/// The next message has to say that the handle is gone; a hangup may come before.
+/// Expects the end of the handle, which may follow a hangup.
 pub async fn detached(client: &mut TestClient) {
     loop {
         let message = client.next().await;

@@ -1,0 +1,78 @@
+//! The state that all handles of the plugin share, and the requests that concern the whole folder.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use portunus_core::media::MediaPlane;
+use portunus_core::record::Recorder;
+use portunus_core::{FieldError, Fields, Later, Reply, Rights};
+use serde_json::{Map, Value, json};
+
+use crate::config::RecordPlayConfig;
+use crate::counts::Counts;
+use crate::opening::Opening;
+use crate::refusal::Refusal;
+use crate::shelf::Shelf;
+
+/// The name that clients attach to.
+pub(crate) const PACKAGE: &str = "janus.plugin.recordplay";
+
+/// The state that all handles of the plugin share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) config: RecordPlayConfig,
+    pub(crate) media: MediaPlane,
+    /// Records into the plugin's folder.
+    pub(crate) recorder: Recorder,
+    /// The folder of the recordings of all plugins.
+    pub(crate) all: PathBuf,
+    pub(crate) shelf: Arc<Shelf>,
+    pub(crate) opening: Opening,
+    pub(crate) counts: Counts,
+}
+
+impl Shared {
+    /// Reads the folder again.
+    pub(crate) fn update(&self) -> Reply {
+        let shelf = Arc::clone(&self.shelf);
+        Reply::Later(Later::new(async move {
+            shelf.scan().await;
+            json!({ "recordplay": "ok" })
+        }))
+    }
+
+    /// Lists the recordings, with private ones if wanted.
+    pub(crate) fn list(&self, with_private: bool) -> Reply {
+        let (shelf, serve) = (Arc::clone(&self.shelf), self.config.serve);
+        Reply::Later(Later::new(async move {
+            let all = shelf.list().await;
+            let seen = all.iter().filter(|it| with_private || !it.nfo.is_private);
+            let list: Vec<_> = seen.map(|it| it.to_json(serve)).collect();
+            json!({ "recordplay": "list", "list": list })
+        }))
+    }
+
+    /// Whether a request shows the key. Fails if it shows a wrong one. Without a configured key it
+    /// shows none.
+    pub(crate) fn shows_key(&self, body: &Map<String, Value>) -> Result<bool, Refusal> {
+        let fields = Fields(body);
+        let shown = fields.text("admin_key")?;
+        let Some((key, _)) = self.config.admin_key().zip(shown) else {
+            return Ok(false);
+        };
+        match Rights::NONE.with_admin_key(fields, Some(key)) == Rights::ALL {
+            true => Ok(true),
+            false => Err(Refusal::WrongKey),
+        }
+    }
+
+    /// Checks that a request may change the list for all.
+    pub(crate) fn may_update(&self, body: &Map<String, Value>) -> Result<(), Refusal> {
+        let missing = || FieldError::Missing("admin_key".to_owned());
+        match (self.shows_key(body)?, self.config.admin_key()) {
+            (true, _) | (false, None) => Ok(()),
+            (false, Some(_)) if body.contains_key("admin_key") => Err(Refusal::WrongKey),
+            (false, Some(_)) => Err(missing().into()),
+        }
+    }
+}
