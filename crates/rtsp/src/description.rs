@@ -1,9 +1,11 @@
-//! What a server says that it has: SDP (RFC 4566) and the URLs for its streams (RFC 2326 appendix C).
+//! The description of a server: SDP (RFC 4566), with the URLs of its streams (RFC 2326 appendix C).
+
+use std::sync::Arc;
 
 use sdp_types::{Attribute, Media};
 use url::Url;
 
-use crate::{RtspError, Usable};
+use crate::RtspError;
 
 /// Sound or picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -24,26 +26,47 @@ impl MediumKind {
     }
 }
 
-/// A stream as the server describes it.
+/// A stream in the server's description.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Medium {
     /// Sound or picture.
     pub kind: MediumKind,
-    /// The codec's name in SDP, as it stands there.
+    /// The codec's name, as it is written in the SDP.
     pub encoding: String,
     /// Units of RTP timestamps a second.
     pub clock_rate: u32,
-    /// The number of channels of audio, if it is told.
+    /// The number of audio channels, if the SDP has it.
     pub channels: Option<u8>,
     /// The payload type of its packets.
     pub pt: u8,
     /// Format parameters.
     pub fmtp: Option<String>,
-    /// The URL (or path) to set it up by.
+    /// The URL (or path) of its SETUP.
     pub control: String,
 }
 
-/// The media of one kind among which one is chosen, the first of them if the server agrees.
+/// A test whether the caller can use a medium.
+#[derive(Clone)]
+pub struct Usable(Arc<dyn Fn(&Medium) -> bool + Send + Sync>);
+
+impl Usable {
+    /// Returns the test `is_usable`.
+    pub fn by(is_usable: impl Fn(&Medium) -> bool + Send + Sync + 'static) -> Self {
+        Usable(Arc::new(is_usable))
+    }
+
+    pub(crate) fn takes(&self, medium: &Medium) -> bool {
+        (self.0)(medium)
+    }
+}
+
+impl std::fmt::Debug for Usable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Usable")
+    }
+}
+
+/// The media of one kind, of which one is chosen: the first one to which the server agrees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice(Vec<Medium>);
 
@@ -51,7 +74,7 @@ impl Choice {
     /// The most media of a kind that are tried.
     const MAX: usize = 8;
 
-    /// The media, never none.
+    /// Returns the media, at least one.
     pub fn media(&self) -> &[Medium] {
         &self.0
     }
@@ -60,20 +83,29 @@ impl Choice {
         self.0.into_iter()
     }
 
-    /// Moves the media that are of use before the others.
+    /// Moves the usable media to the front.
     pub(crate) fn prefer(&mut self, usable: &Usable) {
         self.0.sort_by_key(|medium| !usable.takes(medium));
     }
 }
 
-/// The media of a description that are wanted, a choice for each kind, audio first; and the URL to play them by.
-/// `base` is what their URLs are relative to.
+/// The kinds of media to receive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WantedMedia {
+    /// Whether audio is wanted.
+    pub audio: bool,
+    /// Whether video is wanted.
+    pub video: bool,
+}
+
+/// Returns the wanted media of a description, a choice for each kind, audio first, and the URL of
+/// PLAY. `base` is the base of their URLs.
 pub fn parse_description(
     sdp: &[u8],
     base: &str,
-    (audio, video): (bool, bool),
+    wanted: WantedMedia,
 ) -> Result<(Vec<Choice>, String), RtspError> {
-    // Nothing else is looked at, and cameras write it as they like.
+    // Other lines are not needed, and cameras write them in strange ways.
     let is_read = |line: &&[u8]| matches!(line, [b'v' | b'm' | b'a', b'=', ..]);
     let lines = sdp.split(|byte| *byte == b'\n').filter(is_read);
     let lines: Vec<&[u8]> = lines.map(<[u8]>::trim_ascii_end).collect();
@@ -91,18 +123,21 @@ pub fn parse_description(
     });
     let coming = coming(directed.collect());
     let mut choices = Vec::new();
-    let mut wanted = Vec::new();
+    let mut kinds = Vec::new();
     let mut refusal = None;
-    for (kind, takes) in [(MediumKind::Audio, audio), (MediumKind::Video, video)] {
+    for (kind, takes) in [
+        (MediumKind::Audio, wanted.audio),
+        (MediumKind::Video, wanted.video),
+    ] {
         if !takes {
             continue;
         }
-        wanted.push(kind.name());
+        kinds.push(kind.name());
         let mut media = Vec::new();
         for each in coming.iter().filter(|media| media.media == kind.name()) {
             match medium(each, kind, &whole) {
                 Ok(found) => media.extend(found),
-                // It is no fault of the others.
+                // Other media may still be good.
                 Err(error) => refusal = refusal.or(Some(error)),
             }
         }
@@ -112,7 +147,7 @@ pub fn parse_description(
         }
     }
     if choices.is_empty() {
-        let nothing = RtspError::NoMedia(match wanted.as_slice() {
+        let nothing = RtspError::NoMedia(match kinds.as_slice() {
             ["audio"] => "audio",
             ["video"] => "video",
             _ => "audio or video",
@@ -122,17 +157,17 @@ pub fn parse_description(
     Ok((choices, whole))
 }
 
-/// Which way packets go, as its receiver is to see it.
+/// The direction of packets from the receiver's view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MediumDirection {
-    /// To us, perhaps the other way too.
+    /// To us, perhaps in both directions.
     Receive,
     /// From us: a loudspeaker.
     Send,
     Inactive,
 }
 
-/// The direction that attributes tell (RFC 4566 section 6), if they do.
+/// Returns the direction in attributes (RFC 4566 section 6), if there is one.
 fn direction(attributes: &[Attribute]) -> Option<MediumDirection> {
     let mut told = attributes
         .iter()
@@ -145,7 +180,8 @@ fn direction(attributes: &[Attribute]) -> Option<MediumDirection> {
     told.next()
 }
 
-/// The m-lines whose packets come to us. A server that says of all of them that they go from us speaks of itself.
+/// Returns the m-lines that send to us. If all say that they receive, the server wrote its own
+/// view.
 fn coming(media: Vec<(&Media, MediumDirection)>) -> Vec<&Media> {
     let any = |wanted| media.iter().any(|(_, direction)| *direction == wanted);
     let wanted = match any(MediumDirection::Receive) {
@@ -156,7 +192,7 @@ fn coming(media: Vec<(&Media, MediumDirection)>) -> Vec<&Media> {
     media.map(|(media, _)| *media).collect()
 }
 
-/// The medium of an m-line, if its packets are plain RTP and its codec is told.
+/// Returns the medium of an m-line, if its packets are plain RTP and its codec is known.
 fn medium(media: &Media, kind: MediumKind, base: &str) -> Result<Option<Medium>, RtspError> {
     if !["RTP/AVP", "RTP/AVPF"].contains(&media.proto.as_str()) {
         return Ok(None);
@@ -209,8 +245,8 @@ fn is_token(name: &str) -> bool {
     !name.is_empty() && name.len() <= 64 && name.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// The URL that `control` stands for. Servers count on it being put behind the base, after a slash, and not on the
-/// rules for relative URLs.
+/// Returns the URL of `control`. Servers expect it after the base and a slash, not resolved as a
+/// relative URL.
 fn resolve(base: &str, control: Option<&str>) -> Result<String, RtspError> {
     let control = control.map_or("*", str::trim);
     let whole = match control {
@@ -237,7 +273,11 @@ fn resolve(base: &str, control: Option<&str>) -> Result<String, RtspError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
 
     use super::*;
 
@@ -249,6 +289,8 @@ mod tests {
         m=application 0 RTP/AVP 107\r\na=rtpmap:107 vnd.onvif.metadata/90000\r\na=control:trackID=3\r\n";
 
     fn parse(sdp: &str, wanted: (bool, bool)) -> Result<(Vec<Choice>, String), RtspError> {
+        let (audio, video) = wanted;
+        let wanted = WantedMedia { audio, video };
         parse_description(sdp.as_bytes(), "rtsp://10.0.0.1/live/", wanted)
     }
 
@@ -280,7 +322,7 @@ mod tests {
     fn what_is_not_looked_at_may_be_written_as_cameras_like() {
         let origin = "o=- 1 1 IN IP4 10.0.0.1";
         for (line, quirk) in [
-            // TP-Link's have one number more.
+            // TP-Link's origin has one number more.
             (origin, "o=- 14665860 31787219 1 IN IP4 10.0.0.1"),
             (origin, "o= 1 1 IN IP4 10.0.0.1"),
             (origin, "o=- a1b2 -1 IN IP4"),
@@ -301,7 +343,7 @@ mod tests {
 
     const MICROPHONE: &str = "m=audio 0 RTP/AVP 8\r\na=control:trackID=2\r\n";
 
-    /// Where the audio of a camera is set up, in the order in which it is tried.
+    /// Returns the URLs of SETUP for a camera's audio, in the order of the attempts.
     fn audio_of(lines: &str) -> Vec<String> {
         let sdp = CAMERA.replace(MICROPHONE, lines);
         let (choices, _) = parse(&sdp, (true, false)).unwrap();
@@ -322,7 +364,7 @@ mod tests {
         }
         let silent = format!("{}{}", line("off", "inactive"), line("on", "recvonly"));
         assert_eq!(audio_of(&silent), ["on"]);
-        // Only a loudspeaker: there is no audio to take.
+        // With a loudspeaker only, there is no audio to receive.
         let sdp = CAMERA.replace(MICROPHONE, &loudspeaker);
         let none = parse(&sdp, (true, false));
         assert!(matches!(none, Err(RtspError::NoMedia("audio"))), "{none:?}");
