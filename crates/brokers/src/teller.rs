@@ -1,36 +1,38 @@
-//! What a connection tells of itself: to those who use it, and to the log.
+//! The reports of a connection, to its users and to the log.
 
 use std::collections::VecDeque;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use crate::connection::Ends;
 use crate::{Arrival, BrokerCounters, Incoming};
 
-/// States of the connection that wait to be told.
+/// The limit of states in the queue.
 const STATES: usize = 16;
 
-/// Between two lines of the log that say that messages are lost.
+/// The least time between two log lines about lost messages.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// What a connection knows a message by that came.
+/// The key of a received message.
 pub(crate) type Tag = u32;
 
-/// What waits to be told.
+/// The queue of reports.
 #[derive(Debug)]
 pub(crate) struct Teller {
-    /// The kind of broker, and where it is.
+    /// The kind of broker, and its address.
     broker: &'static str,
     address: String,
-    /// None once nobody wants to know.
+    /// `None` once nobody listens.
     arrivals: Option<mpsc::Sender<Arrival>>,
     waiting: VecDeque<(Arrival, Option<Tag>)>,
     counters: Arc<BrokerCounters>,
     /// It is in the log that the broker is away.
     is_away: bool,
-    /// When the log last said that messages are lost, and how many are since.
+    /// The time of the last log line about lost messages, and their number since then.
     logged: Option<Instant>,
     unlogged: usize,
 }
@@ -54,7 +56,7 @@ impl Teller {
         }
     }
 
-    /// How much waits.
+    /// Returns the length of the queue.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.len()
     }
@@ -70,14 +72,15 @@ impl Teller {
         }
     }
 
-    /// Another connection knows nothing of the tags of this one.
+    /// Clears all tags, because another connection does not know them.
     pub(crate) fn forget_tags(&mut self) {
         for (_, tag) in &mut self.waiting {
             *tag = None;
         }
     }
 
-    /// Tells what waits, as far as it is taken, and gives its tag; never ends if nothing waits. Cancel safe.
+    /// Passes on the oldest report once it is accepted. Returns its tag. Never returns with an
+    /// empty queue. Cancel safe.
     pub(crate) async fn pass_on(&mut self) -> Option<Tag> {
         let Some(arrivals) = self.arrivals.as_ref().filter(|_| !self.waiting.is_empty()) else {
             return std::future::pending().await;
@@ -129,7 +132,8 @@ impl Teller {
         self.tell_state(Arrival::Failed { code, reason });
     }
 
-    /// So many messages are lost, and why. The log says so once a second at most: others may be the reason.
+    /// Counts lost messages. Logs the number and a reason at most once a second; the other reasons
+    /// may differ.
     pub(crate) fn dropped(&mut self, count: usize, reason: &str) {
         if count == 0 {
             return;
@@ -145,10 +149,26 @@ impl Teller {
         }
     }
 
-    /// What nobody takes is made up for by what the connection is later.
+    /// A state that finds no room is dropped, as a later one replaces it.
     fn tell_state(&mut self, state: Arrival) {
         if self.waiting.len() < STATES {
             self.add(state, None);
+        }
+    }
+}
+
+/// Waits for `work`, and passes on reports meanwhile. Returns `None` if the connection has to end.
+pub(crate) async fn until_stopped<O, T>(
+    work: impl Future<Output = T>,
+    ends: &mut Ends<O>,
+    teller: &mut Teller,
+) -> Option<T> {
+    let mut work = pin!(work);
+    loop {
+        tokio::select! {
+            done = &mut work => return Some(done),
+            _ = teller.pass_on() => {}
+            () = ends.stop.wanted() => return None,
         }
     }
 }
