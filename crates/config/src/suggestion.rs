@@ -1,6 +1,6 @@
-//! What somebody who wrote an unknown name most likely meant.
+//! Suggestions for unknown names.
 
-/// The known name that is most similar; none if none is.
+/// Returns the most similar known name, if one is similar.
 pub(crate) fn most_similar(name: &str, known: &[&'static str]) -> Option<&'static str> {
     let distance = |known: &'static str| (strsim::damerau_levenshtein(name, known), known);
     let (distance, similar) = known.iter().map(|known| distance(known)).min()?;
