@@ -15,7 +15,7 @@ pub struct Running {
     package: &'static str,
 }
 
-/// What the section of `H` with these keys is read as, or its mistakes.
+/// Reads the section of `H` with these keys. Returns its mistakes on failure.
 pub fn read<H: ConfiguredEventHandler>(keys: &str) -> Result<EventHandlerConfig, Vec<String>> {
     let text = format!("[events.{}]\nenabled = true\n{keys}", H::NAME);
     let handler = EventHandlerRegistration::of::<H>();
@@ -46,7 +46,7 @@ impl Running {
         bus.publish(EventKind::Core, None, EventAddress::default, || body);
     }
 
-    /// One of the handler's counters.
+    /// Returns a counter of the handler.
     pub fn counter(&self, name: &str) -> u64 {
         let counters = self.bus.counters();
         let own = &counters.handlers[0].own;
@@ -58,7 +58,7 @@ impl Running {
         self.bus.counters().handlers[0].dropped
     }
 
-    /// Asks as an administrator would; an error is its number.
+    /// Sends an administrator's request. An error is its number.
     pub fn ask(&self, request: Value) -> Result<Value, u16> {
         let answer = self.bus.query(self.package, request.as_object().unwrap());
         answer.unwrap().map_err(|error| error.code())
@@ -76,7 +76,7 @@ impl Running {
         status["last_error"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// Waits until one of the handler's counters has this value.
+    /// Waits until a counter of the handler has this value.
     pub async fn until(&self, name: &str, value: u64) {
         let state = || {
             format!(
@@ -90,7 +90,7 @@ impl Running {
     }
 }
 
-/// Waits for a condition; `state` says what there is if it does not come.
+/// Waits for a condition. `state` describes the state for the failure.
 pub async fn until(condition: impl Fn() -> bool, state: impl Fn() -> String) {
     let begun = Instant::now();
     while !condition() {
