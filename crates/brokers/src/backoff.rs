@@ -1,4 +1,4 @@
-//! How long to wait before the next try.
+//! The waits between attempts.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ const FIRST: Duration = Duration::from_millis(250);
 /// At most.
 const LAST: Duration = Duration::from_secs(8);
 
-/// Each wait is twice as long as the one before, until a connection lasts.
+/// Each wait is twice as long as the last one, until a connection lasts.
 #[derive(Debug)]
 pub(crate) struct Backoff(Duration);
 
@@ -19,21 +19,21 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// How long to wait now.
+    /// Returns the next wait.
     pub(crate) fn next(&mut self) -> Duration {
         let wait = self.0;
         self.0 = wait.saturating_mul(2).min(LAST);
         wait
     }
 
-    /// A connection lasted so long. One that ends at once is no reason to hurry.
+    /// Notes for how long a connection lasted. After a short one the waits continue to grow.
     pub(crate) fn lasted(&mut self, time: Duration) {
         if time >= LAST {
             *self = Backoff::default();
         }
     }
 
-    /// How long to wait after so many tries.
+    /// Returns the wait after this number of attempts.
     pub(crate) fn after(tries: usize) -> Duration {
         let doublings = u32::try_from(tries.saturating_sub(1)).unwrap_or(u32::MAX);
         let factor = 2_u32.saturating_pow(doublings);

@@ -1,7 +1,6 @@
-//! A connection as those who use it see it, whatever the broker is.
+//! A connection to any broker, for its users.
 
 use std::future::Future;
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,23 +8,22 @@ use bytes::Bytes;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-use crate::tell::Teller;
-
-/// Messages that a connection has taken and not given to the broker yet, beside those whose receipt the broker has not
-/// confirmed.
+/// The limit of messages that a connection has accepted and not sent, besides those that the broker
+/// has not confirmed.
 const OUTGOING: usize = 16;
 
-/// Arrivals that wait to be taken; beyond that nothing is read from the broker.
+/// The limit of arrivals in the queue. Nothing is read from the broker while it is full.
 const ARRIVALS: usize = 64;
 
-/// A connection to a broker; `O` is what is published by it.
+/// A connection to a broker. `O` is the type of published messages.
 #[derive(Debug)]
 pub struct Connection<O> {
     publisher: Publisher<O>,
     arrivals: mpsc::Receiver<Arrival>,
 }
 
-/// What publishes. Dropped, it ends the connection once what it has taken is published.
+/// The publishing end of a connection. Dropping it ends the connection once all accepted messages
+/// are published.
 #[derive(Debug)]
 pub struct Publisher<O> {
     outgoing: mpsc::Sender<O>,
@@ -39,13 +37,13 @@ pub struct Publisher<O> {
 pub enum Arrival {
     /// It is there.
     Connected,
-    /// It was there and is no more.
+    /// The connection is lost.
     Lost,
     /// It is tried again.
     Retrying,
     /// It cannot be made now.
     Failed {
-        /// The broker's own number for why, if it has given one.
+        /// The broker's error code, if it sent one.
         code: Option<u8>,
         /// Why, for people.
         reason: String,
@@ -59,22 +57,22 @@ pub enum Arrival {
 pub struct Incoming {
     /// By which of the subscriptions, counted from 0 in the order in which they were given.
     pub subscription: usize,
-    /// What it says.
+    /// The content.
     pub payload: Bytes,
-    /// What its sender wants of an answer.
+    /// The wanted answer.
     pub reply: Reply,
 }
 
-/// What the sender of a message wants of an answer to it.
+/// The answer that the sender of a message wants.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reply {
-    /// Where it is to go: a topic, queue or subject.
+    /// Its destination: a topic, queue or subject.
     pub to: Option<String>,
-    /// What it is to carry, so that its receiver knows what it answers.
+    /// The data by which its receiver recognizes it.
     pub correlation: Option<Bytes>,
 }
 
-/// What a connection counts.
+/// The counters of a connection.
 #[derive(Debug, Default)]
 pub struct BrokerCounters {
     connects: AtomicU64,
@@ -83,12 +81,13 @@ pub struct BrokerCounters {
 }
 
 impl BrokerCounters {
-    /// How often the broker was reached.
+    /// Returns the number of successful connects.
     pub fn connects(&self) -> u64 {
         self.connects.load(Ordering::Relaxed)
     }
 
-    /// Messages that the broker has got; of NATS, which confirms nothing, those that were handed over.
+    /// Returns the number of messages that the broker confirmed; with NATS, which confirms nothing,
+    /// of those sent.
     pub fn published(&self) -> u64 {
         self.published.load(Ordering::Relaxed)
     }
@@ -112,7 +111,7 @@ impl BrokerCounters {
     }
 }
 
-/// The other end of a connection: what its task works with.
+/// The task's ends of a connection.
 #[derive(Debug)]
 pub(crate) struct Ends<O> {
     pub(crate) outgoing: mpsc::Receiver<O>,
@@ -128,13 +127,13 @@ pub(crate) struct Stop(watch::Receiver<()>);
 impl Stop {
     /// Ends when the connection is to end. Cancel safe.
     pub(crate) async fn wanted(&mut self) {
-        // Nothing is ever sent: it ends when the sender is gone.
+        // Nothing is ever sent. It ends when the sender is gone.
         while self.0.changed().await.is_ok() {}
     }
 }
 
 impl<O: Send + 'static> Connection<O> {
-    /// Starts what `task` makes of the other end, on the running tokio runtime.
+    /// Starts `task` with the other ends, on the running tokio runtime.
     pub(crate) fn start<F>(task: impl FnOnce(Ends<O>) -> F) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
@@ -161,7 +160,7 @@ impl<O: Send + 'static> Connection<O> {
         }
     }
 
-    /// What it counts.
+    /// Returns its counters.
     pub fn counters(&self) -> &Arc<BrokerCounters> {
         &self.publisher.counters
     }
@@ -173,14 +172,14 @@ impl<O: Send + 'static> Connection<O> {
 }
 
 impl<O> Publisher<O> {
-    /// Hands a message over, once the connection takes it: not while the broker is away. Cancel safe: the message is
-    /// handed over or it is not.
+    /// Passes a message to the connection, and waits while the broker is away. Cancel safe: the
+    /// message is passed or not.
     pub async fn publish(&self, message: O) {
         // The task takes messages for as long as this is there.
         let _ = self.outgoing.send(message).await;
     }
 
-    /// What the connection has counted.
+    /// Returns the connection's counters.
     pub fn counters(&self) -> &Arc<BrokerCounters> {
         &self.counters
     }
@@ -191,21 +190,5 @@ impl<O> Publisher<O> {
         drop(self.stop);
         // A task that panicked has ended too.
         let _ = self.task.await;
-    }
-}
-
-/// Waits for `work`, and passes on what there is to tell meanwhile; none if the connection is to end.
-pub(crate) async fn until_stopped<O, T>(
-    work: impl Future<Output = T>,
-    ends: &mut Ends<O>,
-    teller: &mut Teller,
-) -> Option<T> {
-    let mut work = pin!(work);
-    loop {
-        tokio::select! {
-            done = &mut work => return Some(done),
-            _ = teller.pass_on() => {}
-            () = ends.stop.wanted() => return None,
-        }
     }
 }

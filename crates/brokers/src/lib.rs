@@ -1,7 +1,7 @@
 //! Connections to message brokers: MQTT, RabbitMQ and NATS.
 //!
-//! A [`Connection`] is there as long as somebody publishes by it. It is made again whenever it is lost, ever more slowly. What is
-//! published meanwhile waits with its sender: nothing is taken from it until the broker is there.
+//! A [`Connection`] lasts as long as its [`Publisher`]. It reconnects after a loss, with growing
+//! waits. Meanwhile messages stay with their senders: none is accepted until the broker is there.
 #![forbid(unsafe_code)]
 
 mod backoff;
@@ -10,7 +10,7 @@ pub mod mqtt;
 pub mod nats;
 pub mod rabbitmq;
 mod stream;
-mod tell;
+mod teller;
 mod tls;
 mod verifier;
 

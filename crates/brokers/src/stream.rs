@@ -11,13 +11,13 @@ use tokio_rustls::rustls::pki_types::ServerName;
 
 use crate::BrokerTls;
 
-/// What bytes go over.
+/// The byte stream to a broker.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// Connects once, for somebody who wants to know whether that works. Logs in nowhere: a broker
-/// would end the connection of a running server that has the same name.
+/// Connects once, to check whether that works. Does not log in, because a broker would end the
+/// connection of a running server with the same name.
 pub(crate) async fn attempt(
     host: &str,
     port: u16,
@@ -28,7 +28,7 @@ pub(crate) async fn attempt(
     connected.map_err(|error| error.to_string())
 }
 
-/// Connects; an IPv6 address stands without brackets.
+/// Connects. An IPv6 address has no brackets.
 pub(crate) async fn connect(
     host: &str,
     port: u16,

@@ -14,17 +14,17 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use crate::verifier::Lenient;
 
-/// How a broker is connected to by TLS.
+/// The TLS options for a broker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BrokerTls {
     /// Whether it is.
     pub tls_enable: bool,
-    /// Whether the broker has to show a certificate of an authority that is known.
+    /// Whether the broker's certificate has to be of a known authority.
     pub tls_verify_peer: bool,
     /// Whether that certificate has to be for the name that is connected to.
     pub tls_verify_hostname: bool,
-    /// The authorities (PEM); none: those that the system knows.
+    /// The authorities (PEM). `None` means those of the system.
     #[serde(with = "portunus_config::optional")]
     pub tls_cacert: Option<PathBuf>,
     /// The certificate that is shown to the broker (PEM).
@@ -48,18 +48,18 @@ impl Default for BrokerTls {
     }
 }
 
-/// What is wrong with the files of TLS. The texts name the key.
+/// The errors of the files of TLS. The texts name the key.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
     /// A file cannot be used.
     #[error("{key}: cannot use {}: {reason}", path.display())]
     File {
-        /// The configuration key that names it.
+        /// The configuration key of the file.
         key: &'static str,
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error.
         reason: String,
     },
     /// The system knows no authorities.
@@ -105,7 +105,7 @@ impl BrokerTls {
         }
     }
 
-    /// What the library is told; none if there is no TLS. Reads the files.
+    /// Returns the options for the library, or `None` without TLS. Reads the files.
     pub(crate) fn client(&self) -> Result<Option<Arc<ClientConfig>>, TlsError> {
         if !self.tls_enable {
             return Ok(None);
@@ -188,7 +188,7 @@ fn file(key: &'static str, path: &Path, error: impl std::fmt::Display) -> TlsErr
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     fn tls() -> BrokerTls {

@@ -1,4 +1,5 @@
-//! Checks of a broker's certificate that do without some of what is usual, because the configuration says so.
+//! Checks of a broker's certificate that omit some of the usual ones, because the configuration
+//! says so.
 
 use std::sync::Arc;
 
@@ -12,16 +13,17 @@ use tokio_rustls::rustls::crypto::{
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use tokio_rustls::rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 
-/// Takes a certificate for any name, or any certificate. That the broker has its key is checked in any case.
+/// Accepts a certificate for any name, or any certificate. The broker always has to prove that it
+/// has the key.
 #[derive(Debug)]
 pub(crate) struct Lenient {
-    /// Whom a certificate has to be by; none: by anybody.
+    /// The accepted authorities. `None` means any.
     authorities: Option<Arc<WebPkiServerVerifier>>,
     provider: Arc<CryptoProvider>,
 }
 
 impl Lenient {
-    /// A certificate of a known authority, for any name.
+    /// Accepts a certificate of a known authority, for any name.
     pub(crate) fn any_name(
         authorities: Arc<WebPkiServerVerifier>,
         provider: Arc<CryptoProvider>,

@@ -1,4 +1,4 @@
-//! What differs between two configurations, and which of it can take effect while the server runs.
+//! The differences between two configurations, and which of them can take effect at run time.
 
 use std::sync::LazyLock;
 
@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{Configuration, PrintError, Printed, Table, keys_of};
 
-/// All sections of a configuration with their values, and which of their keys can change while the server runs.
+/// All sections of a configuration with their values, and the keys that can change at run time.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sections(Vec<SectionKeys>);
 
@@ -18,7 +18,7 @@ struct SectionKeys {
     live: Vec<&'static str>,
 }
 
-/// The keys that differ between two configurations, each with its section, such as `http.port`.
+/// The keys that differ between two configurations, with their sections, such as `http.port`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
     /// Changed keys that take effect while the server runs.
@@ -28,7 +28,8 @@ pub struct Changes {
 }
 
 impl Sections {
-    /// Adds keys of a section, of which `live` can change while the server runs. A section may be added in several parts.
+    /// Adds keys of a section, of which `live` can change at run time. A section can be added in
+    /// several parts.
     pub fn add(&mut self, name: &str, keys: Table, live: &[&'static str]) {
         if let Some(known) = self.0.iter_mut().find(|known| known.name == name) {
             known.keys.extend(keys);
@@ -48,7 +49,8 @@ impl Sections {
         Ok(())
     }
 
-    /// The keys that can change while the server runs, with their sections. Sections without such keys are left out.
+    /// Returns the keys that can change at run time, with their sections. Omits sections without
+    /// such keys.
     pub fn live(&self) -> Vec<(&str, &[&'static str])> {
         let sections = self.0.iter().filter(|section| !section.live.is_empty());
         let live = sections.map(|section| (section.name.as_str(), section.live.as_slice()));
@@ -64,7 +66,7 @@ impl Sections {
         printed.into_text()
     }
 
-    /// Returns what is different in `new`. A key that is in one of the two only has changed, too.
+    /// Returns the differences to `new`. A key in only one of them counts.
     pub fn changes(&self, new: &Sections) -> Changes {
         let mut changes = Changes::default();
         for (section, before, after) in self.pairs(new) {
@@ -130,7 +132,7 @@ fn with_live_keys(before: &Table, after: &Table, live: &[&'static str]) -> Table
         .collect()
 }
 
-/// Returns `running` with the values that `new` has for the keys that can change while the server runs.
+/// Returns `running` with the values of `new` for the keys that can change at run time.
 pub fn with_live<C: Configuration + DeserializeOwned>(
     running: &C,
     new: &C,
@@ -143,7 +145,7 @@ pub fn with_live<C: Configuration + DeserializeOwned>(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use serde::{Deserialize, Serialize};
 
     use super::*;
@@ -191,7 +193,7 @@ mod tests {
         assert_eq!(changes.live, ["door.limit", "door.secret"]);
         assert_eq!(changes.restart, ["door.port", "door.unheard_of"]);
         running.take_live(&new);
-        // What needs a restart is told as long as there was none.
+        // A change that needs a restart is reported until there was one.
         let again = running.changes(&new);
         assert_eq!((again.live.len(), again.restart), (0, changes.restart));
         let back = running.changes(&sections(&door(1, 2, None)));

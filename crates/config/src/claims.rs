@@ -1,4 +1,4 @@
-//! Ports that the sections of a file listen on: no two of them can have the same.
+//! The ports on which the sections of a file listen. No two sections may share one.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,10 +6,10 @@ use std::ops::{Range, RangeInclusive};
 
 use crate::PortRange;
 
-/// What listens on a port.
+/// The protocol of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
-    /// TCP, with whatever is in it.
+    /// TCP, with any protocol above it.
     Tcp,
     /// UDP.
     Udp,
@@ -27,22 +27,22 @@ impl fmt::Display for Protocol {
 /// Ports that the server listens on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listener {
-    /// The key that says so, with its section, as in `http.port`.
+    /// The key that claims them, with its section: `http.port`.
     pub key: String,
     /// The protocol.
     pub protocol: Protocol,
     /// The addresses. Empty means all.
     pub addresses: Vec<IpAddr>,
-    /// The ports, none of which is 0.
+    /// The ports, without 0.
     pub ports: RangeInclusive<u16>,
 }
 
-/// Ports that a key of a section has somebody listen on.
+/// Ports that a key of a section claims.
 #[derive(Debug)]
 pub(crate) struct Claim {
     /// With its section, as in `http.port`.
     pub(crate) key: String,
-    /// Where the key is in the file; none: it has its default.
+    /// The place of the key in the file. `None` means that it has its default.
     pub(crate) span: Option<Range<usize>>,
     pub(crate) protocol: Protocol,
     /// Empty: all.
@@ -50,7 +50,7 @@ pub(crate) struct Claim {
     pub(crate) ports: RangeInclusive<u16>,
 }
 
-/// UDP ports of which a key of a section has pairs taken, each an even one and the one after it.
+/// UDP ports that a key of a section claims in pairs: an even one and the next one.
 #[derive(Debug)]
 pub(crate) struct Pairs {
     pub(crate) key: String,
@@ -91,7 +91,7 @@ fn share_an_address(some: &[IpAddr], others: &[IpAddr]) -> bool {
     some.is_empty() || others.is_empty() || some.iter().any(same)
 }
 
-/// What is wrong with claims: where in the file, and why.
+/// Returns the conflicts between claims, with their places in the file.
 pub(crate) fn mistakes(claims: &[Claim], pairs: &[Pairs]) -> Vec<(Option<Range<usize>>, String)> {
     let mut found = Vec::new();
     for (n, claim) in claims.iter().enumerate() {
@@ -99,7 +99,7 @@ pub(crate) fn mistakes(claims: &[Claim], pairs: &[Pairs]) -> Vec<(Option<Range<u
             let Some(port) = claim.meets(earlier) else {
                 continue;
             };
-            // The one that somebody has written is the mistake.
+            // The mistake is the key that is written in the file.
             let (wrong, other) = match claim.span.is_none() && earlier.span.is_some() {
                 true => (earlier, claim),
                 false => (claim, earlier),
@@ -142,7 +142,7 @@ pub(crate) fn mistakes(claims: &[Claim], pairs: &[Pairs]) -> Vec<(Option<Range<u
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
     use crate::{Section, read};
 

@@ -1,4 +1,4 @@
-//! One section of a list of sections.
+//! A section of a list.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
-/// One section of a list, written `[[section.name]]`: for whoever has to read it key by key.
+/// A section of a list, written `[[section.name]]`, to be read key by key.
 #[derive(Debug, Clone)]
 pub struct Entry<'t> {
     pub(crate) path: String,
@@ -24,7 +24,7 @@ impl Entry<'_> {
         )))
     }
 
-    /// The name of a key of it, with those of the sections around it.
+    /// Returns the name of a key, with those of the sections around it.
     pub(crate) fn place(&self, within: Option<(&str, usize)>, key: &str) -> String {
         let path = &self.path;
         match within {
@@ -33,7 +33,8 @@ impl Entry<'_> {
         }
     }
 
-    /// Where a key of it is; with `within` one of the section at that place of that list. None: it is not there.
+    /// Returns the place of a key, or with `within`, of a key in the section with that index of
+    /// that list. `None` if it is absent.
     pub(crate) fn find(&self, within: Option<(&str, usize)>, key: &str) -> Option<Range<usize>> {
         let of_key = |table: &DeTable<'_>| table.get(key).map(Spanned::span);
         let Some((list, index)) = within else {

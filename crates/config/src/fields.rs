@@ -1,18 +1,18 @@
-//! The names of the keys that a type has, asked of its `Deserialize`.
+//! The names of a type's keys, found by its `Deserialize`.
 
 use serde::de::value::Error;
 use serde::de::{Deserialize, Deserializer, Error as _, Visitor};
 use serde::forward_to_deserialize_any;
 
-/// The keys that `T` is read from; none if it is no struct.
+/// Returns the keys of `T`. They are empty if it is not a struct.
 pub(crate) fn of<'de, T: Deserialize<'de>>() -> &'static [&'static str] {
     let mut names: &'static [&'static str] = &[];
-    // It always ends with an error: there is nothing to read.
+    // It always fails, because there is nothing to read.
     let _ = T::deserialize(Names(&mut names));
     names
 }
 
-/// Notes the names of the fields that it is asked for.
+/// Notes the names of the requested fields.
 struct Names<'a>(&'a mut &'static [&'static str]);
 
 impl<'de> Deserializer<'de> for Names<'_> {
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[derive(serde::Deserialize)]
-    #[allow(dead_code)]
+    #[allow(dead_code, reason = "only the names of the fields are read")]
     struct Inner {
         one: u8,
         #[serde(rename = "second")]
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[derive(serde::Deserialize)]
-    #[allow(dead_code)]
+    #[allow(dead_code, reason = "only the names of the fields are read")]
     struct Outer(Inner);
 
     #[test]

@@ -5,8 +5,8 @@ use std::marker::PhantomData;
 
 use serde::de::{Deserializer, Error, Visitor};
 
-/// Reads text of a form of its own, for an `impl Deserialize`: `form` says what is expected where something else than
-/// text stands, and `parse` what is wrong with a text.
+/// Reads a text with its own format, for an `impl Deserialize`. `form` is the expectation for a
+/// value that is not a text, and `parse` reads the text.
 pub fn text<'de, D: Deserializer<'de>, T>(
     from: D,
     form: &'static str,
@@ -44,7 +44,7 @@ pub mod seconds {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serializer};
 
-    /// A year is more than any of our times means; it keeps arithmetic far from overflow.
+    /// A year is more than any of our durations needs, and keeps arithmetic far from overflow.
     const MOST: i64 = 366 * 86_400;
 
     /// Reads a number of seconds.
@@ -64,7 +64,8 @@ pub mod seconds {
     }
 }
 
-/// Something that is written as text and may be left out, for `#[serde(with = "…")]`: empty text is none.
+/// An optional value that is written as a text, for `#[serde(with = "…")]`. Empty text means
+/// `None`.
 pub mod optional {
     use std::fmt;
     use std::marker::PhantomData;
@@ -72,7 +73,7 @@ pub mod optional {
     use serde::de::{DeserializeOwned, Deserializer, Error, IntoDeserializer, Visitor};
     use serde::{Serialize, Serializer};
 
-    /// Reads text; none if it is empty.
+    /// Reads a text. Empty text means `None`.
     pub fn deserialize<'de, D, T>(from: D) -> Result<Option<T>, D::Error>
     where
         D: Deserializer<'de>,
@@ -83,7 +84,7 @@ pub mod optional {
 
     struct Optional<T>(PhantomData<T>);
 
-    /// What is no text is left to `T`, which says what it expects instead.
+    /// `T` reads other values, so that the error has its expectation.
     impl<T: DeserializeOwned> Visitor<'_> for Optional<T> {
         type Value = Option<T>;
 
@@ -107,7 +108,7 @@ pub mod optional {
         }
     }
 
-    /// Writes it, or empty text.
+    /// Writes the value, or empty text.
     pub fn serialize<S, T>(value: &Option<T>, to: S) -> Result<S::Ok, S::Error>
     where
         S: Serializer,

@@ -1,5 +1,6 @@
-//! The configuration file: each part of the server reads its own section into its own type by serde, every mistake is
-//! named with its line, and what is in effect is written as a file that reads back to the same.
+//! The configuration file. Each part of the server reads its own section into its own type by
+//! serde. Every mistake is reported with its line. The effective configuration can be written as a
+//! file.
 //!
 //! ```
 //! use portunus_config::{Configuration, Section};
@@ -51,7 +52,7 @@ mod printed;
 mod probe;
 mod secret;
 mod section;
-mod similar;
+mod suggestion;
 
 pub use changes::{Changes, Sections, with_live};
 pub use claims::{Listener, Protocol};

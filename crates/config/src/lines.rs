@@ -1,4 +1,4 @@
-//! Where the keys of a file are.
+//! The places of the keys of a file.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -11,14 +11,15 @@ pub struct Lines<'t> {
 }
 
 impl<'t> Lines<'t> {
-    /// Those of a file with this text. Of a broken file only some are known.
+    /// Returns the places in a text. Those of an invalid file are incomplete.
     pub fn of(text: &'t str) -> Self {
         let (table, _) = DeTable::parse_recoverable(text);
         Lines { text, table }
     }
 
-    /// Returns the line of a key with its section, such as `http.port` or `videoroom.room[1].record`, counted from 1. A key
-    /// that is not there has the line of its section, and that of no section is `None`.
+    /// Returns the line of a key with its section, such as `http.port` or
+    /// `videoroom.room[1].record`, counted from 1. An absent key has the line of its section, and
+    /// without that section `None`.
     pub fn line(&self, key: &str) -> Option<usize> {
         let mut table = self.table.get_ref();
         let mut found = None;

@@ -1,10 +1,10 @@
-//! What serde says of a value, in words for people who write a configuration.
+//! serde's errors in words for the authors of a configuration.
 
 const IP_ADDRESS: &str = "an IP address in quotes";
 const SOCKET_ADDRESS: &str = "an address with a port such as \"127.0.0.1:9100\"";
 
-/// `message` in plain words; `written` is the value as it stands in the file. What is not known to be serde's own is
-/// left as it is.
+/// Returns `message` in plain words. `written` is the value as it is written in the file. Messages
+/// that are not serde's own stay as they are.
 pub(crate) fn plain(message: &str, written: &str) -> String {
     mismatch(message)
         .or_else(|| unknown_variant(message))

@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Mistake {
     /// Counted from 1.
     pub line: usize,
-    /// What is wrong, with the name of the key.
+    /// The mistake, with the name of the key.
     pub text: String,
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// UDP ports, both ends included; as text `min-max`.
+/// A range of UDP ports, both ends included. As a text, `min-max`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PortRange {
     first: u16,
@@ -19,7 +19,7 @@ impl Default for PortRange {
 }
 
 impl PortRange {
-    /// A range; its ends in either order, the first one rounded up to an even port.
+    /// Returns a range with these ends in any order. The first port is rounded up to an even one.
     pub fn new(one: u16, other: u16) -> Self {
         let (first, last) = (one.min(other), one.max(other));
         let first = first.saturating_add(first % 2).min(last);

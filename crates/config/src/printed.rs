@@ -29,12 +29,13 @@ pub fn keys_of(section: &impl Serialize) -> Result<Table, PrintError> {
     Table::try_from(section).map_err(|error| PrintError(error.to_string()))
 }
 
-/// A configuration that is being written, a section after the other.
+/// A configuration that is written, section by section.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Printed(Table);
 
 impl Printed {
-    /// Adds a section; a name with a dot in it is a section in a section. One without keys is left out.
+    /// Adds a section. A dot in its name separates a section in a section. Omits a section without
+    /// keys.
     pub fn section(&mut self, name: &str, keys: Table) {
         if keys.is_empty() {
             return;

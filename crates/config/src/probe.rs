@@ -1,5 +1,6 @@
-//! Finds faults of a configuration that reads well: files and addresses that the machine lacks, and keys that together
-//! make no sense. It also collects what the server writes, shows and connects to.
+//! Faults of a valid configuration: missing files and addresses, and keys that contradict each
+//! other. Also the files that the server writes, its certificates, and the servers to which it
+//! connects.
 
 use std::fmt::{self, Display};
 use std::fs::{self, File};
@@ -11,12 +12,12 @@ use std::pin::Pin;
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
 
-/// How bad a [`Finding`] is.
+/// The severity of a [`Finding`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
     /// The server cannot start, or what is configured cannot work.
     Error,
-    /// It works, but probably not as it is meant.
+    /// It works, but probably not as intended.
     Warning,
 }
 
@@ -25,9 +26,9 @@ pub enum Severity {
 pub struct Finding {
     /// The key with its section, such as `tls.certificate` or `videoroom.room[1].record`.
     pub key: String,
-    /// What is wrong.
+    /// The fault.
     pub text: String,
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
 }
 
@@ -41,16 +42,16 @@ impl Display for Finding {
     }
 }
 
-/// A key that asks for recordings, and the folder that it names for them.
+/// A key that turns on recordings, and their folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recorded {
     /// The key with its section.
     pub key: String,
-    /// Relative to the folder of all recordings; `None` is that folder.
+    /// Relative to the folder of all recordings. `None` means that folder.
     pub dir: Option<String>,
 }
 
-/// A file or folder that the server writes, and the key that names it.
+/// A file or folder that the server writes, and its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
     /// The key with its section.
@@ -59,7 +60,7 @@ pub struct Written {
     pub path: PathBuf,
 }
 
-/// A PEM file of certificates that the server shows to others, its own certificate first.
+/// A PEM file of certificates that the server shows, its own certificate first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Certificate {
     /// The key that names the file, with its section.
@@ -68,17 +69,17 @@ pub struct Certificate {
     pub path: PathBuf,
 }
 
-/// Tries to reach another server once, and says why that fails. Nothing happens before it is
-/// polled.
+/// An attempt to reach another server. Returns the reason for a failure. Nothing happens before it
+/// is polled.
 pub type Attempt = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 
-/// Another server that this one connects to.
+/// Another server to which this one connects.
 pub struct Remote {
-    /// The key that says where it is, with its section.
+    /// The key of its address, with its section.
     pub key: String,
-    /// Where it is, for people.
+    /// Its address, for people.
     pub address: String,
-    /// Tries to reach it, by what the server itself would use.
+    /// Tries to reach it, in the way of the server itself.
     pub attempt: Attempt,
 }
 
@@ -88,8 +89,8 @@ impl fmt::Debug for Remote {
     }
 }
 
-/// What a section has to do with the machine and with other servers: faults, files, and who is
-/// connected to. Keys are relative to the section that is being looked at.
+/// The relations of a section to the machine and to other servers: faults, files and connections.
+/// Keys are relative to the present section.
 #[derive(Debug, Default)]
 pub struct Probe {
     /// With a dot at its end, unless it is the file itself.
@@ -110,12 +111,12 @@ impl Probe {
         self.path = outer;
     }
 
-    /// The server cannot start with this key, or cannot do what it says.
+    /// Notes that the server cannot start with this key, or cannot do what it says.
     pub fn error(&mut self, key: &str, text: impl Display) {
         self.find(key, text, Severity::Error);
     }
 
-    /// This key is probably not meant as it is.
+    /// Notes that this key is probably not as intended.
     pub fn warning(&mut self, key: &str, text: impl Display) {
         self.find(key, text, Severity::Warning);
     }
@@ -130,7 +131,8 @@ impl Probe {
 
     /// The machine has to have this address.
     pub fn address(&mut self, key: &str, address: IpAddr) {
-        // With port 0 the kernel picks a free one: no server is disturbed. Other errors are not about the address.
+        // With port 0 the kernel picks a free port, so no running server is affected. Other errors
+        // do not concern the address.
         let Err(error) = UdpSocket::bind((address, 0)) else {
             return;
         };
@@ -176,7 +178,7 @@ impl Probe {
         }
     }
 
-    /// The file has to be writable; if it is not there, its folder has to take files.
+    /// Checks that the file is writable or, if it is missing, that files can be made in its folder.
     pub fn written_file(&mut self, key: &str, path: &Path) {
         self.writes(key, path);
         let outcome = match fs::metadata(path) {
@@ -193,7 +195,7 @@ impl Probe {
         }
     }
 
-    /// The program has to be there, as a path or in one of the folders of `PATH`.
+    /// Checks that the program exists, as a path or in a folder of `PATH`.
     pub fn program(&mut self, key: &str, program: &str) {
         let runs = |path: &Path| path.is_file() && access(path, Access::EXEC_OK).is_ok();
         let found = match program.contains('/') {
@@ -208,7 +210,7 @@ impl Probe {
         }
     }
 
-    /// This key asks for recordings, in `dir` if it says where.
+    /// Notes that this key turns on recordings, in `dir` if there is one.
     pub fn records(&mut self, key: &str, dir: Option<&str>) {
         self.recorded.push(Recorded {
             key: format!("{}{key}", self.path),
@@ -223,8 +225,7 @@ impl Probe {
         });
     }
 
-    /// The server shows the first certificate of this PEM file to others. Whether it can be read is
-    /// not looked at.
+    /// Notes that the server shows the first certificate of this PEM file. Does not read the file.
     pub fn certificate(&mut self, key: &str, path: &Path) {
         self.certificates.push(Certificate {
             key: format!("{}{key}", self.path),
@@ -232,8 +233,7 @@ impl Probe {
         });
     }
 
-    /// The server connects to another one at `address`. `attempt` tries it once, if somebody wants
-    /// to know.
+    /// Notes that the server connects to `address`. `attempt` tries it once.
     pub fn connects(
         &mut self,
         key: &str,
@@ -257,7 +257,7 @@ impl Probe {
         &self.certificates
     }
 
-    /// Takes the servers that this one connects to.
+    /// Takes the servers to which this one connects.
     pub fn take_remotes(&mut self) -> Vec<Remote> {
         std::mem::take(&mut self.remotes)
     }
@@ -273,7 +273,7 @@ impl Probe {
     }
 }
 
-/// Whether files can be made in a folder, which is made itself if it is missing. Nothing is made here.
+/// Checks that files can be made in a folder, which may be missing. Makes nothing.
 pub fn takes_files(folder: &Path) -> io::Result<()> {
     let folder = std::path::absolute(folder)?;
     let mut there: PathBuf = folder;
@@ -290,7 +290,11 @@ pub fn takes_files(folder: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
     use super::*;
 
     fn found(look: impl FnOnce(&mut Probe)) -> Vec<String> {

@@ -1,12 +1,11 @@
-//! Text that nobody is shown.
+//! Confidential texts.
 
 use std::fmt;
 use std::ops::Deref;
 
 use serde::{Deserialize, Serialize};
 
-/// A password or the like: text as any other to those who use it and in the configuration file, but `{:?}` does not show
-/// it, so that no log has it.
+/// A password or the like: a text, which `{:?}` does not show, so that no log contains it.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);
@@ -46,7 +45,7 @@ impl From<&str> for Secret {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[derive(Debug, PartialEq, Serialize, Deserialize)]

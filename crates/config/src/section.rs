@@ -12,11 +12,11 @@ use toml::de::{DeTable, DeValue, Deserializer};
 
 use crate::claims::{self, Claim, Listener, Pairs, Protocol};
 use crate::message::plain;
-use crate::similar::most_similar;
+use crate::suggestion::most_similar;
 use crate::{Entry, Mistake, PortRange, fields};
 
-/// Reads a file's text: `sections` reads all the sections that there are, from the one that is the file itself. All
-/// mistakes are found, not only the first.
+/// Reads a file. `sections` reads all sections, starting from the one that is the file itself.
+/// Finds all mistakes, not only the first one.
 pub fn read<R>(
     text: &str,
     sections: impl FnOnce(&mut Section<'_>) -> R,
@@ -28,7 +28,7 @@ pub fn read<R>(
         let span = error.span().unwrap_or_default();
         file.mistake(span, error.message().trim_end().to_owned());
     }
-    // What could be recovered of a broken file would lead to further, misleading mistakes.
+    // The recovered part of an invalid file would cause further, misleading mistakes.
     if !file.mistakes.is_empty() {
         return Err(file.into_mistakes());
     }
@@ -48,25 +48,25 @@ pub fn read<R>(
     }
 }
 
-/// What is read where there is no file: all defaults.
+/// Returns the configuration without a file: all defaults.
 pub fn defaults<R>(sections: impl FnOnce(&mut Section<'_>) -> R) -> R {
     sections(&mut Section::new("", String::new(), 0..0, DeTable::new()))
 }
 
-/// A section of the file that is being read. What nobody takes of it is a mistake.
+/// A section of a file. Keys that nobody takes are mistakes.
 #[derive(Debug)]
 pub struct Section<'t> {
     text: &'t str,
     /// With a dot at its end, unless it is the file itself.
     path: String,
     span: Range<usize>,
-    /// What was not taken yet.
+    /// The keys that are not taken yet.
     table: DeTable<'t>,
     /// The names that exist, for suggestions.
     known: Vec<&'static str>,
-    /// What was taken: where it is, and whether it is a mistake.
+    /// The taken keys: their places, and whether they are mistakes.
     taken: BTreeMap<&'static str, Taken>,
-    /// The same of the sections in it, by their keys with those sections.
+    /// The taken keys of inner sections, with the names of these.
     inner: BTreeMap<String, Taken>,
     mistakes: Vec<Mistake>,
     /// Ports that are listened on.
@@ -96,13 +96,14 @@ impl<'t> Section<'t> {
         }
     }
 
-    /// Takes the keys of `T` that the section has; others have the values of `T::default()`. A key that cannot be
-    /// read is a mistake, and has its default.
+    /// Takes the keys of `T` in the section. Absent ones have the values of `T::default()`. A key
+    /// that cannot be read is a mistake, and has its default.
     ///
     /// `T` is a struct with `#[serde(default)]`.
     pub fn keys<T: Default + DeserializeOwned>(&mut self) -> T {
         let mut right = DeTable::new();
-        // Each is read by itself first: that finds every mistake, where reading all together ends at the first one.
+        // Each key is read by itself, to find every mistake. Reading all together ends at the first
+        // one.
         for name in fields::of::<T>() {
             let Some(value) = self.take(name) else {
                 continue;
@@ -122,7 +123,7 @@ impl<'t> Section<'t> {
         })
     }
 
-    /// Takes one key; none if the section does not have it, or it cannot be read, which is a mistake.
+    /// Takes a key. Returns `None` if it is absent, or cannot be read, which is a mistake.
     pub fn key<T: DeserializeOwned>(&mut self, name: &'static str) -> Option<T> {
         let value = self.take(name)?;
         let span = value.span();
@@ -135,7 +136,7 @@ impl<'t> Section<'t> {
         }
     }
 
-    /// Has a section in it read.
+    /// Reads a section in this one.
     pub fn section<R>(
         &mut self,
         name: &'static str,
@@ -170,7 +171,7 @@ impl<'t> Section<'t> {
         outcome
     }
 
-    /// Takes a list of sections of one kind, each written `[[section.name]]`.
+    /// Takes a list of sections of a kind, each written `[[section.name]]`.
     pub fn list(&mut self, name: &'static str) -> Vec<Entry<'t>> {
         let path = format!("{}{name}", self.path);
         let Some(found) = self.take(name) else {
@@ -202,7 +203,7 @@ impl<'t> Section<'t> {
         entries
     }
 
-    /// Reads an entry of such a list as a whole; none if it cannot be, which is a mistake.
+    /// Reads an entry of such a list as a whole. Returns `None` if that fails, which is a mistake.
     pub fn entry<T: DeserializeOwned>(&mut self, entry: &Entry<'t>) -> Option<T> {
         match entry.value() {
             Ok(value) => Some(value),
@@ -215,7 +216,8 @@ impl<'t> Section<'t> {
         }
     }
 
-    /// A key of an entry is a mistake; with `within` it is one of the section at that place of that list in the entry.
+    /// Notes a mistake in a key of an entry, or with `within`, of the section with that index of
+    /// that list in the entry.
     pub fn entry_mistake(
         &mut self,
         entry: &Entry<'t>,
@@ -227,8 +229,8 @@ impl<'t> Section<'t> {
         self.mistake(span, format!("{}: {what}", entry.place(within, key)));
     }
 
-    /// What serde cannot check of a value, or of several together: an error is a mistake of the first of these keys. It
-    /// is not told if one of them is a mistake by itself.
+    /// Checks a value, or several together, beyond what serde can do. An error is a mistake of the
+    /// first of these keys, unless one of them is a mistake already.
     pub fn check<E: Display>(&mut self, keys: &[&'static str], outcome: Result<(), E>) {
         let Err(what) = outcome else {
             return;
@@ -247,12 +249,12 @@ impl<'t> Section<'t> {
         self.mistake(span, format!("{}{first}: {what}", self.path));
     }
 
-    /// The same of something that has to hold; if it does not, `what` is the mistake.
+    /// Checks a condition like [`Section::check`], with `what` as the mistake.
     pub fn require(&mut self, keys: &[&'static str], holds: bool, what: &str) {
         self.check(keys, holds.then_some(()).ok_or(what));
     }
 
-    /// The same of keys of sections in this one, once these are read: `http.https`.
+    /// Checks a condition on keys of sections in this one, once these are read: `http.https`.
     pub fn require_within(&mut self, keys: &[&str], holds: bool, what: &str) {
         let mistaken = |key: &&str| self.inner.get(*key).is_some_and(|it| it.mistaken);
         let Some(first) = keys
@@ -266,8 +268,9 @@ impl<'t> Section<'t> {
         self.mistake(span.unwrap_or(self.span.clone()), text);
     }
 
-    /// The server listens on these ports of these addresses (none: of all), as a key says. If another key has one of them, that is a mistake, which is
-    /// told once all is read. From port 0 on the kernel chooses, and nothing is told.
+    /// Claims ports of these addresses for a key. Without addresses, of all. A conflict with
+    /// another key is a mistake, found once all is read. From port 0 on the kernel chooses, so
+    /// nothing is claimed.
     pub fn listens(
         &mut self,
         key: &'static str,
@@ -288,7 +291,8 @@ impl<'t> Section<'t> {
         }
     }
 
-    /// The same of a key of an entry; with `within` it is one of the section at that place of that list in the entry.
+    /// Claims ports for a key of an entry, or with `within`, of the section with that index of that
+    /// list in the entry.
     pub fn entry_listens(
         &mut self,
         entry: &Entry<'t>,
@@ -308,27 +312,28 @@ impl<'t> Section<'t> {
         }
     }
 
-    /// The server takes pairs of these UDP ports while it runs, each an even one and the next, as a key says: those that it listens on
-    /// ([`Section::listens`]) have to leave it one.
+    /// Claims pairs of these UDP ports for use at run time, each an even one and the next one. The
+    /// ports of [`Section::listens`] have to leave it a pair.
     pub fn takes_pairs(&mut self, key: &'static str, range: PortRange) {
         if let Some((key, span)) = self.sound(key) {
             self.pairs.push(Pairs { key, span, range });
         }
     }
 
-    /// What the section of that name in this one has said of ports does not hold: it is switched off.
+    /// Drops the claims of the section with this name in this one, because it is off.
     pub fn listens_nowhere(&mut self, section: &str) {
         let path = format!("{}{section}.", self.path);
         self.claims.retain(|claim| !claim.key.starts_with(&path));
         self.pairs.retain(|pairs| !pairs.key.starts_with(&path));
     }
 
-    /// Returns what the sections that were read so far listen on. Port 0 is not among it.
+    /// Returns the claims of the sections so far, without port 0.
     pub fn listeners(&self) -> Vec<Listener> {
         self.claims.iter().map(Claim::listener).collect()
     }
 
-    /// A key with its section, and where it is in the file, if it is there; none if it is a mistake by itself.
+    /// Returns a key with its section, and its place in the file if it is there. `None` if it is a
+    /// mistake already.
     fn sound(&self, key: &'static str) -> Option<(String, Option<Range<usize>>)> {
         let taken = self.taken.get(key);
         let is_sound = taken.is_none_or(|taken| !taken.mistaken);
@@ -366,7 +371,7 @@ impl<'t> Section<'t> {
         T::deserialize(Deserializer::from(Spanned::new(self.span.clone(), table)))
     }
 
-    /// What serde says of a key's value, at `span`, is a mistake.
+    /// Notes serde's error for the value of a key at `span`.
     fn wrong(&mut self, name: &'static str, error: &toml::de::Error, span: Range<usize>) {
         let span = error.span().unwrap_or(span);
         let text = plain(error.message(), &self.written(&span));
@@ -376,7 +381,7 @@ impl<'t> Section<'t> {
         self.mistake(span, format!("{}{name}: {text}", self.path));
     }
 
-    /// A value as it stands in the file.
+    /// Returns a value as it is written in the file.
     fn written(&self, span: &Range<usize>) -> String {
         let text = self.text.get(span.clone()).unwrap_or_default();
         text.lines().next().unwrap_or_default().to_owned()
@@ -408,7 +413,8 @@ impl<'t> Section<'t> {
     }
 }
 
-/// Where whole numbers are that TOML does not have: the library reads some of them, but writes none.
+/// Returns the places of integers beyond those of TOML. The library reads some of them, but writes
+/// none.
 fn too_large(value: &Spanned<DeValue<'_>>) -> Vec<Range<usize>> {
     match value.get_ref() {
         DeValue::Integer(number) => {

@@ -1,5 +1,9 @@
-//! Sections as those read them who have one.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+//! Sections as their owners read them.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by a panic"
+)]
 
 use std::time::Duration;
 

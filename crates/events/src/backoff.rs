@@ -1,8 +1,8 @@
-//! How long to wait before the next attempt.
+//! The waits between attempts.
 
 use std::time::Duration;
 
-/// Waits that double from one failure to the next, up to a limit.
+/// Waits that double with each failure, up to a limit.
 #[derive(Debug, Clone)]
 pub(crate) struct Backoff {
     first: Duration,
@@ -20,7 +20,7 @@ impl Backoff {
         }
     }
 
-    /// How long to wait after one more failure.
+    /// Returns the wait after another failure.
     pub(crate) fn wait(&mut self) -> Duration {
         let wait = self.next.min(self.most);
         self.next = wait.saturating_mul(2);

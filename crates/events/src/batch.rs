@@ -1,4 +1,4 @@
-//! Events as bodies of messages: one each, or all that wait together.
+//! Batches of events in the bodies of messages.
 
 use std::time::Duration;
 
@@ -8,18 +8,18 @@ use tokio::time::{Instant, sleep_until};
 
 use portunus_core::JsonForm;
 
-/// Events of one batch at most.
+/// The limit of events in a batch.
 pub(crate) const MAX_EVENTS: u64 = 100;
 
-/// Bytes from which on a batch takes no further event: a body is longer than that by one event at most.
+/// The size from which on a batch takes no further event. A body exceeds it by less than one event.
 const MAX_BYTES: usize = 1 << 20;
 
-/// How the events of a batch stand beside each other.
+/// The format of the events in a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Layout {
-    /// One event by itself.
+    /// A single event.
     Single,
-    /// A JSON array, even of one event.
+    /// A JSON array, even for one event.
     Array,
     /// Each on a line of its own, which ends with a line feed.
     Lines,
@@ -34,7 +34,7 @@ impl Layout {
         }
     }
 
-    /// What stands before the first event, between two, and after the last.
+    /// Returns the bytes before the first event, between two, and after the last one.
     const fn marks(self) -> [&'static [u8]; 3] {
         match self {
             Layout::Single => [b"", b"", b""],
@@ -44,12 +44,12 @@ impl Layout {
     }
 }
 
-/// What is sent at once.
+/// A batch to send.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Batch {
     /// The events as JSON.
     pub(crate) body: Bytes,
-    /// How many they are.
+    /// The number of events.
     pub(crate) events: u64,
 }
 
@@ -58,15 +58,15 @@ pub(crate) struct Batch {
 pub(crate) struct Batches {
     pause: Duration,
     next: Instant,
-    /// Where bodies are written. Once one is sent, the next one has its memory.
+    /// The buffer of bodies. The next body reuses it once the last one is sent.
     body: BytesMut,
-    /// Bytes of the last one. The next is likely to be as long.
+    /// The length of the last body, which is probably that of the next one.
     length: usize,
 }
 
 impl Batches {
-    /// `pause`: the least time from one batch to the next, so that what happens in quick succession is sent together. It
-    /// delays nobody who is late: a batch that is full is followed at once.
+    /// `pause` is the least time between two batches, so that events in quick succession are sent
+    /// together. It delays no full batch.
     pub(crate) fn new(pause: Duration) -> Self {
         Batches {
             pause,
@@ -76,7 +76,7 @@ impl Batches {
         }
     }
 
-    /// The next batch, once there is an event; none when there are no more. Cancel safe.
+    /// Waits for an event and returns the next batch, or `None` after the last one. Cancel safe.
     pub(crate) async fn next(
         &mut self,
         events: &Subscription,
@@ -119,7 +119,11 @@ impl Batches {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
     use portunus_core::events::{EventAddress, EventBus, EventFilter, EventKind};
     use serde_json::{Value, json};
 

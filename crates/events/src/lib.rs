@@ -1,4 +1,4 @@
-//! Event handlers: where what happens in the server is told.
+//! Event handlers: the outputs of the server's events.
 #![forbid(unsafe_code)]
 
 mod backoff;

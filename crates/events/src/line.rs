@@ -1,4 +1,4 @@
-//! The line to a message broker, for the handlers that have one.
+//! The connection to a message broker, for the handlers that use one.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,7 +6,7 @@ use portunus_brokers::{BrokerCounters, Connection, Publisher};
 use portunus_core::events::TweakError;
 use portunus_core::{Object, PluginCounter};
 
-/// A connection, until the handler runs; and what it counts.
+/// A connection, until the handler runs, and its counters.
 #[derive(Debug)]
 pub(crate) struct Line<O> {
     publisher: Mutex<Option<Publisher<O>>>,
@@ -15,7 +15,7 @@ pub(crate) struct Line<O> {
 
 impl<O: Send + 'static> Line<O> {
     pub(crate) fn new(connection: Connection<O>) -> Self {
-        // The connection itself writes to the log what becomes of it.
+        // The connection logs its own state.
         let (publisher, _) = connection.split();
         Line {
             counters: publisher.counters().clone(),
@@ -23,7 +23,7 @@ impl<O: Send + 'static> Line<O> {
         }
     }
 
-    /// What publishes; none the second time.
+    /// Returns the publisher, at the first call only.
     pub(crate) fn take(&self) -> Option<Publisher<O>> {
         let publisher = self.publisher.lock();
         publisher.unwrap_or_else(PoisonError::into_inner).take()

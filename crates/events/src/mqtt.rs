@@ -1,4 +1,5 @@
-//! Events to an MQTT broker, with the keys and topics of Janus's handler: each event by itself, with its kind as `eventtype`.
+//! Events to an MQTT broker, with the keys and topics of Janus's handler. Each event is a message,
+//! with its kind as `eventtype`.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::line::Line;
 
-/// Who we are by default.
+/// Our default name.
 const CLIENT_ID: &str = "portunus-events";
 
 /// The handler.
@@ -24,47 +25,47 @@ pub struct Mqtt {
     line: Line<Outgoing>,
 }
 
-/// What it can be told.
+/// The configuration of the handler.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MqttEvents {
-    /// Where the broker is.
+    /// The broker.
     #[serde(flatten)]
     pub server: MqttServer,
-    /// TLS to it.
+    /// The TLS options.
     #[serde(flatten)]
     pub tls: BrokerTls,
-    /// What is told, and where.
+    /// The messages and their topics.
     #[serde(flatten)]
     pub topics: MqttTopics,
 }
 
-/// What is told, and where.
+/// The messages and their topics.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MqttTopics {
-    /// How much white space the JSON has.
+    /// The white space in the JSON.
     json: JsonForm,
-    /// The topic, or where those of the kinds begin.
+    /// The topic, or the prefix of the topics of the kinds.
     topic: String,
     /// Whether each kind of event has a topic of its own below that.
     addevent: bool,
     /// Whether the broker keeps the last event of a topic.
     retain: bool,
-    /// How surely events arrive: 0, 1 or 2.
+    /// The quality of service of events: 0, 1 or 2.
     qos: u8,
-    /// What is published to `status` below the topic when we are there; empty: nothing.
+    /// The message to `status` below the topic when we connect. Empty means none.
     #[serde(with = "portunus_config::optional")]
     connect_status: Option<String>,
-    /// The same when we end.
+    /// The message there when we disconnect. Empty means none.
     #[serde(with = "portunus_config::optional")]
     disconnect_status: Option<String>,
     /// Whether the broker publishes that too when we are lost.
     will_enabled: bool,
     /// Whether the broker keeps what it says of us.
     will_retain: bool,
-    /// How surely that arrives.
+    /// The quality of service of these messages.
     will_qos: u8,
-    /// What is told with each message, as pairs of a name and a value (MQTT 5).
+    /// The properties of each message, as pairs of name and value (MQTT 5).
     add_user_properties: Vec<(String, String)>,
 }
 

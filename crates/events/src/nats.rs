@@ -1,4 +1,4 @@
-//! Events to NATS. Janus has no such handler; its keys are those of the one by MQTT.
+//! Events to NATS. Janus has no such handler. Its keys are those of the MQTT handler.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::batch::{Batches, Layout};
 use crate::line::Line;
 
-/// How long events of quick succession are waited for, so that they go together.
+/// The time in which events in quick succession are collected.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// The handler.
@@ -27,31 +27,31 @@ pub struct Nats {
     line: Line<Outgoing>,
 }
 
-/// What it can be told.
+/// The configuration of the handler.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct NatsEvents {
-    /// Where the broker is.
+    /// The server.
     #[serde(flatten)]
     pub server: NatsServer,
-    /// TLS to it.
+    /// The TLS options.
     #[serde(flatten)]
     pub tls: BrokerTls,
-    /// What is told, and where.
+    /// The messages and their subjects.
     #[serde(flatten)]
     pub subjects: NatsSubjects,
 }
 
-/// What is told, and where.
+/// The messages and their subjects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NatsSubjects {
-    /// How much white space the JSON has.
+    /// The white space in the JSON.
     json: JsonForm,
-    /// The subject, or where those of the kinds begin.
+    /// The subject, or the prefix of the subjects of the kinds.
     subject: String,
-    /// Whether each kind of event has a subject of its own below that. Each event then goes by itself.
+    /// Whether each kind of event has its own subject below that. Each event is then a message.
     addevent: bool,
-    /// Without that: whether events that wait together go together, as a JSON array.
+    /// Otherwise, whether waiting events are sent together, as a JSON array.
     grouping: bool,
 }
 
@@ -119,7 +119,7 @@ impl Nats {
         }
     }
 
-    /// All on one subject.
+    /// Sends all events to one subject.
     async fn together(&self, events: &Subscription, publisher: &Publisher<Outgoing>) {
         let mut batches = Batches::new(PAUSE);
         loop {

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::batch::{Batches, Layout};
 use crate::line::Line;
 
-/// How long events of quick succession are waited for, so that they go together.
+/// The time in which events in quick succession are collected.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// The handler.
@@ -29,34 +29,34 @@ pub struct RabbitMq {
     line: Line<Outgoing>,
 }
 
-/// What it can be told.
+/// The configuration of the handler.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct RabbitEvents {
-    /// Where the broker is.
+    /// The broker.
     #[serde(flatten)]
     pub server: RabbitServer,
-    /// TLS to it.
+    /// The TLS options.
     #[serde(flatten)]
     pub tls: BrokerTls,
-    /// What is told, and where.
+    /// The messages and their routing.
     #[serde(flatten)]
     pub route: RabbitRoute,
 }
 
-/// What is told, and where.
+/// The messages and their routing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RabbitRoute {
     /// Whether events that wait together go together, as a JSON array.
     grouping: bool,
-    /// How much white space the JSON has.
+    /// The white space in the JSON.
     json: JsonForm,
-    /// The exchange, which is made; none: the broker's own.
+    /// The exchange to declare. `None` means the broker's own.
     #[serde(with = "portunus_config::optional")]
     exchange: Option<String>,
-    /// How it finds the queues of a message.
+    /// The kind of routing.
     exchange_type: ExchangeType,
-    /// The routing key; without an exchange the queue.
+    /// The routing key. Without an exchange, the queue.
     route_key: String,
     /// Whether a queue with the name of the routing key is made.
     declare_outgoing_queue: bool,

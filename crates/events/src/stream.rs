@@ -1,4 +1,4 @@
-//! A connection of whatever kind.
+//! A connection of any kind.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a handler counts, and how it tells of failures.
+//! The counters of a handler, and its log lines about failures.
 
 use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use portunus_core::events::TweakError;
 use portunus_core::{LogGate, Object, PluginCounter};
 
-/// Characters of an error's text that are kept: the other side may have written it.
+/// The limit of characters of an error's text, which the peer may have written.
 const MAX_ERROR: usize = 300;
 
 /// The counters that handlers have in common.
@@ -22,7 +22,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Events arrived, as far as can be known.
+    /// Counts events as sent, as far as can be known.
     pub(crate) fn sent(&self, events: u64) {
         self.sent.fetch_add(events, Ordering::Relaxed);
     }
@@ -32,12 +32,12 @@ impl Tally {
         self.retried.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Events were given up.
+    /// Counts events as lost.
     pub(crate) fn lost(&self, events: u64) {
         self.lost.fetch_add(events, Ordering::Relaxed);
     }
 
-    /// An attempt failed. `advice` says what to do about it; the log has it once a second at most.
+    /// Notes a failed attempt, with advice to the operator. Logs it at most once a second.
     pub(crate) fn failed(&self, handler: &'static str, error: &dyn Display, advice: &str) {
         self.failed.fetch_add(1, Ordering::Relaxed);
         let text: String = error.to_string().chars().take(MAX_ERROR).collect();
@@ -94,7 +94,7 @@ impl Tally {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use serde_json::{Value, json};
 
     use super::*;

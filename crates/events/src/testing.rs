@@ -1,4 +1,4 @@
-//! What others say, read without sockets.
+//! The parsers of peers' data, for use without sockets.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,7 +10,7 @@ use crate::webhook::failure;
 /// The longest wait that a webhook's backend can ask for.
 pub const MOST_WAIT: Duration = failure::MOST_WAIT;
 
-/// How long a webhook's backend asks to be left alone, in a header `Retry-After`.
+/// Returns the wait that a webhook's backend requests in a header `Retry-After`.
 pub fn retry_after(value: &[u8], now: SystemTime) -> Option<Duration> {
     let value = HeaderValue::from_bytes(value).ok()?;
     failure::retry_after(&HeaderMap::from_iter([(RETRY_AFTER, value)]), now)

@@ -1,4 +1,4 @@
-//! TLS to the other side: rustls with AWS-LC, and the certificates that the system trusts, or those of a file.
+//! TLS: rustls with AWS-LC, and the certificates of the system or of a file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
 
-/// Why there is no TLS.
+/// The reason why there is no TLS.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
@@ -16,7 +16,7 @@ pub enum TlsError {
     Authorities {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error.
         reason: String,
     },
     /// rustls refuses.
@@ -24,7 +24,8 @@ pub enum TlsError {
     Rustls(#[from] tokio_rustls::rustls::Error),
 }
 
-/// A client's side. `authorities` is a PEM file whose certificates are trusted instead of the system's.
+/// Returns the options of a client. The certificates of the PEM file `authorities` replace the
+/// system's.
 pub fn client(authorities: Option<&Path>) -> Result<ClientConfig, TlsError> {
     let mut roots = RootCertStore::empty();
     match authorities {

@@ -1,4 +1,4 @@
-//! Who may manage and who may use a resource.
+//! Access to a resource: its secret, its pin and its tokens.
 
 use std::collections::BTreeSet;
 
@@ -8,20 +8,20 @@ use serde::de::IgnoredAny;
 
 use crate::Refusal;
 
-/// Bytes of all tokens of a resource together: some 5,000 UUIDs. Each check goes through all of them.
+/// The limit of bytes of all tokens of a resource: about 5,000 UUIDs. Each check reads all of them.
 const MAX_TOKENS: usize = 512 * 1024;
 
-/// What a token takes besides its own bytes.
+/// The memory for a token besides its own bytes.
 const TOKEN_OVERHEAD: usize = 64;
 
-/// Who may do what with a resource, as `create` and the configuration say it.
+/// The access to a resource, in `create` and the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Access {
     /// It is not in lists, but for administrators.
     pub is_private: bool,
-    /// Needed to manage it.
+    /// The secret of those who manage it.
     pub secret: Option<String>,
-    /// Needed to use it.
+    /// The pin of those who use it.
     pub pin: Option<String>,
 }
 
@@ -36,7 +36,7 @@ impl Access {
         check_secret(fields, "pin", self.pin.as_deref())
     }
 
-    /// Whether somebody may use the resource who shows this pin.
+    /// Returns whether this pin permits the use of the resource.
     pub fn takes_pin(&self, shown: Option<&str>) -> bool {
         match &self.pin {
             None => true,
@@ -70,16 +70,17 @@ pub fn check_secret(
     }
 }
 
-/// The members of the request `allowed`, as far as they are checked before there is a room: not what is in the list.
+/// The members of the request `allowed` that are checked before the room is looked up: not those in
+/// the list.
 #[derive(Debug, Deserialize)]
 pub struct AllowedRequest<'a> {
-    /// What is to be done, in upper or lower case.
+    /// The action, in upper or lower case.
     pub action: &'a str,
     #[serde(rename = "allowed")]
     _allowed: Option<Vec<IgnoredAny>>,
 }
 
-/// The same with the list.
+/// The members of the request `allowed`, with the list.
 #[derive(Deserialize)]
 struct Change<'a> {
     action: &'a str,
@@ -87,7 +88,7 @@ struct Change<'a> {
     allowed: Option<Vec<&'a str>>,
 }
 
-/// The tokens of which whoever uses a resource has to show one, where they are checked.
+/// The tokens of which users of a resource have to show one, if they are checked.
 #[derive(Debug, Clone, Default)]
 pub struct AllowedTokens {
     checked: bool,
@@ -95,7 +96,7 @@ pub struct AllowedTokens {
 }
 
 impl AllowedTokens {
-    /// Reads the list `allowed` of a `create`; they are checked if it is there.
+    /// Reads the list `allowed` of a `create`. Tokens are checked if it is there.
     pub fn read(fields: Fields<'_>) -> Result<Self, Refusal> {
         let tokens = fields.member::<Vec<&str>>("allowed")?;
         let checked = tokens.is_some();
@@ -104,7 +105,8 @@ impl AllowedTokens {
         Ok(AllowedTokens { checked, ..allowed })
     }
 
-    /// Does what the request `allowed` asks for; gives the tokens, in their order, unless they are checked no more.
+    /// Applies the request `allowed`. Returns the tokens in order, or `None` if they are not
+    /// checked any more.
     pub fn change(&mut self, fields: Fields<'_>) -> Result<Option<Vec<&str>>, Refusal> {
         let Change { action, allowed } = fields.read()?;
         let tokens = allowed.into_iter().flatten();
@@ -139,7 +141,7 @@ impl AllowedTokens {
         }
     }
 
-    /// Adds all of them, or none where they are too many.
+    /// Adds all tokens, or none if they are too many.
     fn add<'a>(&mut self, tokens: impl Iterator<Item = &'a str>) -> Result<(), Refusal> {
         let mut all = self.tokens.clone();
         all.extend(tokens.map(str::to_owned));
@@ -155,7 +157,11 @@ impl AllowedTokens {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
     use serde_json::{Value, json};
 
     use super::*;

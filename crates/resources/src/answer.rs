@@ -5,7 +5,7 @@ use portunus_core::{Later, Object, Reply, recording_fault};
 
 use crate::Writing;
 
-/// The answer to a request. If it changes something for good, the answer is complete once that is written.
+/// The answer to a request. The answer to a permanent change is complete once the change is saved.
 #[derive(Debug)]
 #[must_use]
 pub struct Answer {
@@ -14,19 +14,20 @@ pub struct Answer {
     recorded: Option<Box<RecordedRoom>>,
 }
 
-/// A room that is to be recorded: its maker learns at once if it cannot be.
+/// A room to be recorded. Its maker learns at once if that cannot work.
 #[derive(Debug)]
 pub struct RecordedRoom {
-    /// What it is recorded with.
+    /// The recorder.
     pub recorder: Recorder,
     /// The room, for the log.
     pub room: String,
-    /// The folders that are written to. `None` is the configured one.
+    /// The folders. `None` is the configured one.
     pub dirs: Vec<Option<String>>,
 }
 
 impl Answer {
-    /// The answer to a change, which gets the member `permanent`: whether the change was written, if it was to be.
+    /// Returns the answer to a change, with the member `permanent`: whether the change was saved,
+    /// if it was to be.
     pub fn new(answer: Object, writing: Option<Writing>) -> Self {
         let answer = match writing {
             Some(_) => answer,
@@ -39,13 +40,15 @@ impl Answer {
         }
     }
 
-    /// The answer gets the member `recording_failed`, with the reason, if this room is to be recorded and cannot be.
+    /// Adds the member `recording_failed` with the reason, if this room is to be recorded and
+    /// cannot be.
     pub fn recording(self, recorded: Option<RecordedRoom>) -> Self {
         let recorded = recorded.map(Box::new);
         Answer { recorded, ..self }
     }
 
-    /// Returns the answer if it is known, else `Err`: it has to be waited for with [`Answer::complete`].
+    /// Returns the answer if it is complete. Otherwise the caller has to wait for
+    /// [`Answer::complete`].
     pub fn now(self) -> Result<Object, Self> {
         match self.writing.is_none() && self.recorded.is_none() {
             true => Ok(self.answer),
@@ -69,7 +72,7 @@ impl Answer {
         answer.with_some("recording_failed", fault)
     }
 
-    /// Replies with the answer, as soon as it is known.
+    /// Replies with the answer once it is complete.
     pub fn reply(self) -> Reply {
         match self.now() {
             Ok(answer) => Reply::Success(answer.into()),
@@ -78,7 +81,7 @@ impl Answer {
     }
 }
 
-/// An answer that is known, of a request that changes nothing for good.
+/// A complete answer, of a request without a permanent change.
 impl From<Object> for Answer {
     fn from(answer: Object) -> Self {
         Answer {

@@ -1,17 +1,17 @@
-//! Who makes a request.
+//! The author of a request.
 
 use portunus_core::{Fields, Handle, Message, OutOfScope, Right, Rights, TokenScope};
 
 use crate::{Id, Maker};
 
-/// Who makes a request about resources: a client or an administrator.
+/// The author of a request about resources: a client or an administrator.
 #[derive(Debug, Clone)]
 pub struct Asker {
-    /// What they may do beyond a call.
+    /// The rights beyond a call.
     pub rights: Rights,
     /// Whose the resources count as that they make.
     pub maker: Maker,
-    /// Which resources they may name.
+    /// The resources that the request may name.
     pub scope: TokenScope,
     /// The client's handle, or `None` for an administrator.
     pub handle: Option<Handle>,
@@ -28,7 +28,7 @@ impl Asker {
         }
     }
 
-    /// Somebody who uses the Admin API.
+    /// Returns a user of the Admin API.
     pub fn administrator() -> Self {
         Asker {
             rights: Rights::ALL,
@@ -48,8 +48,8 @@ impl Asker {
         self.rights.may(right)
     }
 
-    /// Whether they show a token that is signed for `room`: `token`, or a JSON Web Token that the API takes. Everybody does where the
-    /// server has no signed tokens, and administrators always do.
+    /// Returns whether the request shows a token that is signed for `room`: `token`, or a JSON Web
+    /// Token of the API. It is true without signed tokens in the server, and for administrators.
     pub fn shows_signed_token(&self, room: &Id, token: Option<&str>) -> bool {
         let Some(client) = &self.handle else {
             return true;
@@ -58,8 +58,8 @@ impl Asker {
         self.scope.opens(&room.to_string()) || opens().unwrap_or(true)
     }
 
-    /// Checks that the client's token opens the resource that the member `name` names. A request that `makes` a resource has to
-    /// name one if the token does not open all.
+    /// Checks that the client's token permits the resource in the member `name`. A request that
+    /// `makes` a resource has to name it, unless the token permits all.
     pub fn check_scope(
         &self,
         fields: Fields<'_>,

@@ -1,4 +1,4 @@
-//! Wrong secrets of strangers: nobody finds a pin or a secret by trying one after the other.
+//! Wrong secrets of strangers: limits that stop a search for a pin or a secret.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -10,25 +10,26 @@ use tokio::time::Instant;
 
 use crate::Id;
 
-/// After as many as it may show at once a client waits so long for each that follows: a pin of four digits takes a day.
+/// The wait for each wrong secret after the first ones. A pin of four digits takes a day.
 const WAIT: Duration = Duration::from_secs(10);
 /// Clients with what they try at most.
 const MOST_KNOWN: usize = 10_000;
 
-/// A client has shown too many wrong secrets, and waits so many seconds: what it shows until then is not looked at.
+/// A client has shown too many wrong secrets, and has to wait for this number of seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "too many wrong secrets, pins or tokens from this address: try again in {0} s, see max_wrong"
 )]
 pub struct Guessing(pub u64);
 
-/// What a client tries to get into: a resource; none: all that the admin key opens.
+/// The target of a guess: a resource, or `None` for the admin key.
 type Tried = (ClientAddress, Option<Id>);
 
-/// Wrong secrets, by clients and what they tried them on. Of each it knows one moment: when it will have waited for all of them.
+/// Wrong secrets, by clients and targets. The state of each is the time when it has waited for all
+/// of them.
 #[derive(Debug)]
 pub(crate) struct Guesses {
-    /// How many a client may show at once; 0: any number.
+    /// The limit of wrong secrets at once. 0 means no limit.
     most: u32,
     hasher: RandomState,
     known: Mutex<HashMap<Tried, Known>>,
@@ -37,7 +38,7 @@ pub(crate) struct Guesses {
 #[derive(Debug, Clone, Copy)]
 struct Known {
     made_up: Instant,
-    /// A hash of the last one: the same again is no guess.
+    /// A hash of the last one. Repeating it is not a guess.
     last: u64,
 }
 
@@ -64,7 +65,7 @@ impl Guesses {
         }
     }
 
-    /// A client has shown this in a request, and it was wrong.
+    /// Counts wrong secrets of a client.
     pub(crate) fn note(&self, client: ClientAddress, tried: Option<Id>, shown: &[&str]) {
         if self.most == 0 {
             return;
@@ -75,7 +76,7 @@ impl Guesses {
         let mut known = self.known();
         if known.len() >= MOST_KNOWN && !known.contains_key(&tried) {
             known.retain(|_, known| known.made_up > now);
-            // Who has to wait least gives way.
+            // The entry with the shortest wait is dropped.
             let first = known.iter().min_by_key(|(_, known)| known.made_up);
             let first = first.map(|(tried, _)| tried.clone());
             if let Some(first) = first.filter(|_| known.len() >= MOST_KNOWN) {
@@ -113,7 +114,7 @@ mod tests {
         Some(Id::Number(number))
     }
 
-    /// Shows wrong ones until it has to wait; gives how many.
+    /// Shows wrong secrets until it has to wait. Returns their number.
     fn shown(guesses: &Guesses, client: ClientAddress, tried: Option<Id>, from: u32) -> u32 {
         let tries = (from..).take_while(|n| {
             let may = guesses.check(client, tried.as_ref()).is_ok();
@@ -130,7 +131,7 @@ mod tests {
         let guesses = Guesses::new(5);
         assert_eq!(shown(&guesses, ONE, room(1), 0), 5);
         assert_eq!(guesses.check(ONE, room(1).as_ref()), Err(Guessing(11)));
-        // Others, and other rooms, are not concerned.
+        // Other clients and other rooms are not affected.
         assert_eq!(shown(&guesses, OTHER, room(1), 0), 5);
         assert_eq!(shown(&guesses, ONE, room(2), 0), 5);
         assert_eq!(shown(&guesses, ONE, None, 0), 5);

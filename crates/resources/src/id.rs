@@ -1,4 +1,4 @@
-//! Ids of resources: numbers, or text if the plugin is told so.
+//! Ids of resources: numbers, or texts if the plugin is configured so.
 
 use std::fmt;
 
@@ -10,17 +10,17 @@ use uuid::Uuid;
 /// The largest integer that JavaScript holds exactly.
 const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 
-/// The id of a resource, or of somebody in it.
+/// The id of a resource, or of a member of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Id {
-    /// The usual kind; nothing has 0.
+    /// The usual kind. 0 is not an id.
     Number(u64),
     /// With `string_ids`.
     Text(String),
 }
 
 impl Id {
-    /// As it stands in JSON.
+    /// Returns the id as JSON.
     pub fn to_json(&self) -> Value {
         match self {
             Id::Number(number) => (*number).into(),
@@ -47,7 +47,7 @@ impl fmt::Display for Id {
     }
 }
 
-/// Which of the two kinds of ids a plugin has.
+/// The kind of a plugin's ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ids {
     /// Numbers.
@@ -57,7 +57,7 @@ pub enum Ids {
 }
 
 impl Ids {
-    /// The kind that the configuration says.
+    /// Returns the kind in the configuration.
     pub const fn of(string_ids: bool) -> Self {
         if string_ids { Ids::Texts } else { Ids::Numbers }
     }
@@ -80,7 +80,7 @@ impl Ids {
         Members::new(fields, self == Ids::Texts)
     }
 
-    /// Reads member `name`; none if it is not there.
+    /// Reads member `name`. Returns `None` if it is absent.
     pub fn read(self, fields: Fields<'_>, name: &str) -> Result<Option<Id>, FieldError> {
         let id = match self {
             Ids::Numbers => fields.member(name)?.map(Id::Number),
@@ -89,7 +89,7 @@ impl Ids {
         Ok(id)
     }
 
-    /// Reads member `name` of something to be made; a number of 0 and an empty text stand for any id, which is none.
+    /// Reads member `name` of a new resource. A number of 0 and an empty text mean any id: `None`.
     pub fn wanted(self, fields: Fields<'_>, name: &str) -> Result<Option<Id>, FieldError> {
         let id = self.read(fields, name)?;
         Ok(id.filter(|id| match id {
@@ -98,13 +98,13 @@ impl Ids {
         }))
     }
 
-    /// Reads member `name`, which has to be there. 0 and an empty text are nobody's.
+    /// Reads member `name`, which has to be there. Refuses 0 and an empty text.
     pub fn required(self, fields: Fields<'_>, name: &str) -> Result<Id, FieldError> {
         self.read(fields, name)?
             .ok_or_else(|| FieldError::Missing(name.to_owned()))
     }
 
-    /// The id that a text is; none if it cannot be one.
+    /// Returns the id in a text, or `None` if it cannot be one.
     pub fn parse(self, id: &str) -> Option<Id> {
         match self {
             Ids::Numbers => id.parse().ok().map(Id::Number),
@@ -112,8 +112,8 @@ impl Ids {
         }
     }
 
-    /// An id of a path, as a request has it. What cannot be one, as 0, becomes a text, which the request refuses where ids
-    /// are numbers.
+    /// Returns the id in a path, as a request contains it. A text that cannot be a number stays a
+    /// text, which the request refuses where ids are numbers.
     pub fn of_path(self, id: &str) -> Value {
         match (self, id.parse::<u64>()) {
             (Ids::Numbers, Ok(number @ 1..)) => number.into(),
@@ -124,7 +124,7 @@ impl Ids {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use serde_json::json;
 
     use super::*;

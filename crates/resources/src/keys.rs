@@ -4,27 +4,30 @@ use std::path::PathBuf;
 
 use crate::{Ids, Limits};
 
-/// What the configuration says of the resources of a plugin. [`resource_config!`](crate::resource_config) makes the section.
+/// The configuration of a plugin's resources. [`resource_config!`](crate::resource_config) makes
+/// the section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResourceKeys {
-    /// Needed to create resources, and to see private ones.
+    /// The key of those who create resources, and see private ones.
     pub admin_key: Option<String>,
-    /// Which kind of ids they have.
+    /// The kind of ids.
     pub ids: Ids,
-    /// The file that permanent ones are written to. Without it, there are none.
+    /// The file of permanent resources. Without it there are none.
     pub save: Option<PathBuf>,
-    /// What strangers may make.
+    /// The limits of what strangers make.
     pub limits: Limits,
     /// Wrong secrets that a client may show at once. 0: any number.
     pub max_wrong: u32,
 }
 
-/// Declares the section of a plugin with resources: a struct with the seven keys that all of these sections have, and with
-/// the plugin's own fields, each with its default. In parentheses are the default [`Limits`].
+/// Declares the section of a plugin with resources: a struct with the seven keys that all of these
+/// sections have, and with the plugin's own fields, each with its default. In parentheses are the
+/// default [`Limits`].
 ///
 /// The struct has a `Default`, serde's traits, `fn resource_keys(&self) -> ResourceKeys` for
-/// [`Resources::start`](crate::Resources::start), and `fn probe_save`, which [`Configuration::probe`] is to call. The plugin
-/// implements [`Configuration`], and depends on `serde`.
+/// [`Resources::start`](crate::Resources::start), and `fn probe_save`, which
+/// [`Configuration::probe`] is to call. The plugin implements [`Configuration`], and depends on
+/// `serde`.
 ///
 /// [`Configuration`]: portunus_core::configuration::Configuration
 /// [`Configuration::probe`]: portunus_core::configuration::Configuration::probe
@@ -33,9 +36,9 @@ pub struct ResourceKeys {
 /// use portunus_resources::{Limits, resource_config};
 ///
 /// resource_config! {
-///     /// What the plugin can be told.
+///     /// The configuration of the plugin.
 ///     pub struct BoardConfig (Limits::default()) {
-///         /// Strokes that a board remembers.
+///         /// The number of strokes that a board keeps.
 ///         pub history: u32 = 1_000,
 ///     }
 /// }
@@ -58,23 +61,24 @@ macro_rules! resource_config {
         #[derive(Debug, Clone, PartialEq, Eq, ::serde::Serialize, ::serde::Deserialize)]
         #[serde(default, deny_unknown_fields)]
         $visibility struct $Config {
-            /// Needed to create resources, and to see private ones.
+            /// The key of those who create resources, and see private ones.
             #[serde(with = "::portunus_core::configuration::optional")]
             pub admin_key: Option<String>,
             /// Ids are text.
             pub string_ids: bool,
-            /// The file that permanent resources are written to. Without it, there are none.
+            /// The file of permanent resources. Without it there are none.
             #[serde(with = "::portunus_core::configuration::optional")]
             pub save: Option<::std::path::PathBuf>,
-            /// Resources that one client may make without the right to administer. With 0 it makes none.
+            /// The limit of resources of one client without the right to administer. 0 permits
+            /// none.
             pub max_per_client: usize,
-            /// The same of all such clients together.
+            /// The limit of resources of all such clients.
             pub max_from_clients: usize,
-            /// How long what such a client has made stays without being used. 0: for ever.
+            /// The time after which an unused resource of such a client ends. 0 means never.
             #[serde(with = "::portunus_core::configuration::seconds")]
             pub unused_timeout: ::std::time::Duration,
-            /// Wrong secrets, pins and tokens that such a client may show at once for one resource, and wrong admin keys. 0: any
-            /// number.
+            /// The limit of wrong secrets, pins and tokens of such a client at once for one
+            /// resource, and of wrong admin keys. 0 means no limit.
             pub max_wrong: u32,
             $(
                 $(#[$field_meta])*
@@ -99,7 +103,7 @@ macro_rules! resource_config {
         }
 
         impl $Config {
-            /// What it says of the plugin's resources.
+            /// Returns the configuration of the plugin's resources.
             pub fn resource_keys(&self) -> $crate::ResourceKeys {
                 $crate::ResourceKeys {
                     admin_key: self.admin_key.clone(),

@@ -1,23 +1,23 @@
-//! What strangers may make.
+//! The limits of what strangers make.
 
 use std::time::Duration;
 
 use portunus_core::{ClientAddress, Right, Rights};
 
-/// What requesters without [`Right::Administer`] may make.
+/// The limits of resources of clients without [`Right::Administer`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Resources that one client has made and that are there still; 0: clients make none.
+    /// The limit of present resources of one client. 0 permits none.
     pub max_per_client: usize,
-    /// The same of all such clients.
+    /// The limit of present resources of all such clients.
     pub max_from_clients: usize,
-    /// How long what a client has made is there without being used; 0: for ever.
+    /// The time after which an unused resource of a client ends. 0 means never.
     pub unused_timeout: Duration,
 }
 
 impl Default for Limits {
-    /// Enough for those who share an address. 6 hours: what is made in the morning is there in the afternoon, and what a
-    /// flood has left is gone the next day.
+    /// Enough for clients that share an address. After 6 hours, a resource of the morning is still
+    /// there in the afternoon, and the rest of a flood is gone the next day.
     fn default() -> Self {
         Limits {
             max_per_client: 20,
@@ -27,17 +27,18 @@ impl Default for Limits {
     }
 }
 
-/// Who makes a resource.
+/// The maker of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Maker {
-    /// Whoever runs the server, by its configuration or by a request with the right to administer. There are no limits.
+    /// The operator of the server, by the configuration or by a request with the right to
+    /// administer. There are no limits.
     Operator,
     /// Anybody else.
     Client(ClientAddress),
 }
 
 impl Maker {
-    /// Who makes a request with these rights, from there.
+    /// Returns the maker of a request with these rights and this address.
     pub fn of(rights: Rights, client: ClientAddress) -> Self {
         match rights.may(Right::Administer) {
             true => Maker::Operator,
@@ -46,10 +47,10 @@ impl Maker {
     }
 }
 
-/// A limit that is reached, with the number that it is. The texts name the keys of the plugin's section.
+/// A reached limit, with its number. The texts name the keys of the plugin's section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TooMany {
-    /// That of one client.
+    /// The limit of one client.
     #[error("what one address makes may be {0} at most, see max_per_client")]
     OfClient(usize),
     /// That of all clients together.

@@ -4,16 +4,16 @@ use portunus_core::FieldError;
 
 use crate::{Id, TooMany};
 
-/// Why a request about a resource is refused. Each plugin has codes and texts of its own for it.
+/// The reason for a refusal of a request about a resource. Each plugin has its own codes and texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
     /// A member is missing, or of the wrong type.
     Field(FieldError),
-    /// A member has the right type, but not a value that can be: which one, and what is expected.
+    /// A member of the right type has a wrong value: its name, and the expected value.
     Value(&'static str, &'static str),
-    /// A secret is not the one that is asked for: the member that shows it.
+    /// A wrong secret, by the member that shows it.
     Wrong(&'static str),
-    /// One of the allowed tokens has to be shown.
+    /// The request has to show one of the allowed tokens.
     TokenNeeded,
     /// There is no resource of this id.
     NoSuch(Id),
@@ -21,7 +21,7 @@ pub enum Refusal {
     Exists(Id),
     /// Clients have made as many resources as they may.
     TooMany(TooMany),
-    /// Nothing can be permanent: no file is configured for it.
+    /// No file for permanent resources is configured.
     NoFile,
 }
 

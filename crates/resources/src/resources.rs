@@ -1,61 +1,21 @@
-//! What a plugin has of resources, and what its requests do with them.
+//! The resources of a plugin, and the requests about them.
 
-use std::fmt::Debug;
 use std::sync::Arc;
 
 use portunus_core::{Fields, PluginCounter, Rights, equal_in_constant_time};
 
 use crate::guesses::Guesses;
 use crate::registry::Registry;
-use crate::reload::Waiting;
+use crate::waiting::Waiting;
 use crate::{
-    Guessing, Id, Ids, Limits, Maker, Refusal, Reservation, ResourceKeys, Saved, SavedError,
-    Written, check_secret,
+    Guessing, Id, Ids, Limits, Maker, Refusal, Reservation, Resource, ResourceKeys, Saved,
+    SavedError, check_secret,
 };
 
 /// The members that open a single resource.
 const OPENERS: [&str; 3] = ["pin", "secret", "token"];
 /// The member that opens all.
 const ADMIN_KEY: &str = "admin_key";
-
-/// What a plugin's resources are: rooms, or mountpoints.
-pub trait Resource: Debug + Send + Sync + 'static {
-    /// One of them as the configuration describes it.
-    type Written: Written;
-
-    /// The member of requests that names one of them, such as `room`.
-    const MEMBER: &'static str;
-
-    /// Whether this key of the configuration can change while somebody uses it.
-    fn is_editable(_key: &str) -> bool {
-        false
-    }
-
-    /// Its id.
-    fn id(&self) -> &Id;
-
-    /// What the configuration knows it by, see [`Written::key`].
-    fn key(&self) -> Id {
-        self.id().clone()
-    }
-
-    /// Takes the values that are [editable](Resource::is_editable) from `written`, while somebody may use it.
-    fn apply(&self, _written: &Self::Written) {}
-
-    /// Whether it is in lists for administrators only.
-    fn is_private(&self) -> bool;
-
-    /// Whether somebody uses it now. Requests that name it count by themselves.
-    fn is_used(&self) -> bool;
-
-    /// Whether its end would put somebody out.
-    fn has_clients(&self) -> bool {
-        self.is_used()
-    }
-
-    /// Ends it as its destruction by a request does, unless it is used after all, or has ended; gives whether it did.
-    fn end_unused(self: Arc<Self>) -> impl Future<Output = bool> + Send;
-}
 
 /// All resources of a plugin.
 #[derive(Debug)]
@@ -69,8 +29,8 @@ pub struct Resources<R: Resource> {
 }
 
 impl<R: Resource> Resources<R> {
-    /// Has the resources that `keys` describe. There are none yet; returns those to be made at the start: the `configured` ones as
-    /// far as the file of permanent ones does not say otherwise, and those of that file.
+    /// Returns the resources for `keys`, without any yet, and those to make at the start: the
+    /// permanent ones, and the `configured` ones that the file of permanent ones does not override.
     pub fn start(
         keys: ResourceKeys,
         configured: Vec<R::Written>,
@@ -93,12 +53,13 @@ impl<R: Resource> Resources<R> {
         Ok((resources, first))
     }
 
-    /// Changes what clients may make. What they have made stays.
+    /// Changes the limits of clients. Present resources stay.
     pub fn set_limits(&self, limits: Limits) {
         self.registry.set_limits(limits);
     }
 
-    /// Whether what a request shows is looked at now: after too many wrong ones a client has to wait. Whoever may administer never has.
+    /// Checks that a client may show secrets now: after too many wrong ones it has to wait.
+    /// Administrators never have to.
     pub(crate) fn may_try(&self, fields: Fields<'_>, maker: Maker) -> Result<(), Guessing> {
         let Maker::Client(client) = maker else {
             return Ok(());
@@ -107,7 +68,7 @@ impl<R: Resource> Resources<R> {
         let shown = fields.member::<&str>(ADMIN_KEY).ok().flatten();
         if let Some(shown) = shown.filter(|shown| key.is_some() && !shown.is_empty()) {
             self.guesses.check(client, None)?;
-            // Not each request says that it was wrong.
+            // Not every request refuses a wrong admin key.
             if check_secret(fields, ADMIN_KEY, key).is_err() {
                 self.guesses.note(client, None, &[shown]);
             }
@@ -118,7 +79,8 @@ impl<R: Resource> Resources<R> {
         }
     }
 
-    /// Members of a request were wrong, of a pin, a secret and a token: those that `is_wrong` says. All together they are one guess.
+    /// Counts the wrong ones of pin, secret and token in a request, by `is_wrong`. Together they
+    /// are one guess.
     pub(crate) fn tried(&self, fields: Fields<'_>, maker: Maker, is_wrong: impl Fn(&str) -> bool) {
         let Maker::Client(client) = maker else { return };
         let wrong = OPENERS.iter().filter(|name| is_wrong(name));
@@ -134,12 +96,12 @@ impl<R: Resource> Resources<R> {
         &self.guesses
     }
 
-    /// The resource that a request wants to get into.
+    /// Returns the resource that a request names.
     fn tried_on(&self, fields: Fields<'_>) -> Option<Id> {
         self.ids.read(fields, R::MEMBER).ok().flatten()
     }
 
-    /// Which kind of ids they have.
+    /// Returns the kind of ids.
     pub fn ids(&self) -> Ids {
         self.ids
     }
@@ -154,13 +116,13 @@ impl<R: Resource> Resources<R> {
         check_secret(fields, ADMIN_KEY, self.admin_key.as_deref())
     }
 
-    /// The rights of somebody who has `rights` and makes a request: all, if it shows the admin key.
+    /// Returns the rights of a request: `rights`, or all if it shows the admin key.
     pub fn rights(&self, fields: Fields<'_>, rights: Rights) -> Rights {
         rights.with_admin_key(fields, self.admin_key.as_deref())
     }
 
-    /// Whose a resource counts as that `maker` makes: those for good are the operator's, and so are all where there is an
-    /// admin key, which has been shown.
+    /// Returns the owner of a new resource of `maker`: the operator for permanent ones, and for all
+    /// if there is an admin key, which was shown.
     pub fn maker(&self, maker: Maker, is_permanent: bool) -> Maker {
         match is_permanent || self.has_admin_key() {
             true => Maker::Operator,
@@ -168,7 +130,7 @@ impl<R: Resource> Resources<R> {
         }
     }
 
-    /// The id that nobody else gets: `wanted`, or a free one if none is wanted.
+    /// Reserves the id `wanted`, or a free one.
     pub fn reserve(&self, wanted: Option<Id>, maker: Maker) -> Result<Reservation<R>, Refusal> {
         self.registry.reserve(wanted, self.ids, maker)
     }
@@ -188,7 +150,7 @@ impl<R: Resource> Resources<R> {
         self.get(&self.ids.required(fields, R::MEMBER)?)
     }
 
-    /// Forgets a resource; an error if it is gone already.
+    /// Removes a resource. Fails if it is gone.
     pub fn remove(&self, resource: &Arc<R>) -> Result<(), Refusal> {
         self.registry.remove(resource.id(), resource)
     }
@@ -204,12 +166,12 @@ impl<R: Resource> Resources<R> {
         self.registry.all()
     }
 
-    /// Makes a resource that of whoever runs the server: it has become permanent.
+    /// Makes the operator the owner of a resource that has become permanent.
     pub fn adopt(&self, resource: &Arc<R>) {
         self.registry.adopt(resource.id(), resource);
     }
 
-    /// What was refused to clients because of the limits, and what of theirs ended because it was unused.
+    /// Returns the numbers of refused creations and of ended unused resources of clients.
     pub fn counters(&self) -> Vec<PluginCounter> {
         let (refused, expired) = self.registry.counts();
         vec![
@@ -226,8 +188,8 @@ impl<R: Resource> Resources<R> {
         ]
     }
 
-    /// Those that the request `list` tells of, in the order of their creation: private ones if it shows the admin key, or an
-    /// administrator asks.
+    /// Returns the resources for the request `list`, in the order of creation. Private ones need
+    /// the admin key or an administrator.
     pub fn listed(
         &self,
         fields: Fields<'_>,
@@ -240,7 +202,7 @@ impl<R: Resource> Resources<R> {
         self.listed_with(shown, by_administrator)
     }
 
-    /// The same where the plugin has read `admin_key`.
+    /// Returns the resources for the request `list`, with an `admin_key` that the plugin has read.
     pub fn listed_with(
         &self,
         admin_key: Option<&str>,
@@ -258,23 +220,23 @@ impl<R: Resource> Resources<R> {
         Ok(all)
     }
 
-    /// The resource that the configuration knows by `key`.
+    /// Returns the resource with `key` in the configuration.
     pub(crate) fn configured(&self, key: &Id) -> Option<Arc<R>> {
         let mut all = self.registry.of_operator().into_iter();
         all.find(|resource| resource.key() == *key)
     }
 
-    /// What ends once it is unused, because the configuration says so.
+    /// Returns the resources that end once they are unused.
     pub(crate) fn waiting(&self) -> &Waiting<R> {
         &self.waiting
     }
 
-    /// The file of permanent resources, if there is one.
+    /// Returns the file of permanent resources, if there is one.
     pub fn saved(&self) -> Option<&Arc<Saved<R::Written>>> {
         self.saved.as_ref()
     }
 
-    /// The file to write to, if a request asks for a change for good; an error if there is none.
+    /// Returns the file, if a request asks for a permanent change. Fails if there is no file.
     pub fn permanent(
         &self,
         fields: Fields<'_>,

@@ -1,9 +1,9 @@
-//! Playout delays as requests set them.
+//! Playout delays.
 
-/// The longest delay that the header extension can say, in units of 10 ms (12 bits).
+/// The longest delay of the header extension, in 10 ms (12 bits).
 const LONGEST: u16 = 4_095;
 
-/// The least and the greatest delay, in units of 10 ms; they count once both are set.
+/// The least and the greatest playout delay, in 10 ms. They apply once both are set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Delay {
     min: Option<u16>,
@@ -11,7 +11,7 @@ pub(crate) struct Delay {
 }
 
 impl Delay {
-    /// Each drags the other along where they would cross; a negative one turns both off.
+    /// Sets one or both. The other one follows where they would cross. A negative one removes both.
     pub(crate) fn set(&mut self, min: Option<i64>, max: Option<i64>) {
         let delays = [min, max];
         if delays.iter().flatten().any(|delay| *delay < 0) {
@@ -29,7 +29,7 @@ impl Delay {
         }
     }
 
-    /// Both, if they are set.
+    /// Returns both, if they are set.
     pub(crate) fn range(self) -> Option<(u16, u16)> {
         self.min.zip(self.max)
     }

@@ -1,4 +1,4 @@
-//! Who is who: people, and the connections that they have.
+//! The ids of participants and of connections.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,14 +6,14 @@ use std::sync::Arc;
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer};
 
-/// The identity of somebody in a room: a text that nobody else in it has. Cheap to clone.
+/// The identity of a participant: a text that is unique in its room. Cheap to clone.
 ///
-/// What they publish is known by it too, as their *feed*.
+/// It identifies the participant's publication too, as its *feed*.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PersonId(Arc<str>);
 
 impl PersonId {
-    /// The text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -26,7 +26,7 @@ impl<T: Into<Arc<str>>> From<T> for PersonId {
 }
 
 impl<'de> Deserialize<'de> for PersonId {
-    /// Reads a number or a text, whichever ids are in the door's format.
+    /// Reads a number or a text.
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         struct Id;
 
@@ -56,7 +56,7 @@ impl fmt::Display for PersonId {
     }
 }
 
-/// The id of a client's connection, which no other connection of the server has.
+/// The id of a client's connection, unique in the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnectionId(pub u64);
 

@@ -1,30 +1,65 @@
-//! Conferences: who is in them, what they publish, and what each of them receives.
+//! Conferences: participants, their publications, and the subscriptions to them.
 //!
-//! This crate knows no wire. A *door* is a crate that speaks a protocol: it parses what a client
-//! asks for, calls a method of [`State`], and writes the outcome in the protocol's own words. So one
-//! conference can have several doors. The video room plugin is the door of the Janus API, and WHIP
-//! and WHEP come through it.
+//! This crate knows no wire protocol. A *door* is a crate that speaks one: it parses the requests
+//! of clients, calls the methods of [`State`], and writes the outcomes and notices in the
+//! protocol's format. One conference can have several doors. The video room plugin is the door of
+//! the Janus API; WHIP and WHEP use it too.
 //!
-//! - A door implements [`Connection`] for each of its clients, and [`Watcher`] for those who watch
-//!   the server. The room tells them what happens as [`Notice`] and [`Event`].
-//! - Requests are typed: [`Join`], [`Configure`], [`Subscribe`], [`Change`], [`Switch`], [`Watch`]
-//!   and others. A refused request is a [`Refusal`], which a door maps to its own codes.
-//! - Requests are read by serde, in whatever format a door has: most have the names of their members.
-//! - Secrets, PINs and tokens are not here: a door lets a client in before it calls the room.
+//! # What a door does
 //!
-//! What another protocol calls by other names: an *identity* is a [`PersonId`]; a *session* of it,
-//! which a reconnect replaces, a [`ConnectionId`]; a *track* is a [`Stream`], named by its publisher
-//! and its mid; its *name* is [`Stream::description`]; *mute* is a stream that its publisher does not
-//! send ([`Configure::streams`]), and mute by a moderator is [`State::moderate`]; the *quality* or size that a
-//! viewer wants is a [`LayerRequest`]; *metadata* is a text of the door's own ([`Profile::metadata`]),
-//! where attributes belong as well; *permissions* are [`Permissions`]. *Data messages* are streams of
-//! [`portunus_sdp::Kind::Data`].
+//! - It makes a [`Room`] of a [`Setup`], and locks it for each request ([`Room::lock`]).
+//! - It implements [`Connection`] (the PeerConnection) and [`Client`] (the notices) for its
+//!   clients, and [`Watcher`] for the observers of the server. The room tells them [`Notice`]s and
+//!   [`Event`]s.
+//! - It checks secrets, PINs and tokens before it calls the room, which knows none of them.
+//! - It reports what happens to a client's media:
+//!
+//! | event of the PeerConnection | of a participant | of a subscriber |
+//! |---|---|---|
+//! | up | [`State::media_up`], then [`State::announce`] | |
+//! | ended | [`State::media_ended`] | [`State::subscriber_hung_up`] |
+//! | audio level | [`State::heard`], [`State::speech`] | |
+//! | another layer is relayed | | [`State::layer_changed`] |
+//! | the client is gone | [`State::gone`] | [`State::leave_subscriber`] |
+//!
+//! # Commands
+//!
+//! | a client wants to | command | its argument |
+//! |---|---|---|
+//! | join as a participant | [`State::join`] | [`Join`] |
+//! | publish, or change how | [`State::configure`] | [`Configure`] |
+//! | leave | [`State::leave`] | |
+//! | subscribe to streams | [`State::join_subscriber`] | [`SubscriberJoin`] |
+//! | follow a publisher or the speakers | [`State::watch`] | [`Watch`] |
+//! | answer an offer | [`State::accept`], then [`State::offer_pending`] | |
+//! | add and remove streams | [`State::change`] | [`Change`] |
+//! | replace streams without an offer | [`State::switch`] | [`Switch`] |
+//! | choose layers | [`State::configure_subscriber`] | [`SubscriberConfigure`] |
+//! | mute or kick somebody | [`State::moderate`], [`State::kick`] | |
+//!
+//! A refused command is a [`Refusal`], which a door maps to its own codes. Arguments implement
+//! `Deserialize` where a door can read them as they are.
+//!
+//! # Words of other protocols
+//!
+//! | there | here |
+//! |---|---|
+//! | identity | [`PersonId`] |
+//! | session, which a reconnect replaces | [`ConnectionId`] |
+//! | track | [`Stream`], named by its publisher and its mid |
+//! | name of a track | [`Stream::description`] |
+//! | mute by the publisher | [`Configure::streams`] with `send: false` |
+//! | mute by a moderator | [`State::moderate`] |
+//! | quality, size | [`LayerRequest`] |
+//! | metadata, attributes | [`Profile::metadata`], a text that only doors understand |
+//! | permissions | [`Permissions`] |
+//! | data messages | streams of [`portunus_sdp::Kind::Data`] |
 #![forbid(unsafe_code)]
 
+mod announcements;
 mod connection;
 mod delay;
 mod id;
-mod news;
 mod notice;
 mod publication;
 mod refusal;
@@ -34,17 +69,23 @@ mod settings;
 mod speakers;
 mod subscription;
 
-pub use connection::{Connection, RecordedClient, Told, Watcher};
+pub use connection::{Connection, RecordedClient};
 pub use id::{ConnectionId, PersonId};
-pub use notice::{Event, Notice, Talk};
+pub use notice::{Event, Notice};
 pub use publication::{
     Configure, ExtensionIds, FileNames, ForwardRequest, Forwarder, MAX_STREAMS, Place, Publication,
-    RecordChange, Remote, RemotePublication, Stream, StreamSetting,
+    RecordChange, Remote, RemotePublication, RtcpPorts, Stream, StreamDescription, StreamFormat,
+    StreamSetting, Talk,
 };
 pub use refusal::Refusal;
-pub use room::{Configured, Join, NewRemote, Outcome, Room, Setup, State, Switched, hear};
+pub use room::{
+    Client, Configured, Join, NewRemote, Outcome, Room, Setup, State, Switched, Told, Watcher, hear,
+};
 pub use roster::{MediaSettings, Participant, Permissions, Profile, RecordSettings, TalkSettings};
-pub use settings::{Dummy, DummyStream, RoomSettings};
+pub use settings::{
+    CodecSettings, Dummy, DummyStream, ExtensionSettings, KeyframeSettings, RoomRecording,
+    RoomSettings, RoomTalk,
+};
 pub use subscription::{
     Change, LastN, LayerKind, LayerRequest, Line, LineSetting, MAX_SPEAKERS, RequestedLayers,
     Subscribe, Subscriber, SubscriberConfigure, SubscriberJoin, Switch, SwitchEntry, Unsubscribe,

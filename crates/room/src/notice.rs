@@ -1,105 +1,90 @@
-//! What a room tells: those who are in it, and those who watch the server.
+//! The messages of a room: notices to its clients, and events to the observers of the server.
 
 use portunus_media::LayerReason;
 use portunus_rtp::Mid;
 
-use crate::{ConnectionId, LayerKind, Participant, PersonId, Profile};
+use crate::{ConnectionId, LayerKind, Participant, PersonId, Profile, Talk};
 
-/// What those who are in a room are told.
+/// A message to clients of a room.
 #[derive(Debug)]
 pub enum Notice<'a> {
-    /// Somebody has joined, who publishes nothing yet.
+    /// A participant has joined and publishes nothing yet.
     Joining(&'a PersonId),
-    /// They publish, or publish something else by now. Each of them has media that is up.
+    /// Participants publish, or have changed what they publish. The media of all of them is up.
     Published(&'a [&'a PersonId]),
-    /// Somebody does not publish any more.
+    /// A participant has stopped publishing.
     Unpublished(&'a PersonId),
-    /// Somebody has left.
+    /// A participant has left.
     Left(&'a Participant),
-    /// Somebody whose joining failed halfway is gone again.
+    /// A participant is gone whose join failed halfway.
     JoinUndone(&'a PersonId),
-    /// Somebody was thrown out.
+    /// A participant was kicked.
     Kicked(&'a Participant),
-    /// To whom it happened: the client was thrown out.
+    /// To the kicked client itself.
     ThrownOut,
     /// The room has ended.
     Destroyed,
-    /// What somebody shows of themselves has changed: the parts of `profile` that there are.
+    /// A participant has another name or other metadata.
     Renamed {
-        /// Who.
+        /// The participant.
         id: &'a PersonId,
-        /// What is to be told.
+        /// The parts to tell; the others are `None`.
         profile: &'a Profile,
     },
-    /// Somebody has begun or ceased to talk.
+    /// A participant has started or stopped talking.
     Talk(&'a Talk),
-    /// Somebody has the floor.
+    /// Another participant is the dominant speaker.
     Dominant(&'a PersonId),
-    /// A moderator has closed or opened a stream.
+    /// A moderator has muted or unmuted a stream.
     Moderated {
         /// The publisher.
         id: &'a PersonId,
         /// The m-line.
         mid: &'a str,
-        /// Whether it is closed.
+        /// Whether it is muted.
         mute: bool,
     },
-    /// To a subscriber who follows the speakers: these m-lines, by their places, receive others by now.
+    /// To a subscriber with seats: the m-lines with these indices have other publishers now.
     Seats(ConnectionId, &'a [usize]),
     /// To a subscriber: an m-line receives another layer.
     Layer {
         /// The m-line of the subscription.
         mid: Mid,
-        /// Which kind of layer.
+        /// The kind of layer.
         kind: LayerKind,
         /// Its number; 0 is the lowest.
         layer: u8,
-        /// Why.
+        /// The reason for the change.
         reason: LayerReason,
     },
-    /// To a subscriber: the m-lines are offered anew. The offer comes with it.
+    /// To a subscriber: a new offer, which comes with the notice.
     Offered(ConnectionId),
 }
 
-/// What those who watch the server are told.
+/// A message to the observers of the server.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// Somebody's media is up.
+    /// A participant's media is up.
     Published(&'a PersonId),
-    /// Somebody publishes something else by now.
+    /// A participant has changed what it publishes.
     Updated(&'a PersonId),
-    /// Somebody does not publish any more.
+    /// A participant has stopped publishing.
     Unpublished(&'a Participant),
-    /// Somebody has left.
+    /// A participant has left.
     Left(&'a Participant),
-    /// Somebody was thrown out.
+    /// A participant was kicked.
     Kicked(&'a Participant),
-    /// Somebody has begun or ceased to talk.
+    /// A participant has started or stopped talking.
     Talk(&'a Talk),
-    /// A client subscribes.
+    /// A client has subscribed.
     Subscribing(ConnectionId),
-    /// A subscription was offered anew.
+    /// A subscription has got a new offer.
     Resubscribed(ConnectionId),
-    /// A client receives a stream no more.
+    /// A client does not receive a stream any more.
     Unsubscribed {
         /// The publisher.
         feed: &'a PersonId,
         /// The publisher's m-line.
         mid: Mid,
     },
-}
-
-/// Somebody has begun or ceased to talk.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Talk {
-    /// Who.
-    pub id: PersonId,
-    /// The m-line.
-    pub mid: Mid,
-    /// The place of the m-line.
-    pub index: usize,
-    /// Which of the two.
-    pub talking: bool,
-    /// How loud it was on average, in -dBov: 0 is the loudest, 127 silence.
-    pub level: f64,
 }

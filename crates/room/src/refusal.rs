@@ -1,4 +1,4 @@
-//! Why a request is refused.
+//! The refusals of a room.
 
 use std::sync::Arc;
 
@@ -6,16 +6,16 @@ use portunus_sdp::Kind;
 
 use crate::PersonId;
 
-/// Why a room refuses a request. A door maps it to its own codes.
+/// The reason why a room refuses a request. A door maps it to its own codes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The client has left, or was thrown out.
+    /// The client has left, or was kicked.
     #[error("No longer in the room")]
     NotInRoom,
-    /// Nobody publishes this.
+    /// There is no such publisher or m-line.
     #[error("No such feed ({0})")]
     NoSuchFeed(String),
-    /// Nobody has this id.
+    /// There is no participant with this id.
     #[error("No such user {id} in room {room}")]
     NoSuchUser {
         /// The id.
@@ -26,45 +26,45 @@ pub enum Refusal {
     /// A publisher has no such m-line.
     #[error("No such stream {0}")]
     NoSuchStream(String),
-    /// Somebody has this id already.
+    /// Another participant has this id.
     #[error("The id {0} is taken")]
     IdExists(String),
-    /// There may be only so many publishers.
+    /// The room has its limit of publishers.
     #[error("The maximum of {0} publishers is reached")]
     PublishersFull(u64),
-    /// There is nothing that could end.
+    /// The participant does not publish.
     #[error("Not published")]
     NotPublished,
-    /// The room does not have the codec that a publisher insists on, for this kind of media.
+    /// The room does not have the codec that a publisher forces for this kind of media.
     #[error("not a codec of this room")]
     ForeignCodec(Kind),
-    /// The room needs end-to-end encryption.
+    /// The room requires end-to-end encryption.
     #[error("this room needs end-to-end encryption")]
     E2eeNeeded,
-    /// The room needs the private id of a participant with each subscription.
+    /// The room requires the private id of a participant for a subscription.
     #[error("this room needs a private_id")]
     OwnerNeeded,
-    /// The participant to whom the subscription belongs was thrown out.
+    /// The participant to whom the subscription belongs was kicked.
     #[error("kicked")]
     OwnerKicked,
-    /// What is to be recorded cannot be.
+    /// The recording cannot be made.
     #[error("Cannot record: {0}")]
     Recording(String),
-    /// An offer where an answer is due, or the other way round.
+    /// An offer instead of an answer, or an answer instead of an offer.
     #[error("Unexpected type of this side's description")]
     WrongSdpType,
-    /// The subscription has more m-lines than there can be.
+    /// The subscription would have more m-lines than permitted.
     #[error("Too many streams in one subscription")]
     TooManyLines,
-    /// A subscription has one kind of feeds only.
+    /// A subscription cannot mix feeds with and without end-to-end encryption.
     #[error("Feeds with and without end-to-end encryption cannot be mixed")]
     MixedFeeds,
-    /// The viewer cannot decrypt it.
+    /// The viewer did not declare that it can decrypt the media.
     #[error(
         "This is encrypted end to end, and whoever watches it has to say that it can decrypt that (e2ee)"
     )]
     Encrypted,
-    /// The client has made the offer, and takes none.
+    /// The client has made the offer, so the room cannot make one.
     #[error("The m-lines are those of the client's offer")]
     LinesOfClient,
     /// The subscription would be empty.
@@ -73,31 +73,31 @@ pub enum Refusal {
     /// The subscription is empty.
     #[error("There is nothing to offer: subscribe first")]
     SubscribeFirst,
-    /// The viewer's offer takes nothing that there is.
+    /// The viewer's offer accepts none of the streams.
     #[error("There is nothing to receive")]
     NothingToReceive,
-    /// The subscription has fewer seats than speakers that it is to follow.
+    /// The subscription has fewer seats than the requested number of speakers.
     #[error("there are not so many seats")]
     TooFewSeats,
-    /// The forwarders of a stream are bounded.
+    /// The stream has its limit of forwarders.
     #[error("a stream has 64 forwarders at most")]
     TooManyForwarders,
-    /// The other servers that somebody is published on are bounded.
+    /// The publisher has its limit of publications on other servers.
     #[error("a publisher is on 64 other servers at most")]
     TooManyRemotes,
-    /// It is a publisher of this server.
+    /// The publisher is of this server.
     #[error("not a remote publisher")]
     NotRemote,
-    /// It is a publisher of another server, or a placeholder.
+    /// The publisher is of another server, or a placeholder.
     #[error("not a publisher of this server")]
     NotOurs,
     /// A socket cannot be opened.
     #[error("{0}")]
     Socket(String),
-    /// The former PeerConnection is just being closed; a moment later there can be another.
+    /// The former PeerConnection is still being closed. A later attempt can succeed.
     #[error("The former PeerConnection is being closed")]
     Closing,
-    /// Offer and answer do not go together.
+    /// The offer and the answer do not fit.
     #[error("{0}")]
     Negotiation(String),
 }

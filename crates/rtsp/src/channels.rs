@@ -1,4 +1,4 @@
-//! Where packets come in: pairs of UDP sockets, or channels of the RTSP connection.
+//! The ways of packets: pairs of UDP sockets, or channels of the RTSP connection.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -11,7 +11,7 @@ use tokio::net::UdpSocket;
 
 use crate::RtspError;
 
-/// How packets come.
+/// The way of the packets.
 pub(crate) enum Receiving {
     /// To ports of our own, a pair for each medium.
     Udp(Vec<UdpPair>),
@@ -20,7 +20,7 @@ pub(crate) enum Receiving {
 }
 
 impl Receiving {
-    /// The pairs of ports. Over TCP there are none.
+    /// Returns the pairs of ports. Over TCP there are none.
     pub fn pairs(&self) -> &[UdpPair] {
         match self {
             Receiving::Udp(pairs) => pairs,
@@ -44,10 +44,11 @@ const RECEIVE_BUFFER: usize = 1 << 20;
 pub(crate) struct UdpPair {
     rtp: UdpSocket,
     rtcp: UdpSocket,
-    /// Who may send: the RTSP server, and the source that it names. Behind a port forward it names an address of its own
-    /// network, and its packets come from the one that it is known by here.
+    /// The permitted senders: the RTSP server, and the source that it names. Behind a port forward,
+    /// the source is an address of the server's own network, and packets come from the server's
+    /// public one.
     from: Option<[IpAddr; 2]>,
-    /// Where the server's ports are, if it says so.
+    /// The server's ports for RTP and RTCP, if it names them.
     server: Option<(SocketAddr, SocketAddr)>,
 }
 
@@ -82,27 +83,28 @@ impl UdpPair {
         Ok(self.rtp.local_addr()?.port())
     }
 
-    /// Takes packets from the RTSP server `peer` and from `source` only. The ports `server` are those of `source`.
+    /// Accepts packets from the RTSP server `peer` and from `source` only. The ports `server`
+    /// belong to `source`.
     pub fn connect(&mut self, peer: IpAddr, source: IpAddr, server: Option<(u16, u16)>) {
         self.from = Some([peer, source]);
         let at = |port| SocketAddr::new(source, port);
         self.server = server.map(|(low, high)| (at(low), at(high)));
     }
 
-    /// Sends small packets to the server, so that address translators and firewalls let its packets in.
+    /// Sends small packets to the server, so that NATs and firewalls let its packets in.
     pub fn open_way(&self, ssrc: u32) {
         let Some((rtp, rtcp)) = self.server else {
             return;
         };
         let [a, b, c, d] = ssrc.to_be_bytes();
-        // A packet without payload, and a receiver report about nothing. If they are lost, others follow.
+        // A packet without payload, and an empty receiver report. Others follow if they are lost.
         let _ = self
             .rtp
             .try_send_to(&[0x80, 0, 0, 0, 0, 0, 0, 0, a, b, c, d], rtp);
         let _ = self.rtcp.try_send_to(&[0x80, 201, 0, 1, a, b, c, d], rtcp);
     }
 
-    /// Sends RTCP to the server, if it has said where to.
+    /// Sends RTCP to the server, if its port is known.
     pub fn tell(&self, compound: &[u8]) {
         if let Some((_, rtcp)) = self.server {
             // It may get lost on its way as well.
@@ -110,7 +112,7 @@ impl UdpPair {
         }
     }
 
-    /// The next packet; true if it is RTCP.
+    /// Returns the next packet, and whether it is RTCP.
     pub fn poll_receive(
         &self,
         context: &mut Context<'_>,
@@ -126,7 +128,7 @@ impl UdpPair {
                             return Poll::Ready(Ok(is_rtcp));
                         }
                     }
-                    // The server's host says that nobody listens to what opened the way.
+                    // The server's host reports that no socket received the first packets.
                     Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
                     }
                     Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
@@ -144,14 +146,14 @@ fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
         Type::DGRAM,
         Some(Protocol::UDP),
     )?;
-    // As much as the system lets us have.
+    // As much as the system permits.
     let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER);
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
     UdpSocket::from_std(socket.into())
 }
 
-/// The next packet of any pair, beginning with the one after `last`: which, and whether it is RTCP.
+/// Returns the next packet of any pair, starting after `last`: the pair, and whether it is RTCP.
 pub(crate) fn poll_any(
     pairs: &[UdpPair],
     last: usize,
@@ -170,7 +172,7 @@ pub(crate) fn poll_any(
     Poll::Pending
 }
 
-/// What a server answers to SETUP about the transport.
+/// The transport in a server's answer to SETUP.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct TransportAnswer {
     pub is_tcp: bool,
@@ -181,7 +183,7 @@ pub(crate) struct TransportAnswer {
 }
 
 impl TransportAnswer {
-    /// Reads the header (RFC 2326 section 12.39). What is not understood is passed over.
+    /// Reads the header (RFC 2326 section 12.39). Skips unknown parameters.
     pub fn parse(value: &str) -> Self {
         let mut this = Self::default();
         for (index, part) in value.split(';').map(str::trim).enumerate() {
@@ -199,7 +201,7 @@ impl TransportAnswer {
     }
 }
 
-/// `5000-5001`, or `5000` for the same.
+/// Reads `5000-5001`, or `5000` for a pair of equal numbers.
 fn pair<T: Copy + std::str::FromStr + Into<u32> + TryFrom<u32>>(value: &str) -> Option<(T, T)> {
     let (low, high) = value.split_once('-').unzip();
     let low: T = low.unwrap_or(value).trim().parse().ok()?;

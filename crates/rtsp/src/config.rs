@@ -1,42 +1,42 @@
-//! What is pulled, and how patiently.
+//! The configuration of a pull.
 
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Medium, RtspError};
+use crate::{RtspError, Usable};
 
-/// How a stream is pulled.
+/// The configuration of a pull.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// `rtsp://[user:password@]host[:port]/…`
     pub url: String,
-    /// Goes before what the URL says.
+    /// The login. It overrides that of the URL.
     pub login: Option<Login>,
     /// Take an audio stream.
     pub audio: bool,
     /// Take a video stream.
     pub video: bool,
-    /// Which streams are preferred to those listed before them. `None` prefers the first of a kind.
+    /// The streams that are preferred to those before them. `None` prefers the first of a kind.
     pub usable: Option<Usable>,
-    /// How packets come.
+    /// The transport of packets.
     pub transport: Transport,
-    /// The address for RTP over UDP; none: all.
+    /// The local address for RTP over UDP. `None` means all.
     pub local: Option<IpAddr>,
-    /// Where ports for RTP over UDP are picked, in pairs that begin with an even one.
+    /// The ports for RTP over UDP, in pairs whose first one is even.
     pub ports: RangeInclusive<u16>,
-    /// How long connecting may take.
+    /// The timeout of a connection attempt.
     pub connect_timeout: Duration,
-    /// How long a request may take. Keep-alives need no answer.
+    /// The timeout of a request. Keep-alives need no answer.
     pub request_timeout: Duration,
-    /// How often a keep-alive is sent at least; half of the server's timeout if that is shorter.
+    /// The interval of keep-alives, but at most half of the server's timeout.
     pub keep_alive: Option<Duration>,
-    /// Silence after which a session is given up, and the pause before the next try.
+    /// The silence that ends a session, and the pause before the next attempt.
     pub reconnect_delay: Duration,
-    /// After a 404 to DESCRIBE, ask again with the path only, and go on so.
+    /// Whether to repeat DESCRIBE with the path only after a 404, and to continue so.
     pub path_only: bool,
-    /// Which addresses may be connected to; none: all.
+    /// The addresses to which it may connect. `None` means all.
     pub allowed: Option<Allowed>,
 }
 
@@ -67,7 +67,7 @@ impl Config {
 pub struct Allowed(Arc<dyn Fn(IpAddr) -> bool + Send + Sync>);
 
 impl Allowed {
-    /// Those of which `is_allowed` is true.
+    /// Returns the test `is_allowed`.
     pub fn by(is_allowed: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Self {
         Allowed(Arc::new(is_allowed))
     }
@@ -89,27 +89,6 @@ impl Config {
     }
 }
 
-/// Tells whether the packets of a medium are of use.
-#[derive(Clone)]
-pub struct Usable(Arc<dyn Fn(&Medium) -> bool + Send + Sync>);
-
-impl Usable {
-    /// Those of which `is_usable` is true.
-    pub fn by(is_usable: impl Fn(&Medium) -> bool + Send + Sync + 'static) -> Self {
-        Usable(Arc::new(is_usable))
-    }
-
-    pub(crate) fn takes(&self, medium: &Medium) -> bool {
-        (self.0)(medium)
-    }
-}
-
-impl std::fmt::Debug for Usable {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Usable")
-    }
-}
-
 /// A name and a password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Login {
@@ -126,10 +105,10 @@ impl std::fmt::Debug for Login {
     }
 }
 
-/// How packets come.
+/// The transport of packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Transport {
-    /// Over UDP; over TCP if the server refuses UDP, or after nothing came over it.
+    /// UDP, or TCP if the server refuses UDP or no packet came by UDP.
     #[default]
     UdpThenTcp,
     /// Over UDP only.

@@ -1,4 +1,4 @@
-//! The RTSP connection: requests and answers, and packets that are interleaved with them (RFC 2326 section 10.12).
+//! The RTSP connection: requests and answers, and interleaved packets (RFC 2326 section 10.12).
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,35 +12,35 @@ use url::Url;
 use crate::request::{Credentials, Request};
 use crate::{Config, Login, RtspError};
 
-/// The longest message, and room for one packet behind it.
+/// The limit of a message, with room for one packet behind it.
 const MAX_MESSAGE: usize = 64 << 10;
 const BUFFER: usize = 2 * MAX_MESSAGE;
 const DEFAULT_PORT: u16 = 554;
 
-/// Into how many parts the time to connect is divided at most, one for each address.
+/// The limit of shares of the connection timeout, one for each address.
 const MAX_SHARES: u32 = 4;
 
-/// What comes over the connection.
+/// The messages of a connection.
 #[derive(Debug)]
 pub(crate) enum Incoming {
     /// An answer, to the request with this number.
     Response(Option<u32>, Response<Vec<u8>>),
     /// A packet of this channel lies in [`Connection::packet`].
     Packet(u8),
-    /// The server asks something of this method; it has its answer.
+    /// A request of the server with this method. It has been answered.
     Request(String),
 }
 
 pub(crate) struct Connection {
     stream: TcpStream,
     buffer: Vec<u8>,
-    /// Bytes of `buffer` that are behind, and those of the packet before that.
+    /// The bytes of `buffer` before the next message, including the last packet.
     consumed: usize,
     packet: std::ops::Range<usize>,
     credentials: Credentials,
     sequence: u32,
     request_timeout: Duration,
-    /// As the server names the session.
+    /// The id of the session, as the server wrote it.
     pub session: Option<String>,
 }
 
@@ -78,8 +78,7 @@ impl Connection {
         Ok(self.stream.local_addr()?)
     }
 
-    /// Sends a request and waits for its answer, whatever its status is but for 401. Packets that come meanwhile are
-    /// dropped.
+    /// Sends a request and waits for its answer, of any status but 401. Drops packets meanwhile.
     pub async fn ask(&mut self, request: &Request) -> Result<Response<Vec<u8>>, RtspError> {
         let deadline = Instant::now() + self.request_timeout;
         let late = RtspError::Timeout {
@@ -87,7 +86,7 @@ impl Connection {
             after: self.request_timeout,
         };
         timeout_at(deadline, async {
-            // Once without, once with credentials, once more if they have become stale.
+            // Without credentials, with them, and once more if they were stale.
             for _ in 0..3 {
                 let sequence = self.send(request).await?;
                 let response = self.answer_to(sequence).await?;
@@ -102,7 +101,7 @@ impl Connection {
         .unwrap_or(Err(late))
     }
 
-    /// The same for an answer of success.
+    /// Sends a request and waits for its answer, which has to be a success.
     pub async fn ask_ok(&mut self, request: &Request) -> Result<Response<Vec<u8>>, RtspError> {
         let response = self.ask(request).await?;
         match u16::from(response.status()) {
@@ -111,7 +110,7 @@ impl Connection {
         }
     }
 
-    /// Sends a request whose answer comes among what else comes; its number.
+    /// Sends a request whose answer comes by [`Self::next`]. Returns its number.
     pub async fn send(&mut self, request: &Request) -> Result<u32, RtspError> {
         self.sequence = self.sequence.wrapping_add(1);
         let authorization = self.credentials.authorization(request);
@@ -140,7 +139,7 @@ impl Connection {
 
     async fn answer_to(&mut self, sequence: u32) -> Result<Response<Vec<u8>>, RtspError> {
         loop {
-            // A server that leaves the number out can only mean this one.
+            // An answer without a number can only be to this request.
             if let Incoming::Response(number, response) = self.next().await?
                 && number.is_none_or(|number| number == sequence)
             {
@@ -149,7 +148,7 @@ impl Connection {
         }
     }
 
-    /// What comes next. It may be dropped while it waits.
+    /// Returns the next message. Cancel safe.
     pub async fn next(&mut self) -> Result<Incoming, RtspError> {
         loop {
             if let Some(incoming) = self.take()? {
@@ -177,7 +176,7 @@ impl Connection {
     /// Takes a whole message or packet out of the buffer.
     fn take(&mut self) -> Result<Option<Incoming>, RtspError> {
         let waiting = self.buffer.get(self.consumed..).unwrap_or_default();
-        // Empty lines between messages mean nothing.
+        // Empty lines between messages are ignored.
         let blank = waiting.iter().take_while(|byte| b"\r\n".contains(byte));
         let start = self.consumed + blank.count();
         let waiting = self.buffer.get(start..).unwrap_or_default();
@@ -231,8 +230,8 @@ async fn connect(host: &str, port: u16, config: &Config) -> Result<TcpStream, Rt
     Err(forbidden.unwrap_or_else(nothing))
 }
 
-/// The first of several addresses that can be connected to within `time`; the last one's error, or nothing if there
-/// are none. One that is silent leaves the others time.
+/// Connects to the first of several addresses that accepts within `time`. Each gets a share of the
+/// time. Returns the last error, or `None` without addresses.
 async fn first<T, C>(
     addresses: &[SocketAddr],
     time: Duration,
@@ -282,7 +281,7 @@ fn sort(message: Message<Vec<u8>>) -> Incoming {
             Incoming::Response(number, response)
         }
         Message::Request(request) => {
-            // Asking whether we are there is all that a server may do.
+            // The only requests that a server may make are checks of the connection.
             let method: &str = request.method().into();
             let status = match method {
                 "OPTIONS" | "GET_PARAMETER" => "200 OK",

@@ -1,4 +1,4 @@
-//! What can go wrong with a server.
+//! The errors of a pull.
 
 use std::io;
 use std::net::IpAddr;
@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-/// Why a stream does not come, or no more.
+/// The reason why a stream does not start, or has ended.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RtspError {
-    /// The URL is not one, or of another scheme.
+    /// The URL is invalid, or has another scheme.
     #[error("not a URL of RTSP: {0}")]
     Url(String),
     /// Nothing may be sent there.
     #[error("nothing may be sent to {0}, see server.outgoing_networks")]
     Forbidden(IpAddr),
-    /// No connection, or it broke.
+    /// The connection failed or broke.
     #[error("{0}: {1}")]
     Connect(String, #[source] io::Error),
     /// The connection broke.
@@ -28,28 +28,28 @@ pub enum RtspError {
     /// There was no answer in time.
     #[error("no answer to {what} within {after:?}")]
     Timeout {
-        /// What was asked.
+        /// The request.
         what: &'static str,
-        /// How long was waited.
+        /// The timeout.
         after: Duration,
     },
-    /// The server says no.
+    /// The server refused a request.
     #[error("the server answers {status} {reason} to {method}")]
     Status {
-        /// What was asked.
+        /// The method of the request.
         method: &'static str,
         /// The status code.
         status: u16,
-        /// What the server says about it, shortened.
+        /// The server's reason, shortened.
         reason: String,
     },
-    /// It wants a name and a password, or others.
+    /// The server wants a login, or another one.
     #[error("the server wants {0}")]
     Unauthorized(&'static str),
     /// It sends around in circles, or away from RTSP.
     #[error("the server redirects {0}")]
     Redirect(&'static str),
-    /// What it sends is not RTSP.
+    /// The server's message is not RTSP.
     #[error("the server sends something that is not RTSP")]
     Garbage,
     /// A message has no end.
@@ -58,13 +58,13 @@ pub enum RtspError {
     /// The description cannot be used.
     #[error("the server's description: {0}")]
     Description(String),
-    /// It has none of the media that are wanted.
+    /// The server has none of the wanted media.
     #[error("the server has no {0} that can be taken")]
     NoMedia(&'static str),
-    /// It agrees to something that was not asked for.
+    /// The server agreed to a transport that was not requested.
     #[error("the server's transport: {0}")]
     Transport(&'static str),
-    /// Its packets come from an address to which nothing may be sent.
+    /// The server's packets come from an address to which it may not connect.
     #[error(
         "the server's packets come from {0}, to which nothing may be sent, see server.outgoing_networks"
     )]
@@ -81,7 +81,8 @@ pub enum RtspError {
 }
 
 impl RtspError {
-    /// Whether a server refuses a transport, or what it agrees to cannot be used: the same may work over another one.
+    /// Returns whether the server refuses this transport, or its answer cannot be used. Another
+    /// transport may work.
     pub(crate) fn refuses_transport(&self) -> bool {
         match self {
             RtspError::Status { method, status, .. } => *method == "SETUP" && *status == 461,
@@ -90,7 +91,7 @@ impl RtspError {
         }
     }
 
-    /// Whether a server refuses to set up a medium, which says nothing of other media.
+    /// Returns whether the server refuses a medium. Other media may work.
     pub(crate) fn refuses_medium(&self) -> bool {
         match self {
             RtspError::Status { method, .. } => *method == "SETUP",

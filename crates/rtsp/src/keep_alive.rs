@@ -1,24 +1,25 @@
-//! When a server is told that somebody is still there.
+//! Keep-alives.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// What is sent, in turn while it is not accepted: servers know the one, the other or both (RFC 2326 sections 10.1 and 10.8).
+/// The methods, tried in turn until one is accepted: servers know one or both (RFC 2326 sections
+/// 10.1 and 10.8).
 const METHODS: [&str; 2] = ["OPTIONS", "GET_PARAMETER"];
 
-/// When keep-alives are due, which they are, and which answers are to them. There need not be any: many cameras give
-/// none, and play on.
+/// The times and methods of keep-alives, and which answers belong to them. Many cameras do not
+/// answer them and continue.
 #[derive(Debug)]
 pub(crate) struct KeepAlive {
     method: &'static str,
-    /// The next one is of the same method: the last one was accepted, or is repeated.
+    /// Whether the next one has the same method: the last one was accepted, or is repeated.
     stays: bool,
     every: Duration,
     next: Instant,
-    /// The number of the first one.
+    /// The number of the first keep-alive.
     first: Option<u32>,
-    /// From when on one may be repeated.
+    /// The time from which on one may be repeated.
     repeats_from: Instant,
 }
 
@@ -35,12 +36,12 @@ impl KeepAlive {
         }
     }
 
-    /// When one is due.
+    /// Returns when the next one is due.
     pub fn next(&self) -> Instant {
         self.next
     }
 
-    /// The method of the one that is due.
+    /// Returns the method of the one that is due.
     pub fn method(&mut self) -> &'static str {
         let [usual, other] = METHODS;
         if !std::mem::take(&mut self.stays) {
@@ -49,12 +50,12 @@ impl KeepAlive {
         self.method
     }
 
-    /// The last one was accepted.
+    /// Notes that the last one was accepted.
     pub fn accepted(&mut self) {
         self.stays = true;
     }
 
-    /// One went out under this number.
+    /// Notes that one was sent with this number.
     pub fn sent(&mut self, number: u32, now: Instant) {
         self.next = now + self.every;
         self.first.get_or_insert(number);
@@ -66,8 +67,8 @@ impl KeepAlive {
             .is_some_and(|first| number.is_none_or(|number| number >= first))
     }
 
-    /// The server wanted other credentials, which it now gets: it may count only what it accepts. Refused again, the
-    /// next one is soon enough.
+    /// Repeats one with other credentials that the server wanted, because it may count accepted
+    /// ones only. After a second refusal, waits for the next one.
     pub fn repeat(&mut self, now: Instant) {
         if now >= self.repeats_from {
             self.repeats_from = now + self.every;

@@ -1,4 +1,4 @@
-//! Requests as they go out, with credentials.
+//! Requests, with credentials.
 
 use std::fmt::Write;
 
@@ -78,7 +78,7 @@ impl Credentials {
         Self { login, client }
     }
 
-    /// The header for a request, once the server has asked for one.
+    /// Returns the header for a request, once the server has asked for one.
     pub fn authorization(&mut self, request: &Request) -> Option<String> {
         let login = self.login.as_ref()?;
         let client = self.client.as_mut()?;
@@ -118,8 +118,8 @@ impl Credentials {
     }
 }
 
-/// The hash of an empty body, which `auth-int` covers (RFC 7616 section 3.4.3). `http_auth` wants it in the place of the
-/// body: it does not hash the body itself. Returns `None` if it knows an algorithm that is not known here.
+/// Returns the hash of an empty body, which `auth-int` needs (RFC 7616 section 3.4.3). `http_auth`
+/// takes the hash in place of the body. Returns `None` for an unknown algorithm.
 const fn hash_of_nothing(algorithm: Algorithm) -> Option<&'static str> {
     match algorithm {
         Algorithm::Md5 => Some("d41d8cd98f00b204e9800998ecf8427e"),
@@ -135,7 +135,7 @@ const fn hash_of_nothing(algorithm: Algorithm) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
     use md5::{Digest, Md5};
     use rtsp_types::StatusCode;

@@ -1,4 +1,4 @@
-//! One session with a server: described, set up, playing.
+//! A session with a server.
 
 use std::future::poll_fn;
 use std::time::Duration;
@@ -12,16 +12,16 @@ use url::Url;
 
 use crate::channels::{Receiving, poll_any};
 use crate::connection::{Connection, Incoming, header, refused};
-use crate::describe::{Choice, Medium, parse_description};
+use crate::description::{Choice, Medium, WantedMedia, parse_description};
 use crate::keep_alive::KeepAlive;
 use crate::request::Request;
 use crate::setup::{SetUp, set_up};
 use crate::{Config, Login, RtspError, Sink, Transport};
 
 const MAX_REDIRECTS: u32 = 5;
-/// What a server's session timeout is if it names none (RFC 2326 section 12.37).
+/// The session timeout of a server that names none (RFC 2326 section 12.37).
 const DEFAULT_SESSION_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long saying good-bye may take.
+/// The timeout of TEARDOWN.
 const GOODBYE: Duration = Duration::from_secs(1);
 const MAX_DATAGRAM: usize = 65_536;
 
@@ -29,7 +29,7 @@ const MAX_DATAGRAM: usize = 65_536;
 pub struct Session {
     connection: Connection,
     media: Vec<Medium>,
-    /// What all media are played by.
+    /// The URL of PLAY.
     whole: String,
     receiving: Receiving,
     request_timeout: Duration,
@@ -40,13 +40,13 @@ pub struct Session {
 }
 
 impl Session {
-    /// Connects, asks what there is, sets up what is wanted and starts it.
+    /// Connects, describes, sets up the wanted media and plays them.
     pub async fn open(config: &Config) -> Result<Self, RtspError> {
         match config.transport {
             Transport::Udp => Self::open_over(config, false).await,
             Transport::Tcp => Self::open_over(config, true).await,
             Transport::UdpThenTcp => match Self::open_over(config, false).await {
-                // Servers have more than one status for a transport that they do not like.
+                // Servers refuse a transport with several statuses.
                 Err(error) if error.refuses_transport() || error.refuses_medium() => {
                     tracing::debug!(url = shown_url(&config.url), %error, "TCP instead of UDP");
                     Self::open_over(config, true).await
@@ -56,7 +56,7 @@ impl Session {
         }
     }
 
-    /// The media that come, at most one of each kind; [`Sink`] counts them as here.
+    /// Returns the playing media, at most one of each kind. [`Sink`] counts them in this order.
     pub fn media(&self) -> &[Medium] {
         &self.media
     }
@@ -103,7 +103,7 @@ impl Session {
         })
     }
 
-    /// Hands what comes to `sink` until the session ends, and says why it did.
+    /// Passes packets to `sink` until the session ends. Returns the reason.
     pub async fn receive<S: Sink + ?Sized>(&mut self, sink: &mut S) -> RtspError {
         match self.receive_until_error(sink).await {
             Ok(never) => match never {},
@@ -173,7 +173,7 @@ impl Session {
                                     alive.repeat(Instant::now());
                                 }
                                 454 => return Err(RtspError::Ended),
-                                // Whatever a server thinks of it: as long as it plays, all is well.
+                                // A refusal does not matter while the server plays.
                                 status => tracing::debug!(status, "keep-alive refused"),
                             }
                         }
@@ -201,7 +201,7 @@ impl Session {
         }
     }
 
-    /// Tells the server that it is over. Takes a second at most.
+    /// Closes the session at the server. Takes at most a second.
     pub async fn close(mut self) {
         let request = Request::new("TEARDOWN", &self.whole);
         // A server that does not answer finds out by itself.
@@ -219,7 +219,7 @@ impl std::fmt::Debug for Session {
     }
 }
 
-/// Hands over a packet; true if it is one of RTP.
+/// Passes on a packet. Returns whether it is RTP.
 fn hand_over<S: Sink + ?Sized>(
     sink: &mut S,
     medium: usize,
@@ -241,7 +241,7 @@ fn hand_over<S: Sink + ?Sized>(
     false
 }
 
-/// A server that has said what it has.
+/// A connection to a server that has described its media.
 struct Described {
     connection: Connection,
     choices: Vec<Choice>,
@@ -270,7 +270,10 @@ async fn describe(config: &Config) -> Result<Described, RtspError> {
                 if let Some(named) = named.filter(|it| !it.is_empty() && !by_path) {
                     named.trim().clone_into(&mut base);
                 }
-                let wanted = (config.audio, config.video);
+                let wanted = WantedMedia {
+                    audio: config.audio,
+                    video: config.video,
+                };
                 let (mut choices, whole) = parse_description(response.body(), &base, wanted)?;
                 if let Some(usable) = &config.usable {
                     choices.iter_mut().for_each(|choice| choice.prefer(usable));
@@ -286,7 +289,7 @@ async fn describe(config: &Config) -> Result<Described, RtspError> {
                 let location = location.ok_or(RtspError::Redirect("to nowhere"))?;
                 let (next, _) = parse_url(location)
                     .map_err(|_| RtspError::Redirect("to something that is not RTSP"))?;
-                // A password is for the host that it was given for.
+                // A password is for its host only.
                 if next.host_str() != url.host_str() {
                     login = None;
                 }
@@ -307,7 +310,8 @@ fn parse_url(text: &str) -> Result<(Url, Option<Login>), RtspError> {
     if url.host_str().is_none_or(str::is_empty) {
         return Err(RtspError::Url("there is no host in it".to_owned()));
     }
-    // An empty password, which cameras leave the factory with, is as good as none to the parser.
+    // The parser makes no difference between an empty password, the factory setting of cameras, and
+    // none.
     let is_named = !url.username().is_empty() || url.password().is_some();
     let login = is_named.then(|| Login {
         user: decoded(url.username()),
@@ -320,7 +324,7 @@ fn parse_url(text: &str) -> Result<(Url, Option<Login>), RtspError> {
     Ok((url, login))
 }
 
-/// A URL as it may stand in logs: without user and password.
+/// Returns a URL for logs: without user and password.
 pub fn shown_url(url: &str) -> String {
     match parse_url(url) {
         Ok((url, _)) => url.into(),
@@ -358,7 +362,7 @@ fn path_of(url: &Url) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
     use super::*;
 

@@ -7,7 +7,7 @@ use rtsp_types::headers;
 
 use crate::channels::{Receiving, TransportAnswer, UdpPair};
 use crate::connection::{Connection, header};
-use crate::describe::{Choice, Medium};
+use crate::description::{Choice, Medium};
 use crate::request::Request;
 use crate::{Config, RtspError, Transport};
 
@@ -20,8 +20,8 @@ pub(crate) struct SetUp {
     pub timeout: Option<Duration>,
 }
 
-/// Sets up the best medium of each choice that the server agrees to. A choice of which it agrees to none is left out;
-/// the first refusal is the error if nothing is left.
+/// Sets up the first medium of each choice to which the server agrees. Skips a choice without one.
+/// Returns the first refusal if no medium is left.
 pub(crate) async fn set_up(
     connection: &mut Connection,
     config: &Config,
@@ -50,7 +50,7 @@ pub(crate) async fn set_up(
             Err(error) if error.refuses_medium() => refusal = refusal.or(Some(error)),
             Err(error) => return Err(error),
         }
-        // A channel that was asked for may be in use although the answer was none that we understand.
+        // A requested channel may be in use even if the answer was not understood.
         number = number.saturating_add(2).min(u8::MAX - 1);
     }
     match refusal {
@@ -60,7 +60,7 @@ pub(crate) async fn set_up(
 }
 
 impl SetUp {
-    /// Sets up `medium`; over TCP it asks for the channels `number` and the one behind it.
+    /// Sets up `medium`. Over TCP, requests the channels `number` and the next one.
     async fn add(
         &mut self,
         connection: &mut Connection,
@@ -123,7 +123,7 @@ impl SetUp {
     }
 }
 
-/// Whence the server says that packets come: from the RTSP server itself, if it does not say.
+/// Returns the source of packets that the server names, or else the server.
 fn source(answer: &TransportAnswer, config: &Config, peer: IpAddr) -> Result<IpAddr, RtspError> {
     let named = answer.source.filter(|source| !source.is_unspecified());
     let source = named.map_or(peer, |source| source.to_canonical());
@@ -133,7 +133,7 @@ fn source(answer: &TransportAnswer, config: &Config, peer: IpAddr) -> Result<IpA
     }
 }
 
-/// `12345678;timeout=60`.
+/// Reads `12345678;timeout=60`.
 fn parse_session(value: &str) -> (String, Option<Duration>) {
     let mut parts = value.split(';').map(str::trim);
     let id = parts.next().unwrap_or_default();

@@ -4,7 +4,8 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 mod support;
@@ -24,7 +25,7 @@ struct Gst {
 }
 
 impl Gst {
-    /// Starts one; `port` 0 picks any.
+    /// Starts a server. `port` 0 means any free one.
     async fn start(port: u16, login: &str) -> Self {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/gst_server.py");
         // Debian's Python has Debian's bindings.
@@ -56,7 +57,8 @@ impl Gst {
     }
 }
 
-/// GStreamer's encoders make their first frames before it answers, which takes its time on a busy machine.
+/// GStreamer's encoders make their first frames before the answer, which takes long on a busy
+/// machine.
 fn patient(url: String) -> Config {
     Config {
         request_timeout: PATIENCE / 2,

@@ -5,17 +5,17 @@ use std::ops::RangeInclusive;
 use portunus_core::configuration::{Configuration, Section};
 use serde::{Deserialize, Serialize};
 
-/// What the plugin can be told.
+/// The configuration of the plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GreeterConfig {
-    /// What it says before a name.
+    /// The words before a name.
     pub greeting: String,
-    /// How often it says it, 1 to 3.
+    /// The number of repetitions, 1 to 3.
     pub times: usize,
 }
 
-/// How often it can say it.
+/// The permitted numbers of repetitions.
 pub(crate) const TIMES: RangeInclusive<usize> = 1..=3;
 
 impl Default for GreeterConfig {

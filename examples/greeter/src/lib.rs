@@ -1,4 +1,5 @@
-//! A plugin in a crate of its own, which greets by name, and whoever connects; and an event handler, which prints what happens.
+//! A plugin in its own crate, which greets by name and over calls, and an event handler, which
+//! prints events.
 #![forbid(unsafe_code)]
 
 mod config;
@@ -27,7 +28,7 @@ pub struct Greeter {
     manners: Arc<Manners>,
 }
 
-/// How everybody is greeted: all handles share it.
+/// The greeting, which all handles share.
 #[derive(Debug, Default)]
 struct Manners(Mutex<GreeterConfig>);
 
@@ -69,7 +70,7 @@ impl Plugin for Greeter {
         })
     }
 
-    /// Tells administrators how it greets.
+    /// Shows administrators the greeting.
     fn admin(&self, _: Value) -> Option<Reply> {
         let GreeterConfig { greeting, times } = &*self.manners.lock();
         let reply = json!({ "greeting": greeting, "times": times });
@@ -77,7 +78,7 @@ impl Plugin for Greeter {
     }
 }
 
-/// One client.
+/// A client.
 struct Guest {
     handle: Handle,
     manners: Arc<Manners>,
@@ -106,7 +107,8 @@ impl PluginHandle for Guest {
 }
 
 impl Guest {
-    /// An offer that nobody answers, as that of a refused `call`, is the core's business.
+    /// Answers a request. The core discards an offer without an answer, such as that of a refused
+    /// `call`.
     fn answer(&mut self, message: &Message) -> Result<Reply, Refusal> {
         let fields = Fields(&message.body);
         match Request::read(message)? {

@@ -1,5 +1,6 @@
-//! A whole server with one plugin and one event handler: ours. The argument is its configuration, with the sections `[websocket]`,
-//! `[greeter]` and `[events.printer]`; without one it has its defaults.
+//! A whole server with this plugin and this event handler only. The argument is its configuration,
+//! with the sections `[websocket]`, `[greeter]` and `[events.printer]`. Without one it has its
+//! defaults.
 
 use std::error::Error;
 use std::process::ExitCode;

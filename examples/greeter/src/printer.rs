@@ -1,4 +1,4 @@
-//! An event handler in a crate of its own: it prints what happens.
+//! An event handler in its own crate. It prints events.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -19,11 +19,11 @@ pub struct Printer {
     printed: AtomicU64,
 }
 
-/// What it can be told, in `[events.printer]`, beside what all handlers can be.
+/// The configuration in `[events.printer]`, besides the keys of all handlers.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PrinterConfig {
-    /// What stands before each event.
+    /// The text before each event.
     pub prefix: String,
 }
 
@@ -55,7 +55,8 @@ impl EventHandler for Printer {
         }
     }
 
-    /// However slow this is, nobody waits for it: events that are not taken in time are lost, and the next one says how many.
+    /// Nobody waits for this function, however slow it is: the bus drops events that are not taken
+    /// in time, and the next one has their number.
     fn run(self: Arc<Self>, events: Subscription) -> Handling {
         Box::pin(async move {
             while let Some(event) = events.recv().await {

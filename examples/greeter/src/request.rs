@@ -1,4 +1,4 @@
-//! What clients may ask for, and why they are refused.
+//! The requests of clients, and the reasons for refusals.
 
 use portunus_core::{Asked, FieldError, Fields, JsepError, Message, Right, Untrusted, requests};
 use serde::Deserialize;
@@ -6,7 +6,7 @@ use serde::Deserialize;
 use crate::config::TIMES;
 
 requests! {
-    /// What clients may ask for.
+    /// The requests of clients.
     pub enum Request {
         Greet = "greet": Reply, Nothing;
         Call = "call": Event, Nothing;

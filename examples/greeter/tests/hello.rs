@@ -1,5 +1,10 @@
-//! Starts the server as anybody would, and speaks to it.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+//! Starts the server as a user would, and sends requests.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test fails by a panic"
+)]
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -33,7 +38,7 @@ impl Server {
     }
 }
 
-/// A configuration's file, in a folder that goes with it.
+/// Writes a configuration file, in a folder that is removed with it.
 fn file(text: &str) -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("greeter.toml");
@@ -41,7 +46,7 @@ fn file(text: &str) -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-/// Starts the server on a port that the kernel chooses, with this in its configuration; gives its URL.
+/// Starts the server on a free port, with this section in its configuration. Returns its URL.
 fn start(section: &str) -> (Server, String) {
     let (_folder, path) = file(&format!("[websocket]\nport = 0\n{section}"));
     let program = env!("CARGO_BIN_EXE_portunus-greeter");
@@ -57,7 +62,7 @@ fn start(section: &str) -> (Server, String) {
     (server, url.to_owned())
 }
 
-/// What the server replies to these bodies.
+/// Returns the replies to these bodies.
 async fn replies<const N: usize>(url: &str, bodies: [Value; N]) -> [Value; N] {
     let mut request = url.into_client_request().unwrap();
     let headers = request.headers_mut();

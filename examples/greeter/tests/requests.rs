@@ -1,5 +1,10 @@
-//! Each request without a network: who may make it, what is answered, and what is refused.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+//! All requests without a network: their rights, answers and refusals.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test fails by a panic"
+)]
 
 use std::sync::Arc;
 

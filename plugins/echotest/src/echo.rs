@@ -1,4 +1,4 @@
-//! One client's echo.
+//! The echo of a client.
 
 use portunus_core::media::{DataMessage, DataPayload, Layer, LayerReason, RouteId, RouteOptions};
 use portunus_core::record::{RecordedMedia, stamped};
@@ -18,23 +18,23 @@ pub(crate) struct Echo {
     settings: Settings,
     routes: Vec<Route>,
     layers: Layers,
-    /// The first simulcast or SVC m-line: the one whose layers the client is told of.
+    /// The first m-line with simulcast or SVC. The client gets events of its layers.
     layered: Option<Mid>,
-    /// What is relayed of it now.
+    /// The relayed layer.
     current: Layer,
     audio_codec: Option<&'static str>,
     audio_red: bool,
     video_codec: Option<&'static str>,
     e2ee: bool,
-    /// The client's last estimate of what it can receive, in bit/s.
+    /// The client's last estimate of its bandwidth, in bit/s.
     peer_bitrate: u64,
     slow_links: u64,
-    /// What the client sends.
+    /// The media of the client.
     sent: Vec<SentMedia>,
     recording: Option<ClientRecording>,
 }
 
-/// How the client sends the m-line with layers.
+/// The layers of the m-line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Layers {
     None,
@@ -119,7 +119,7 @@ impl Echo {
         }
     }
 
-    /// A client that asks for the layer that it has gets no event from the route: it is told at once.
+    /// Tells a client that requests its present layers, because no event will follow.
     fn tell_of_layers_in_place(&self, request: &Configure) {
         let (simulcast, svc) = match self.layers {
             Layers::None => return,
@@ -156,7 +156,7 @@ impl Echo {
         options.video.profile_required = true;
         let mut answer = Description::answer(&jsep.description, &options);
         for kind in [Kind::Audio, Kind::Video] {
-            // There is nothing to send but what comes in.
+            // The only media to send is the client's.
             let first = answer.media.iter_mut().find(|media| media.kind == kind);
             if let Some(media) = first.filter(|media| media.direction == Direction::SendOnly) {
                 media.direction = Direction::Inactive;
@@ -170,7 +170,7 @@ impl Echo {
         (self.layers, self.layered) = match (simulcast, svc) {
             (Some(mid), _) => (Layers::Simulcast, Some(mid)),
             (None, Some(mid)) => (Layers::Svc, Some(mid)),
-            // SVC is in no description: a renegotiation may leave it unsaid.
+            // A renegotiation may omit SVC, which is not part of a description.
             (None, None) if jsep.update => (self.layers, self.layered),
             (None, None) => (Layers::None, None),
         };
@@ -247,7 +247,7 @@ impl Echo {
         }
     }
 
-    /// What whoever watches the server is told of the settings.
+    /// Returns the settings for the observers of the server.
     fn configured(&self) -> Value {
         let simulcast = || {
             json!({
@@ -322,7 +322,7 @@ impl Echo {
 
     fn slow_link(&mut self, audio: bool, from_client: bool) {
         self.slow_links += 1;
-        // What the client does not get is not the client's to mend.
+        // A client cannot repair the other direction.
         if from_client {
             let event = Object::new()
                 .with("event", "slow_link")
@@ -435,12 +435,12 @@ impl PluginHandle for Echo {
     }
 }
 
-/// A layer as administrators see it: -1 if none is relayed.
+/// Returns a layer for administrators: -1 without one.
 fn number(layer: Option<u8>) -> i16 {
     layer.map_or(-1, i16::from)
 }
 
-/// What the client sends, by an answer of ours.
+/// Returns the media of the client, from our answer.
 fn sent(answer: &Description, e2ee: bool) -> Vec<SentMedia> {
     let sent = answer.media.iter().filter(|it| it.direction.receives());
     let sent = sent.filter_map(|media| {
@@ -453,7 +453,7 @@ fn sent(answer: &Description, e2ee: bool) -> Vec<SentMedia> {
     sent.collect()
 }
 
-/// An event of recordings as clients get it.
+/// Returns an event of recordings for the client.
 fn recording_event(event: Object) -> Value {
     Object::new()
         .with("echotest", "event")
@@ -461,7 +461,7 @@ fn recording_event(event: Object) -> Value {
         .into()
 }
 
-/// The API's name of the codec of the first m-line of `kind` that has one.
+/// Returns the API's name of the codec of the first m-line of `kind` that has one.
 fn codec(answer: &Description, kind: Kind) -> Option<&'static str> {
     let codecs = answer.active(kind).flat_map(|media| &media.codecs);
     codecs

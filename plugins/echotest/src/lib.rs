@@ -14,7 +14,7 @@ use serde_json::Value;
 
 pub use request::Request;
 
-/// The plugin; it has no configuration.
+/// The plugin. It has no configuration.
 #[derive(Debug, Default)]
 pub struct EchoTest;
 

@@ -1,23 +1,23 @@
-//! What clients may ask for.
+//! The requests of clients.
 
 use portunus_core::record::{Format, RecordError};
 use portunus_core::{Asked, FieldError, Fields, Message, Untrusted, recording, requests};
 use serde::Deserialize;
 
 requests! {
-    /// The requests of the plugin. There is one, without a name.
+    /// The requests of the plugin: one, without a name.
     pub enum Request {
         Configure = "": Event, Depends(recording);
     }
 }
 
-/// The members of a request; all are optional.
+/// The members of a request. All are optional.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Configure {
     pub(crate) audio: Option<bool>,
     pub(crate) video: Option<bool>,
-    /// bit/s; 0: no cap
+    /// In bit/s. 0 means no cap.
     pub(crate) bitrate: Option<u64>,
     pub(crate) record: Option<bool>,
     /// The name that files begin with.
@@ -26,9 +26,9 @@ pub(crate) struct Configure {
     pub(crate) substream: Option<u8>,
     #[serde(deserialize_with = "portunus_core::with::layer")]
     pub(crate) temporal: Option<u8>,
-    /// µs; 0: the default
+    /// In µs. 0 means the default.
     pub(crate) fallback: Option<u64>,
-    /// Clients say it; the plugin sees by itself what they send.
+    /// Clients send it, but the plugin finds out itself.
     #[serde(rename = "svc")]
     _svc: Option<bool>,
     #[serde(deserialize_with = "portunus_core::with::layer")]
@@ -42,7 +42,7 @@ pub(crate) struct Configure {
     /// The format of the files.
     #[serde(deserialize_with = "portunus_core::with::record_format")]
     pub(crate) record_format: Option<Format>,
-    /// Units of 10 ms; negative: off.
+    /// In 10 ms. A negative one removes both.
     pub(crate) min_delay: Option<i64>,
     pub(crate) max_delay: Option<i64>,
 }
@@ -75,7 +75,7 @@ impl Refusal {
     }
 }
 
-/// The members of which a request without an offer has one at least.
+/// The members of which a request without an offer has at least one.
 const USABLE: [&str; 14] = [
     "audio",
     "video",

@@ -1,21 +1,21 @@
-//! What a client can set, from the start of its handle or its last hangup on.
+//! The settings of a client, from the start of its handle or its last hangup on.
 
 use std::time::Duration;
 
 use crate::request::Configure;
 
-/// What the client can set.
+/// The settings of a client.
 pub(crate) struct Settings {
     pub(crate) audio: bool,
     pub(crate) video: bool,
-    /// bit/s; 0: no cap
+    /// In bit/s. 0 means no cap.
     pub(crate) bitrate: u64,
     pub(crate) substream: u8,
     pub(crate) temporal: u8,
     pub(crate) spatial_layer: u8,
     pub(crate) temporal_layer: u8,
     pub(crate) fallback: Duration,
-    /// Units of 10 ms; they count once both are set.
+    /// In 10 ms. Both apply once both are set.
     pub(crate) min_delay: Option<u16>,
     pub(crate) max_delay: Option<u16>,
 }
@@ -57,7 +57,7 @@ impl Settings {
         self.set_delays(request.min_delay, request.max_delay);
     }
 
-    /// Each drags the other along where they would cross; a negative one turns both off.
+    /// Sets one or both. The other one follows where they would cross. A negative one removes both.
     fn set_delays(&mut self, min: Option<i64>, max: Option<i64>) {
         /// The header extension has 12 bits for each.
         const LONGEST: u16 = 4_095;

@@ -1,9 +1,10 @@
-//! What the client sends, into files.
+//! Recordings of a client.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 use std::path::Path;
@@ -46,7 +47,7 @@ impl Stage {
         }
     }
 
-    /// Asks, with an offer of `lines` if there are any; the answer is an "ok".
+    /// Sends a request, with an offer of `lines` if there are any. Returns the `ok`.
     async fn ask(&mut self, body: Value, lines: &[Line]) {
         let offer = (!lines.is_empty()).then(|| jsep("offer", "abcd", lines));
         self.client.message(body, offer).await;
@@ -112,7 +113,7 @@ async fn a_file_for_each_kind_until_it_is_stopped() {
     assert!(outlets[1].pretend_first(Kind::Video) && outlets[2].pretend_first(Kind::Data));
     drop(outlets);
 
-    // Mute closes a gate, and nothing else: the same files go on.
+    // Mute only closes a gate: the files continue.
     stage
         .ask(json!({ "audio": false, "video": true }), &[])
         .await;
@@ -186,7 +187,7 @@ async fn the_client_says_what_files_are_like() {
         stage.client.message(body, None).await;
         assert_eq!(stage.client.event().await["error_code"], 413);
     }
-    // Nothing of the data goes into it: that has a file of its own.
+    // Data goes to its own file.
     let body = json!({ "record": true, "filename": "echo", "record_format": "webm" });
     stage.ask(body, &LINES).await;
     let files = json!({ "files": ["echo.webm", "echo-data.mjr"] });

@@ -1,4 +1,4 @@
-//! How far mountpoints may reach: which files they may play, and which servers they may pull from.
+//! The files and servers that mountpoints may use.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,16 +7,16 @@ use portunus_core::Networks;
 use portunus_files::{FileError, Folders, checked_path};
 use portunus_rtsp::Allowed;
 
-/// How far a mountpoint may reach.
+/// The files and servers that a mountpoint may use.
 #[derive(Debug, Clone)]
 pub(crate) enum Bounds {
-    /// Anywhere: it is in the configuration.
+    /// All of them, for a mountpoint of the configuration.
     Anywhere,
-    /// Where the configuration says that requests may.
+    /// Those that the configuration permits to requests.
     Within(Arc<Places>),
 }
 
-/// Where requests may reach.
+/// The files and networks that requests may use.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
     pub(crate) folders: Folders,
@@ -24,7 +24,7 @@ pub(crate) struct Places {
 }
 
 impl Bounds {
-    /// Where the file is that a mountpoint names. It blocks.
+    /// Returns the path of a named file, if it is permitted. It blocks.
     pub(crate) fn file(&self, name: &str) -> Result<PathBuf, FileError> {
         match self {
             Bounds::Anywhere => checked_path(name),
@@ -32,7 +32,7 @@ impl Bounds {
         }
     }
 
-    /// The addresses that may be connected to; none: all.
+    /// Returns the addresses to which it may connect. `None` means all.
     pub(crate) fn addresses(&self) -> Option<Allowed> {
         match self {
             Bounds::Anywhere => None,

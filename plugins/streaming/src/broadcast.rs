@@ -1,4 +1,4 @@
-//! What WHIP publishes and WHEP watches.
+//! WHIP and WHEP.
 
 use portunus_core::{Broadcast, Object, Refusal, Stream};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ impl Broadcast for Streaming {
         "streaming"
     }
 
-    /// An id goes before a name.
+    /// An id takes precedence over a name.
     fn id_of(&self, name: &str) -> Option<String> {
         let mountpoints = &self.shared.mountpoints;
         let id = mountpoints.ids().parse(name);
@@ -49,7 +49,7 @@ impl Broadcast for Streaming {
         match error_code {
             454 => Refusal::Parameter,
             455 => Refusal::NotFound,
-            // What can be missing is a token or pin.
+            // The missing member is a token or a pin.
             453 | 457 => Refusal::Unauthorized,
             452 => Refusal::Unusable,
             460 => Refusal::Conflict,

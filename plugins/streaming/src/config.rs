@@ -11,17 +11,19 @@ use serde_json::{Map, Value};
 
 use crate::spec::{MountpointSpec, Origin, SourceSpec, SpecProblem};
 
+pub(crate) const PACKAGE: &str = "janus.plugin.streaming";
+
 resource_config! {
-    /// What the plugin can be told. Each mountpoint that a client makes may have some 60 sockets.
+    /// The configuration of the plugin. A mountpoint of a client may have about 60 sockets.
     pub struct StreamingConfig (Limits { max_per_client: 10, max_from_clients: 100, ..Limits::default() }) {
-        /// Where ports are picked from: the first and the last.
+        /// The range of ports to pick from.
         pub rtp_port_range: PortRange = PortRange::default(),
-        /// The folders that requests may name files in; none: requests may name no files.
+        /// The folders in which requests may name files. Without any, requests may name no files.
         pub folders: Vec<PathBuf> = Vec::new(),
-        /// The networks that the RTSP servers of requests may be in: those of the server.
+        /// The networks in which RTSP servers of requests may be: those of the server.
         #[serde(skip)]
         pub outgoing: Networks = Networks::default(),
-        /// The mountpoints that are there from the start.
+        /// The mountpoints of the configuration.
         #[serde(
             rename = "mountpoint",
             skip_deserializing,
@@ -95,13 +97,13 @@ impl StreamingConfig {
 pub struct ConfiguredMountpoint(MountpointSpec);
 
 impl ConfiguredMountpoint {
-    /// Reads a section; with `string_ids` its id is text.
+    /// Reads a section. With `string_ids` its id is a text.
     pub fn read(members: &Map<String, Value>, string_ids: bool) -> Result<Self, SpecProblem> {
         let ids = Ids::of(string_ids);
         MountpointSpec::read(members, ids, Origin::Configuration).map(Self)
     }
 
-    /// The section that it is read from.
+    /// Returns the section from which it can be read.
     pub fn to_members(&self) -> Map<String, Value> {
         self.0.to_members()
     }
@@ -111,12 +113,13 @@ impl ConfiguredMountpoint {
         self.0.name.as_deref().unwrap_or_default()
     }
 
-    /// Its id, if it has one of its own.
+    /// Returns its id, if the configuration gives one.
     pub fn id(&self) -> Option<&Id> {
         self.0.id.as_ref()
     }
 
-    /// Says which ports it listens on. A group of multicast may be listened to twice.
+    /// Declares the ports on which it listens. Several mountpoints may share those of a multicast
+    /// group.
     fn listen<'t>(&self, section: &mut Section<'t>, entry: &Entry<'t>) {
         let SourceSpec::Rtp(rtp) = &self.0.source else {
             return;

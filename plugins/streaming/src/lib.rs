@@ -1,8 +1,8 @@
 //! The Streaming plugin, `janus.plugin.streaming`: one source to many viewers.
 //!
-//! A mountpoint is what can be watched. Its media comes as RTP from elsewhere, from a file, from an RTSP server, or
-//! from a client that publishes. The plugin programs routes from its sources to its viewers; it never touches a packet
-//! on its way.
+//! A mountpoint has a source that viewers can watch: RTP from elsewhere, a file, an RTSP server, or
+//! a client that publishes. The plugin programs routes from the source to the viewers. It never
+//! touches a packet on its way.
 #![forbid(unsafe_code)]
 
 mod bounds;
@@ -13,6 +13,7 @@ mod mountpoint;
 mod plugin;
 mod refusal;
 mod requests;
+mod shared;
 mod spec;
 mod viewer;
 

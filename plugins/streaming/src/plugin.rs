@@ -1,77 +1,35 @@
-//! The plugin, and what its handles share.
+//! The plugin in the form that the core knows.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
-use portunus_core::configuration::PortRange;
-use portunus_core::events::{EventBus, PluginEvents};
+use portunus_core::events::EventBus;
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
 use portunus_core::{
     Asked, Broadcast, ConfiguredPlugin, Fields, Handle, Plugin, PluginContext, PluginCounter,
-    PluginHandle, PluginInfo, PluginReloaded, Reply, Rights,
+    PluginHandle, PluginInfo, PluginReloaded, Reply,
 };
 use portunus_files::Folders;
-use portunus_resources::{Asker, Reloadable, Resources, SavedError};
+use portunus_resources::{Asker, Resources, SavedError};
 use serde_json::Value;
 
 use crate::bounds::{Bounds, Places};
-use crate::config::{ConfiguredMountpoint, StreamingConfig};
+use crate::config::{ConfiguredMountpoint, PACKAGE, StreamingConfig};
 use crate::manage;
-use crate::mountpoint::Mountpoint;
 use crate::refusal::Refusal;
 use crate::requests::Request;
-use crate::spec::MountpointSpec;
-use crate::viewer::{Attached, ViewerId};
-
-pub(crate) const PACKAGE: &str = "janus.plugin.streaming";
+use crate::shared::Shared;
+use crate::viewer::ViewerHandle;
 
 /// The plugin, with its mountpoints.
 pub struct Streaming {
     pub(crate) shared: Arc<Shared>,
 }
 
-/// What all handles share.
-pub(crate) struct Shared {
-    pub(crate) ports: PortRange,
-    /// How far what is made by requests may reach.
-    pub(crate) bounds: Bounds,
-    pub(crate) media: MediaPlane,
-    pub(crate) recorder: Recorder,
-    /// Where whoever watches the server is told of what no client does.
-    pub(crate) events: PluginEvents,
-    pub(crate) mountpoints: Resources<Mountpoint>,
-    next_viewer: AtomicU64,
-}
-
-impl Shared {
-    /// Returns the request, if `rights` and those of the admin key that it shows suffice, and all of these rights.
-    pub(crate) fn permit(
-        &self,
-        asked: Asked<Request>,
-        fields: Fields<'_>,
-        rights: Rights,
-    ) -> Result<(Request, Rights), Refusal> {
-        let rights = self.mountpoints.rights(fields, rights);
-        Ok((asked.permit(fields, rights)?, rights))
-    }
-
-    /// Tells whoever watches the server what has happened: as something that `client` did, if one did it.
-    pub(crate) fn notify(&self, client: Option<&Handle>, data: impl FnOnce() -> Value) {
-        match client {
-            Some(client) => client.notify(data),
-            None => self.events.notify(data),
-        }
-    }
-
-    pub(crate) fn next_viewer(&self) -> ViewerId {
-        ViewerId(self.next_viewer.fetch_add(1, Ordering::Relaxed))
-    }
-}
-
 impl Streaming {
-    /// The plugin on `media`, which feeds its viewers, and with `recorder` for what is to be recorded. The mountpoints of the
-    /// configuration and those that were saved are made at once, as far as they can be: what is wrong with the others is in the log.
+    /// Starts the plugin with the mountpoints of the configuration and the permanent ones. Logs
+    /// those that cannot be made.
     pub async fn start(
         config: StreamingConfig,
         media: MediaPlane,
@@ -80,7 +38,7 @@ impl Streaming {
         Self::watched(config, media, recorder, &EventBus::default()).await
     }
 
-    /// The same, whose doings are told on `events`.
+    /// Starts the plugin, with `events` for the observers of the server.
     async fn watched(
         config: StreamingConfig,
         media: MediaPlane,
@@ -108,7 +66,7 @@ impl Streaming {
             recorder,
             events: events.of_plugin(PACKAGE),
             mountpoints,
-            next_viewer: AtomicU64::new(1),
+            next_client: AtomicU64::new(1),
         });
         manage::create_all(&shared, first, &sources).await;
         Ok(Streaming { shared })
@@ -148,19 +106,6 @@ impl ConfiguredPlugin for Streaming {
     }
 }
 
-impl Reloadable for Shared {
-    type Resource = Mountpoint;
-
-    fn resources(&self) -> &Resources<Mountpoint> {
-        &self.mountpoints
-    }
-
-    async fn make_configured(self: Arc<Self>, spec: MountpointSpec) -> Result<(), String> {
-        let made = manage::create_configured(&self, spec).await;
-        made.map_err(|refusal| refusal.to_string())
-    }
-}
-
 impl Plugin for Streaming {
     fn info(&self) -> PluginInfo {
         PluginInfo {
@@ -177,7 +122,7 @@ impl Plugin for Streaming {
     }
 
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
-        Box::new(Attached::new(handle, self.shared.clone()))
+        Box::new(ViewerHandle::new(handle, self.shared.clone()))
     }
 
     fn broadcast(&self) -> Option<&dyn Broadcast> {

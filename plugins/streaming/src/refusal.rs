@@ -4,7 +4,7 @@ use portunus_core::{FieldError, JsepError, OutOfScope, Right, Rights, Untrusted}
 use portunus_resources::{self as resources, Guessing, Id, Refused, SavedError};
 use serde_json::{Value, json};
 
-/// Why a request is refused; the text is what the client reads.
+/// The reason for a refusal. Its text is for the client.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error("The request is not a JSON object")]
@@ -79,8 +79,8 @@ impl Refusal {
         }
     }
 
-    /// The same for somebody with `rights`: who may not look into the server's network is not told which of its ports are
-    /// in use.
+    /// Hides which ports are in use from a client without the right to create: it may not inspect
+    /// the server's network.
     pub(crate) fn told_to(self, rights: Rights) -> Self {
         match self {
             Refusal::Ports { mid, error } if !rights.may(Right::Create) => {
@@ -92,7 +92,7 @@ impl Refusal {
         }
     }
 
-    /// The event that tells it.
+    /// Returns the event with the refusal.
     pub(crate) fn to_json(&self) -> Value {
         json!({ "streaming": "event", "error_code": self.code(), "error": self.to_string() })
     }
@@ -109,7 +109,7 @@ impl Refused for Refusal {
     }
 }
 
-/// What all plugins refuse alike, as this one's clients know it.
+/// Translates the refusals that all plugins share.
 impl From<resources::Refusal> for Refusal {
     fn from(refusal: resources::Refusal) -> Self {
         match refusal {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::refusal::Refusal;
 
 requests! {
-    /// The requests of clients. Administrators can make those that are answered by the reply, which manage mountpoints.
+    /// The requests of clients. Administrators can make those that a reply answers.
     pub enum Request {
         List = "list": Reply, Nothing;
         Info = "info": Reply, Nothing;
@@ -37,14 +37,14 @@ impl Request {
     }
 }
 
-/// What outlives the server.
+/// Returns the right for a permanent change.
 fn permanent(fields: Fields<'_>) -> Rights {
     let permanent = fields.member("permanent") == Ok(Some(true));
     Rights::if_so(permanent, Right::Create)
 }
 
-/// RTP to ports of the server, and what a client publishes, are for all: but not on an interface of one's choice, nor from
-/// a multicast group, which is a look into the server's network.
+/// Returns the rights for `create`. Anybody may use RTP ports and publish, but not choose an
+/// interface or a multicast group, which would inspect the server's network.
 fn create(fields: Fields<'_>) -> Rights {
     let kind: Option<&str> = fields.member("type").ok().flatten();
     let kind = kind.unwrap_or_default().to_ascii_lowercase();
@@ -56,8 +56,8 @@ fn create(fields: Fields<'_>) -> Rights {
     Rights::if_so(beyond, Right::Create).and(permanent(fields))
 }
 
-/// Whether a member says which network media comes from: `mcast` or `iface` of an entry of `media`, or as the older form
-/// has it, with the kind of media before it.
+/// Returns whether a member names a network: `mcast` or `iface` in an entry of `media`, or in the
+/// older form with the kind of media in front.
 fn names_network(fields: Fields<'_>) -> bool {
     let is_network = |name: &str| name.ends_with("mcast") || name.ends_with("iface");
     let media = fields.0.get("media").and_then(|media| media.as_array());
@@ -69,7 +69,7 @@ fn names_network(fields: Fields<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use serde_json::json;
 
     use super::*;

@@ -16,30 +16,30 @@ use crate::refusal::Refusal;
 use crate::room::LONGEST;
 
 resource_config! {
-    /// What the plugin can be told. A person writes a message a second at most; a program that shares a pointer or a drawing sends
-    /// some 30. What one member may send all others get.
+    /// The configuration of the plugin. A person writes at most one message a second. A program
+    /// that shares a pointer or a drawing sends about 30. All others in the room get each of them.
     pub struct TextRoomConfig (Limits::default()) {
-        /// How much white space the JSON of data channels has.
+        /// The white space in the JSON of data channels.
         pub json: JsonForm = JsonForm::default(),
-        /// The networks that requests may have messages posted to: those of the server.
+        /// The networks to which rooms of requests may post: those of the server.
         #[serde(skip)]
         pub outgoing: Networks = Networks::default(),
-        /// Messages a second that may come on a client's data channels; 0: any number.
+        /// The limit of messages from a client's data channels per second. 0 means no limit.
         pub message_rate: u32 = 50,
         /// Messages that may come at once.
         pub message_burst: u32 = 200,
-        /// Bytes a second that may come on a client's data channels; 0: any number.
+        /// The limit of bytes from a client's data channels per second. 0 means no limit.
         pub byte_rate: u32 = 32 << 10,
         /// Bytes that may come at once.
         pub byte_burst: u32 = 256 << 10,
         /// Bytes of the longest message that may come.
         pub max_message: usize = 64 << 10,
-        /// How long a back-end may take for an answer.
+        /// The timeout for a back-end's answer.
         #[serde(with = "portunus_core::configuration::seconds")]
         pub post_timeout: Duration = Duration::from_secs(5),
-        /// How often a message is posted again after a failure.
+        /// The number of retries of a post.
         pub post_retries: u32 = 3,
-        /// The rooms that are there from the start.
+        /// The rooms of the configuration.
         #[serde(
             rename = "room",
             skip_deserializing,
@@ -80,7 +80,7 @@ impl Configuration for TextRoomConfig {
 }
 
 impl TextRoomConfig {
-    /// What a client may send.
+    /// Returns the limits of what a client may send.
     pub(crate) fn intake(&self) -> Intake {
         Intake {
             messages: Rate {
@@ -95,7 +95,7 @@ impl TextRoomConfig {
         }
     }
 
-    /// How long back-ends are waited for.
+    /// Returns the timeout and the retries for back-ends.
     pub(crate) fn patience(&self) -> Patience {
         Patience {
             timeout: self.post_timeout,
@@ -104,7 +104,7 @@ impl TextRoomConfig {
     }
 }
 
-/// What may come on a client's data channels.
+/// The limits of messages from a client's data channels.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Intake {
     pub(crate) messages: Rate,
@@ -135,7 +135,7 @@ pub fn rewrite_saved(text: &str, string_ids: bool) -> Result<String, String> {
     portunus_resources::rewrite_saved::<ConfiguredRoom>(text, Ids::of(string_ids))
 }
 
-/// What was expected, for people who write a configuration.
+/// The message for the author of a configuration.
 impl From<Refusal> for RoomProblem {
     fn from(refusal: Refusal) -> Self {
         match refusal {

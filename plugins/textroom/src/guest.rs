@@ -1,4 +1,5 @@
-//! What a client asks as a guest of rooms: on its data channels, where that is answered, or by the API.
+//! A client as a guest of rooms: its requests on data channels, which are answered there, and by
+//! the API.
 
 use std::sync::{Arc, Weak};
 
@@ -11,16 +12,16 @@ use tokio::time::Instant;
 
 use crate::manage::success;
 use crate::pace::Pace;
-use crate::plugin::Shared;
 use crate::refusal::Refusal;
 use crate::requests::Membership;
 use crate::room::{Addressees, Join, Joining, LONGEST, Room, Way, send};
+use crate::shared::Shared;
 
-/// Bytes of a name: each is in what all others are told.
+/// The limit of bytes of a name, which all others get.
 const MAX_NAME: usize = 256;
-/// Bytes of other texts than what is said, as `server.max_text` has them of requests by the API.
+/// The limit of bytes of other texts than messages, as `server.max_text` has it for the API.
 const MAX_TEXT: usize = 4_096;
-/// Bytes of a message that is looked into for its transaction though it is refused.
+/// The limit of bytes of a refused message that is parsed for its transaction.
 const MAX_REFUSED: usize = 4_096;
 
 /// A client as long as its handle is there.
@@ -30,14 +31,14 @@ pub(crate) struct Guest {
     shared: Arc<Shared>,
     messages: Pace,
     bytes: Pace,
-    /// Where it may be a member; the rooms themselves know.
+    /// The rooms that it has joined. It may have left some since.
     rooms: Vec<Weak<Room>>,
 }
 
-/// A request of a data channel, with what tells its answer from others.
+/// A request of a data channel, with the key of its answer.
 struct Request {
     members: Map<String, Value>,
-    /// As it was written.
+    /// The name, as it was written.
     name: String,
     transaction: String,
 }
@@ -49,7 +50,7 @@ struct Envelope {
     transaction: String,
 }
 
-/// What a member says.
+/// A message of a member.
 #[derive(Deserialize)]
 struct Said<'a> {
     text: &'a str,
@@ -91,7 +92,7 @@ impl Guest {
         }
     }
 
-    /// Takes a message of a data channel; `asker` is the client, as it asked for the PeerConnection.
+    /// Takes a message of a data channel. `asker` is the client at the setup of the PeerConnection.
     pub(crate) fn take(&mut self, payload: &DataPayload, asker: &Asker) {
         let text = match payload {
             DataPayload::Text(text) => text,
@@ -118,7 +119,7 @@ impl Guest {
         }
     }
 
-    /// The rooms that it is in, with its names there.
+    /// Returns its rooms, with its names there.
     pub(crate) fn memberships(&self) -> Vec<Value> {
         let rooms = self.rooms.iter().filter_map(Weak::upgrade);
         let memberships = rooms.filter_map(|room| {
@@ -130,7 +131,7 @@ impl Guest {
         memberships.collect()
     }
 
-    /// Counts a message of so many bytes, unless it is one too many or too long.
+    /// Counts a message of `size` bytes. Refuses it if it is too long or beyond the rate.
     fn admit(&mut self, size: usize) -> Result<(), Refusal> {
         let now = Instant::now();
         let most = self.shared.intake.longest;
@@ -148,7 +149,8 @@ impl Guest {
         Ok(())
     }
 
-    /// Refuses a message that was not looked into. The answer has its transaction if that is found at little cost.
+    /// Refuses a message without answering it. The answer has its transaction if that is cheap to
+    /// find.
     fn refuse(&self, text: &str, refusal: &Refusal) {
         let short = Some(text).filter(|text| text.len() <= MAX_REFUSED);
         let message = short.and_then(|text| serde_json::from_str(text).ok());
@@ -165,7 +167,7 @@ impl Guest {
         }
     }
 
-    /// Returns the answer to a request, or `None` if it has been sent, will be, or is not wanted.
+    /// Returns the answer to a request, or `None` if it was sent, follows later, or is not wanted.
     fn answer_to(&mut self, request: &Request, asker: &Asker) -> Result<Option<Object>, Refusal> {
         let fields = Fields(&request.members);
         check_texts(&request.members)?;
@@ -186,7 +188,7 @@ impl Guest {
         }
     }
 
-    /// Joins a room. On a data channel the answer has been sent when it is returned, with `transaction`.
+    /// Joins a room. On a data channel, the answer with `transaction` is sent before this returns.
     fn join(
         &mut self,
         fields: Fields<'_>,
@@ -225,7 +227,7 @@ impl Guest {
         Ok(success())
     }
 
-    /// Passes on what the client says; gives the answer, and whether the client wants it.
+    /// Sends a message to the room. Returns the answer, and whether the client wants it.
     fn say(&self, fields: Fields<'_>) -> Result<(Object, bool), Refusal> {
         let said: Said<'_> = fields.read()?;
         let to = match (said.to, said.tos) {
@@ -239,10 +241,10 @@ impl Guest {
         Ok((success().with_some("sent", sent), said.ack.unwrap_or(true)))
     }
 
-    /// Answers what can be asked by the API, too; a change for good once it is written.
+    /// Answers a request that the API has too. A permanent change is answered once it is saved.
     fn manage(&self, request: &Request, asker: &Asker) -> Result<(), Refusal> {
         let fields = Fields(&request.members);
-        // Whatever was done, here it is a success.
+        // On data channels the answer is always `success`.
         let answered = |answer: Object| answer.with("textroom", "success");
         match self.shared.manage(&request.name, fields, asker)?.now() {
             Ok(answer) => self.send(answered(answer), Some(&request.transaction)),
@@ -258,7 +260,7 @@ impl Guest {
         Ok(())
     }
 
-    /// Sends an answer, or says that it is too long.
+    /// Sends an answer, or the refusal of an answer that is too long.
     fn send(&self, answer: Object, transaction: Option<&str>) {
         let text = addressed(self.json(), answer, transaction);
         let size = text.len();
@@ -278,7 +280,7 @@ impl Guest {
 impl Request {
     fn read(message: Value) -> Result<Self, Refusal> {
         let Value::Object(members) = message else {
-            // As an object in which it is missing.
+            // It counts as an object without the member.
             let name = "textroom".to_owned();
             return Err(FieldError::Missing(name).into());
         };

@@ -1,8 +1,9 @@
-//! The Text Room plugin, `janus.plugin.textroom`: rooms whose members write to each other over data channels. What they write
-//! is passed on in the order in which it came, remembered for those who come later, and posted to HTTP back-ends.
+//! The Text Room plugin, `janus.plugin.textroom`: rooms whose members exchange messages over data
+//! channels. The plugin sends them on in order, keeps a history for later members, and posts them
+//! to HTTP back-ends.
 #![forbid(unsafe_code)]
 
-mod attached;
+mod client_handle;
 mod config;
 mod guest;
 mod manage;
@@ -13,6 +14,7 @@ mod post;
 mod refusal;
 mod requests;
 mod room;
+mod shared;
 mod tally;
 
 pub use config::{ConfiguredRoom, TextRoomConfig, rewrite_saved};

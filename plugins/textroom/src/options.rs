@@ -1,4 +1,4 @@
-//! What a room can be told, when it is made and later.
+//! The options of a room, in `create`, `edit` and the configuration.
 
 use portunus_core::Fields;
 use portunus_resources::{Access, Id, Options, place};
@@ -7,23 +7,23 @@ use url::Url;
 use crate::post;
 use crate::refusal::Refusal;
 
-/// The most messages that a room remembers; their bytes are bounded, too.
+/// The limit of messages in a room's history. Their bytes are limited too.
 const MAX_HISTORY: usize = 10_000;
 
 /// The options of a room, as `create` and the configuration have them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RoomOptions {
     pub(crate) description: String,
-    /// Who may manage it, and who may join.
+    /// Its secret and its pin, and whether it is listed.
     pub(crate) access: Access,
-    /// Messages that are kept for those who come later.
+    /// The number of messages in the history for later members.
     pub(crate) history: usize,
-    /// Where messages are posted to.
+    /// The address of the back-end.
     pub(crate) post: Option<Url>,
 }
 
 impl RoomOptions {
-    /// The same with a description, where there is none.
+    /// Sets the default description, if there is none.
     pub(crate) fn described(mut self, room: &Id) -> Self {
         if self.description.is_empty() {
             self.description = format!("Room {room}");
@@ -58,7 +58,7 @@ fn history(fields: Fields<'_>, name: &'static str) -> Result<Option<usize>, Refu
     history.ok_or(Refusal::value(name, "10000 at most"))
 }
 
-/// The address of a back-end. An empty text changes nothing.
+/// Reads the address of a back-end. An empty text changes nothing.
 fn back_end(fields: Fields<'_>, name: &'static str) -> Result<Option<Option<Url>>, Refusal> {
     let address = |text| post::address(text).ok_or(Refusal::value(name, post::EXPECTED));
     let address = fields.text(name)?.map(address).transpose();

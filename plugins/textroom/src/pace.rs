@@ -1,24 +1,25 @@
-//! How much somebody may send: so much at once, and so much a second from then on.
+//! Rate limits: a burst, and a rate from then on.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How much may be sent of something, messages or bytes.
+/// The limit of messages or bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rate {
-    /// A second; 0: no limit.
+    /// The rate per second. 0 means no limit.
     pub(crate) rate: u32,
     /// At once, before the rate counts.
     pub(crate) burst: u32,
 }
 
-/// What one has sent, held against a [`Rate`]. It knows one moment: when all that was sent will have been made up for at that rate.
+/// The use of a [`Rate`] by one sender. Its only state is the time when the use so far is used up
+/// at that rate.
 #[derive(Debug)]
 pub(crate) struct Pace {
-    /// What one of them costs; none: there is no limit.
+    /// The cost of a message or byte. `None` means no limit.
     cost: Option<Duration>,
-    /// How far ahead of the rate one may be.
+    /// The greatest lead over the rate.
     ahead: Duration,
     made_up: Instant,
 }
@@ -39,14 +40,14 @@ impl Pace {
             .is_none_or(|next| next.saturating_duration_since(now) <= self.ahead)
     }
 
-    /// Counts that it is sent.
+    /// Counts `amount` as sent.
     pub(crate) fn take(&mut self, amount: usize, now: Instant) {
         if let Some(next) = self.after(amount, now) {
             self.made_up = next;
         }
     }
 
-    /// When all will have been made up for, with `amount` more; none: there is no limit.
+    /// Returns when the use with `amount` more is used up. `None` means no limit.
     fn after(&self, amount: usize, now: Instant) -> Option<Instant> {
         let amount = u32::try_from(amount).unwrap_or(u32::MAX);
         let cost = self.cost?.saturating_mul(amount);

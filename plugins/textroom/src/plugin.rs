@@ -1,4 +1,4 @@
-//! The plugin, and what all its handles share.
+//! The plugin in the form that the core knows.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,13 +11,14 @@ use portunus_core::{
 use portunus_resources::{AllowedTokens, Asker, Maker, Reloadable, Resources, SavedError};
 use serde_json::Value;
 
-use crate::attached::Attached;
-use crate::config::{ConfiguredRoom, Intake, TextRoomConfig};
+use crate::client_handle::ClientHandle;
+use crate::config::{ConfiguredRoom, TextRoomConfig};
 use crate::manage::{reply, requested_name};
 use crate::post::{BackEnds, Reachable};
 use crate::refusal::Refusal;
 use crate::requests::{Management, Negotiation};
 use crate::room::{Room, Surroundings};
+use crate::shared::Shared;
 use crate::tally::Tally;
 
 const PACKAGE: &str = "janus.plugin.textroom";
@@ -28,22 +29,14 @@ pub struct TextRoom {
     shared: Arc<Shared>,
 }
 
-/// What all handles of the plugin share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) rooms: Resources<Room>,
-    pub(crate) intake: Intake,
-    pub(crate) back_ends: BackEnds,
-    pub(crate) surroundings: Surroundings,
-}
-
 impl TextRoom {
-    /// The plugin with the rooms of its configuration; an error if the saved rooms cannot be read.
+    /// Starts the plugin with the rooms of its configuration. Fails if the saved rooms cannot be
+    /// read.
     pub fn new(config: TextRoomConfig) -> Result<Self, SavedError> {
         Self::watched(config, &EventBus::default())
     }
 
-    /// The same, whose doings are told on `events`.
+    /// Starts the plugin, with `events` for the observers of the server.
     fn watched(config: TextRoomConfig, events: &EventBus) -> Result<Self, SavedError> {
         let (keys, intake, patience) = (config.resource_keys(), config.intake(), config.patience());
         let TextRoomConfig {
@@ -52,7 +45,8 @@ impl TextRoom {
             rooms: configured,
             ..
         } = config;
-        // What the configuration names may be anywhere, also where a request has changed something else of its room.
+        // A back-end of the configuration may be anywhere, even if a request has changed other
+        // options of its room.
         let trusted: HashSet<_> = configured
             .iter()
             .map(|room| room.options.post.clone())
@@ -78,7 +72,8 @@ impl TextRoom {
                 Some(room.id),
                 room.options,
                 AllowedTokens::default(),
-                (Maker::Operator, reachable),
+                Maker::Operator,
+                reachable,
             );
             if let Err(error) = made {
                 tracing::error!(
@@ -126,7 +121,8 @@ impl Reloadable for Shared {
             Some(room.id),
             room.options,
             AllowedTokens::default(),
-            (Maker::Operator, Reachable::Anywhere),
+            Maker::Operator,
+            Reachable::Anywhere,
         );
         made.map(drop).map_err(|error| error.to_string())
     }
@@ -148,7 +144,7 @@ impl Plugin for TextRoom {
     }
 
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
-        Box::new(Attached::new(handle, self.shared.clone()))
+        Box::new(ClientHandle::new(handle, self.shared.clone()))
     }
 
     fn counters(&self) -> Vec<PluginCounter> {
@@ -167,7 +163,7 @@ impl Plugin for TextRoom {
 }
 
 impl TextRoom {
-    /// Answers an administrator's request, which has a transaction as those of data channels have.
+    /// Answers an administrator's request, which has a transaction like one of a data channel.
     fn administer(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
         let name = fields.required("request")?;
         fields.required::<&str>("transaction")?;

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use portunus_core::{FieldError, JsepError, Object, OutOfScope, Untrusted};
 use portunus_resources::{self as resources, Guessing, Id, Refused, TooMany};
 
-/// Why a request is refused; the text is what the client reads.
+/// The reason for a refusal. Its text is for the client.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error("The request is not a JSON object")]
@@ -24,7 +24,7 @@ pub(crate) enum Refusal {
     NoSuchRoom(Id),
     #[error("Room {0} already exists")]
     RoomExists(Id),
-    /// A secret that is not the one that is asked for: the member that shows it.
+    /// A wrong secret, by the member that shows it.
     #[error("Unauthorized (wrong {0})")]
     Wrong(&'static str),
     #[error("Unauthorized (not in the allowed list)")]
@@ -66,7 +66,7 @@ pub(crate) enum Refusal {
     LongMessage { size: usize, most: usize },
     #[error("Too much at once: wait for a moment and send it again")]
     TooFast,
-    /// What would be answered does not fit into a message of a data channel.
+    /// The answer does not fit into a message of a data channel.
     #[error(
         "The answer has {size} bytes, and a data channel takes {most}: ask over the Janus API, or leave the room to those who are in it"
     )]
@@ -117,12 +117,12 @@ impl Refusal {
         }
     }
 
-    /// What the client gets.
+    /// Returns the answer for the client.
     pub(crate) fn to_object(&self) -> Object {
         self.told_as("error")
     }
 
-    /// The same of a request that was not even understood, by the API.
+    /// Returns the answer of the API to a request that could not be read.
     pub(crate) fn to_event(&self) -> Object {
         self.told_as("event")
     }
@@ -145,7 +145,7 @@ impl Refused for Refusal {
     }
 }
 
-/// What all plugins refuse alike, as this one's clients know it.
+/// Translates the refusals that all plugins share.
 impl From<resources::Refusal> for Refusal {
     fn from(refusal: resources::Refusal) -> Self {
         match refusal {

@@ -12,7 +12,8 @@ requests! {
 }
 
 requests! {
-    /// The requests that manage rooms, of clients by the API and by data channels, and of administrators.
+    /// The requests that manage rooms, of clients by the API and by data channels, and of
+    /// administrators.
     pub enum Management {
         List = "list": Reply, Nothing;
         ListParticipants = "listparticipants": Reply, Nothing;
@@ -35,7 +36,7 @@ requests! {
     }
 }
 
-/// What a room that is made, changed or ended outlives, and whom it writes to.
+/// Returns the rights to create, edit or destroy a room: for a permanent one, and for a back-end.
 fn room(fields: Fields<'_>) -> Rights {
     let has = |name| matches!(fields.text(name), Ok(Some(_)));
     let permanent = fields.member("permanent") == Ok(Some(true));

@@ -1,4 +1,4 @@
-//! What the plugin counts, for metrics.
+//! The counters of the plugin.
 
 use portunus_core::{Count, PluginCounter};
 

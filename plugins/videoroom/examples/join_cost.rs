@@ -1,7 +1,12 @@
-//! What it costs to join a large room: the time of the server, and the bytes that everybody else is sent.
+//! The cost of a join to a large room: the time of the server, and the bytes to everybody else.
 //!
 //! `cargo run --release -p portunus-videoroom --example join_cost -- 500`
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a measurement ends by a panic"
+)]
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,7 +28,7 @@ fn main() {
     runtime.block_on(measure(people));
 }
 
-/// Fills a room half with publishers and half with others, and has ten more join and publish.
+/// Fills a room half with publishers and half with other participants. Ten more join and publish.
 async fn measure(people: u64) {
     let server = TestServer::with_media(CoreConfig::default(), async |media| {
         let plugin = VideoRoom::new(VideoRoomConfig::default(), media, Recorder::default())
@@ -78,7 +83,7 @@ async fn join(server: &TestServer, id: u64) -> (TestClient, Value) {
     (client, joined)
 }
 
-/// Publishes sound and picture; returns when its media is up.
+/// Publishes audio and video. Returns when the media is up.
 async fn publish(server: &TestServer, client: &mut TestClient) {
     let offer = jsep("offer", "join", &[Line::Audio, Line::Video]);
     client
@@ -90,7 +95,7 @@ async fn publish(server: &TestServer, client: &mut TestClient) {
     while client.next().await.get("janus") != Some(&json!("webrtcup")) {}
 }
 
-/// The next event that tells of a publisher.
+/// Returns the next event about a publisher.
 async fn next_told(client: &mut TestClient) -> Value {
     loop {
         let message = client.next().await;

@@ -1,10 +1,11 @@
-//! What WHIP publishes and WHEP watches: `/whip/videoroom/ROOM/PARTICIPANT`, `/whep/videoroom/ROOM/PARTICIPANT`, or the
-//! room alone: then the publisher gets a random id, and the viewer follows whoever speaks.
+//! WHIP and WHEP: `/whip/videoroom/ROOM/PARTICIPANT`, `/whep/videoroom/ROOM/PARTICIPANT`, or the
+//! room alone. Without a participant, the publisher gets a random id, and the viewer follows the
+//! speakers.
 
 use portunus_core::{Broadcast, Object, Refusal, Stream};
 use serde_json::{Value, json};
 
-use crate::VideoRoom;
+use crate::plugin::VideoRoom;
 
 impl Broadcast for VideoRoom {
     fn name(&self) -> &'static str {
@@ -39,9 +40,10 @@ impl Broadcast for VideoRoom {
         match error_code {
             426 => Refusal::NotFound,
             430 => Refusal::Parameter,
-            // What can be missing is a pin or token.
+            // The missing member is a pin or a token.
             429 | 433 => Refusal::Unauthorized,
-            // Nobody publishes it now, too many do, somebody of that name does, or it is encrypted end to end.
+            // The publisher is missing, the room is full, the id is taken, or the media is
+            // encrypted end to end.
             428 | 432 | 436 | 438 => Refusal::Conflict,
             431 => Refusal::Malformed,
             437 => Refusal::Unusable,
@@ -51,8 +53,9 @@ impl Broadcast for VideoRoom {
 }
 
 impl VideoRoom {
-    /// A request about a room. The bearer token may be whatever opens it: its pin, a token of its list, a signed token or
-    /// its secret; a room with several of them takes the others from the query.
+    /// Returns a request about a room. The bearer token may be the room's pin, a token of its list,
+    /// a signed token or its secret. A request for a room with several of them has the others in
+    /// its query.
     fn about(&self, stream: &Stream<'_>, request: &str) -> Object {
         let shown = |name| stream.parameter(name).or(stream.token);
         Object::new()
@@ -68,7 +71,7 @@ impl VideoRoom {
     }
 }
 
-/// A number of the query; what is none is left for the plugin to refuse.
+/// Returns a number of the query. The plugin refuses a value that is not a number.
 fn number(stream: &Stream<'_>, name: &str) -> Option<Value> {
     let text = stream.parameter(name)?;
     Some(

@@ -1,4 +1,4 @@
-//! A client of the plugin as a room knows it, and those who watch the server.
+//! Clients of the plugin and observers of the server, as a room knows them.
 
 use portunus_core::events::PluginEvents;
 use portunus_core::media::PeerId;
@@ -7,7 +7,7 @@ use portunus_core::sdp::Description;
 use portunus_core::{Handle, JsepError, LocalJsep, Mid, Notice, Object, RecordingNews};
 use portunus_resources::Ids;
 use portunus_room::{
-    Connection, ConnectionId, Event, RecordedClient, Refusal, State, Told, Watcher,
+    self as room, Connection, ConnectionId, Event, RecordedClient, Refusal, State, Told, Watcher,
 };
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ impl Client {
         ConnectionId(self.handle.id().0)
     }
 
-    /// Makes what it is told of a recording.
+    /// Returns a function that writes the client's messages about a recording.
     fn recorded(
         &self,
         client: RecordedClient<'_>,
@@ -69,22 +69,6 @@ impl Connection for Client {
         self.handle.close_pc();
     }
 
-    fn tell(&self, told: &Told<'_>, offer: Option<LocalJsep>) {
-        let write = || Show::new(self.ids, told.room).notice(&told.notice);
-        match offer {
-            Some(_) => self.handle.push(None, write(), offer),
-            None => {
-                let notice = told.written(|| Notice::new(write()));
-                self.handle.tell_notice(&notice);
-            }
-        }
-    }
-
-    fn notify(&self, room: &State, event: &Event<'_>) {
-        let show = Show::new(self.ids, room);
-        self.handle.notify(|| show.watched(event));
-    }
-
     fn record(
         &self,
         mid: Mid,
@@ -104,6 +88,24 @@ impl Connection for Client {
     }
 }
 
+impl room::Client for Client {
+    fn tell(&self, told: &Told<'_>, offer: Option<LocalJsep>) {
+        let write = || Show::new(self.ids, told.room).notice(&told.notice);
+        match offer {
+            Some(_) => self.handle.push(None, write(), offer),
+            None => {
+                let notice = told.written(|| Notice::new(write()));
+                self.handle.tell_notice(&notice);
+            }
+        }
+    }
+
+    fn notify(&self, room: &State, event: &Event<'_>) {
+        let show = Show::new(self.ids, room);
+        self.handle.notify(|| show.watched(event));
+    }
+}
+
 fn refused(error: JsepError) -> Refusal {
     match error {
         JsepError::Closing => Refusal::Closing,
@@ -111,7 +113,7 @@ fn refused(error: JsepError) -> Refusal {
     }
 }
 
-/// Those who watch the server are told by events of the plugin.
+/// The observers of the server get events of the plugin.
 #[derive(Debug)]
 pub(crate) struct Watchers {
     pub(crate) events: PluginEvents,

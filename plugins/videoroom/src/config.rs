@@ -11,14 +11,14 @@ use crate::options::{OPTIONS, RoomOptions};
 use crate::refusal::Refusal;
 
 resource_config! {
-    /// What the plugin can be told.
+    /// The configuration of the plugin.
     pub struct VideoRoomConfig (Limits::default()) {
-        /// With an `admin_key`: forwarding to other machines needs it too.
+        /// Whether forwarding to other machines needs the `admin_key`, if there is one.
         pub lock_rtp_forward: bool = false,
-        /// The networks that media may be forwarded to: those of the server.
+        /// The networks to which media may be forwarded: those of the server.
         #[serde(skip)]
         pub outgoing: Networks = Networks::default(),
-        /// The rooms that are there from the start.
+        /// The rooms of the configuration.
         #[serde(
             rename = "room",
             skip_deserializing,
@@ -46,9 +46,9 @@ impl Configuration for VideoRoomConfig {
         self.probe_save(probe);
         for (index, room) in self.rooms.iter().enumerate() {
             let settings = &room.options.settings;
-            if settings.record {
+            if settings.recording.on {
                 let key = format!("room[{index}].record");
-                probe.records(&key, settings.rec_dir.as_deref());
+                probe.records(&key, settings.recording.dir.as_deref());
             }
         }
     }
@@ -76,7 +76,7 @@ pub fn rewrite_saved(text: &str, string_ids: bool) -> Result<String, String> {
     portunus_resources::rewrite_saved::<ConfiguredRoom>(text, Ids::of(string_ids))
 }
 
-/// What was expected, for people who write a configuration.
+/// The message for the author of a configuration.
 impl From<Refusal> for RoomProblem {
     fn from(refusal: Refusal) -> Self {
         match refusal {

@@ -1,4 +1,4 @@
-//! What a room can be told, when it is made and later.
+//! The options of a room, in `create`, `edit` and the configuration.
 
 use portunus_core::record::Format;
 use portunus_core::sdp::{CodecName, Kind};
@@ -23,12 +23,12 @@ pub struct RoomOptions {
     pub(crate) settings: RoomSettings,
 }
 
-/// Who may do what in a room.
+/// The options that the door keeps: access to the room.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct DoorOptions {
-    /// Who may manage it, and who may join.
+    /// Its secret and its pin, and whether it is listed.
     pub(crate) access: Access,
-    /// Whoever joins needs a signed token.
+    /// Whether a join needs a signed token.
     pub(crate) signed_tokens: bool,
     /// Only who shows the secret may change what is recorded.
     pub(crate) lock_record: bool,
@@ -47,7 +47,7 @@ pub(crate) const OPTIONS: Options<RoomOptions, Refusal> = Options(&[
         .listed(),
     Opt::new("secret", place!(door.access.secret)).edited_as("new_secret"),
     Opt::new("pin", place!(door.access.pin)).edited_as("new_pin"),
-    Opt::new("require_pvtid", place!(settings.require_pvtid))
+    Opt::new("require_pvtid", place!(settings.require_private_id))
         .edited_as("new_require_pvtid")
         .listed(),
     Opt::new("signed_tokens", place!(door.signed_tokens)),
@@ -59,47 +59,57 @@ pub(crate) const OPTIONS: Options<RoomOptions, Refusal> = Options(&[
         .edited_as("new_bitrate")
         .listed(),
     Opt::new("bitrate_cap", place!(settings.bitrate_cap)).listed_if(|it| it.settings.bitrate_cap),
-    Opt::new("fir_freq", place!(settings.fir_freq))
+    Opt::new("fir_freq", place!(settings.keyframes.interval_s))
         .edited_as("new_fir_freq")
         .listed(),
     Opt::new(
         "audiocodec",
-        place!(settings.audiocodec, audio_codecs, |it| names(it)),
+        place!(settings.codecs.audio, audio_codecs, |it| names(it)),
     )
     .listed(),
     Opt::new(
         "videocodec",
-        place!(settings.videocodec, video_codecs, |it| names(it)),
+        place!(settings.codecs.video, video_codecs, |it| names(it)),
     )
     .listed(),
-    Opt::new("vp9_profile", place!(settings.vp9_profile)),
-    Opt::new("h264_profile", place!(settings.h264_profile)),
-    Opt::new("opus_fec", place!(settings.opus_fec)).listed_if(|it| it.settings.opus_fec),
-    Opt::new("opus_dtx", place!(settings.opus_dtx)).listed_if(|it| it.settings.opus_dtx),
-    Opt::new("audiolevel_ext", place!(settings.audiolevel_ext)).listed(),
-    Opt::new("audiolevel_event", place!(settings.audiolevel_event)).listed(),
+    Opt::new("vp9_profile", place!(settings.codecs.vp9_profile)),
+    Opt::new("h264_profile", place!(settings.codecs.h264_profile)),
+    Opt::new("opus_fec", place!(settings.codecs.opus_fec))
+        .listed_if(|it| it.settings.codecs.opus_fec),
+    Opt::new("opus_dtx", place!(settings.codecs.opus_dtx))
+        .listed_if(|it| it.settings.codecs.opus_dtx),
+    Opt::new("audiolevel_ext", place!(settings.extensions.audio_level)).listed(),
+    Opt::new("audiolevel_event", place!(settings.talk.notify)).listed(),
     Opt::new(
         "audio_active_packets",
-        place!(settings.audio_active_packets, above_0, number),
+        place!(settings.talk.packets, above_0, number),
     )
-    .listed_if(|it| it.settings.audiolevel_event),
+    .listed_if(|it| it.settings.talk.notify),
     Opt::new(
         "audio_level_average",
-        place!(settings.audio_level_average, above_0, number),
+        place!(settings.talk.level, above_0, number),
     )
-    .listed_if(|it| it.settings.audiolevel_event),
-    Opt::new("videoorient_ext", place!(settings.videoorient_ext)).listed(),
-    Opt::new("playoutdelay_ext", place!(settings.playoutdelay_ext)).listed(),
+    .listed_if(|it| it.settings.talk.notify),
     Opt::new(
-        "transport_wide_cc_ext",
-        place!(settings.transport_wide_cc_ext),
+        "videoorient_ext",
+        place!(settings.extensions.video_orientation),
     )
     .listed(),
-    Opt::new("record", place!(settings.record)).listed(),
-    Opt::new("rec_dir", place!(settings.rec_dir)).edited_as("new_rec_dir"),
+    Opt::new(
+        "playoutdelay_ext",
+        place!(settings.extensions.playout_delay),
+    )
+    .listed(),
+    Opt::new(
+        "transport_wide_cc_ext",
+        place!(settings.extensions.transport_cc),
+    )
+    .listed(),
+    Opt::new("record", place!(settings.recording.on)).listed(),
+    Opt::new("rec_dir", place!(settings.recording.dir)).edited_as("new_rec_dir"),
     Opt::new(
         "record_format",
-        place!(settings.record_format, record_format, |it| it
+        place!(settings.recording.format, record_format, |it| it
             .map(Format::extension)
             .into()),
     )
@@ -111,7 +121,10 @@ pub(crate) const OPTIONS: Options<RoomOptions, Refusal> = Options(&[
     Opt::new("notify_joining", place!(settings.notify_joining)).listed(),
     Opt::new("dominant_speaker", place!(settings.dominant_speaker))
         .listed_if(|it| it.settings.dominant_speaker),
-    Opt::new("bufferkf_ms", place!(settings.bufferkf_ms, kept, number)),
+    Opt::new(
+        "bufferkf_ms",
+        place!(settings.keyframes.cache_ms, kept, number),
+    ),
     Opt::new(
         "dummy_publisher",
         Place {
@@ -152,15 +165,15 @@ impl RoomOptions {
     pub(crate) fn read(fields: Fields<'_>) -> Result<Self, Refusal> {
         let mut options = OPTIONS.read(fields)?;
         // The profile of a codec that the room does not have.
-        let room = &mut options.settings;
-        let has = |codec| room.videocodec.contains(&codec);
+        let codecs = &mut options.settings.codecs;
+        let has = |codec| codecs.video.contains(&codec);
         let (vp9, h264) = (has(CodecName::Vp9), has(CodecName::H264));
-        room.vp9_profile.take_if(|_| !vp9);
-        room.h264_profile.take_if(|_| !h264);
+        codecs.vp9_profile.take_if(|_| !vp9);
+        codecs.h264_profile.take_if(|_| !h264);
         Ok(options)
     }
 
-    /// The same with a description, if there is none.
+    /// Sets the default description, if there is none.
     pub(crate) fn described(mut self, id: &Id) -> Self {
         let description = &mut self.settings.description;
         if description.is_empty() {
@@ -179,7 +192,7 @@ fn above_0(fields: Fields<'_>, name: &str) -> Result<Option<u64>, FieldError> {
     Ok(fields.positive(name)?.filter(|number| *number > 0))
 }
 
-/// A cap in bit/s; 0 means no cap.
+/// Reads a cap in bit/s. 0 means no cap.
 fn bitrate(fields: Fields<'_>, name: &str) -> Result<Option<u64>, FieldError> {
     let bitrate = fields.positive(name)?;
     Ok(bitrate.map(|bitrate| match bitrate {
@@ -188,7 +201,7 @@ fn bitrate(fields: Fields<'_>, name: &str) -> Result<Option<u64>, FieldError> {
     }))
 }
 
-/// How long video is kept, in ms.
+/// Reads the time for which video is cached, in ms.
 fn kept(fields: Fields<'_>, name: &str) -> Result<Option<u64>, Refusal> {
     match fields.positive(name)? {
         Some(ms) if ms > MAX_BUFFERKF => Err(Refusal::value(name, "0 to 10000")),
@@ -200,7 +213,7 @@ fn record_format(fields: Fields<'_>, _: &str) -> Result<Option<Option<Format>>, 
     Ok(fields.record_format()?.map(Some))
 }
 
-/// The placeholder publisher, if the member `name` says that there is one.
+/// Reads the placeholder publisher, if the member `name` is true.
 fn dummy(fields: Fields<'_>, name: &str) -> Result<Option<Dummy>, Refusal> {
     let wanted = fields.boolean(name)?.unwrap_or(false);
     let entries = fields.objects("dummy_streams")?;
@@ -218,7 +231,7 @@ fn dummy(fields: Fields<'_>, name: &str) -> Result<Option<Dummy>, Refusal> {
     Ok(wanted.then_some(dummy))
 }
 
-/// A stream of a placeholder publisher, as it is read.
+/// Writes a stream of a placeholder publisher in the form that is read.
 fn dummy_stream(stream: &DummyStream) -> Value {
     Object::new()
         .with("codec", stream.codec.name())
@@ -261,7 +274,7 @@ fn names(codecs: &[CodecName]) -> Value {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use serde_json::json;
 
     use super::*;
@@ -302,9 +315,9 @@ mod tests {
         let options = options.unwrap();
         let options = options.settings;
         assert_eq!(options.bitrate, 64_000);
-        assert_eq!(options.audio_active_packets, 100);
-        assert_eq!(options.h264_profile, None);
-        assert_eq!(options.audiocodec, [CodecName::Opus, CodecName::Pcma]);
+        assert_eq!(options.talk.packets, 100);
+        assert_eq!(options.codecs.h264_profile, None);
+        assert_eq!(options.codecs.audio, [CodecName::Opus, CodecName::Pcma]);
         for wrong in [
             json!({ "audiocodec": "vp8" }),
             json!({ "videocodec": "vp8,mpeg4" }),

@@ -8,14 +8,14 @@ use portunus_resources::{self as resources, Guessing, Id, Refused, TooMany};
 use portunus_room as room;
 use serde_json::Value;
 
-/// Why a request is refused; the text is what the client reads.
+/// The reason for a refusal. Its text is for the client.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error("The request is not a JSON object")]
     NotAnObject,
     #[error("Unknown request ({0})")]
     UnknownRequest(String),
-    /// The request makes no sense for who sends it, or there is no such thing yet.
+    /// The request does not fit the state or the role of the client.
     #[error("{0}")]
     Invalid(&'static str),
     #[error("Join a room first")]
@@ -33,10 +33,10 @@ pub(crate) enum Refusal {
     /// A member has the right type, but not a value that can be.
     #[error("Invalid value ({name}: {reason})")]
     Value { name: String, reason: &'static str },
-    /// Something is asked for that is not shown, unless the room's secret is: what.
+    /// A member is missing that only the room's secret replaces.
     #[error("Unauthorized ({0})")]
     NotShown(&'static str),
-    /// A secret that is not the one that is asked for: the member that shows it.
+    /// A wrong secret, by the member that shows it.
     #[error("Unauthorized (wrong {0})")]
     Wrong(&'static str),
     /// Clients may not make more.
@@ -45,7 +45,7 @@ pub(crate) enum Refusal {
     /// It may have been right, and was not looked at.
     #[error("Unauthorized ({0})")]
     Guessing(#[from] Guessing),
-    /// A token that was signed for something else, or is no more valid. Nobody guesses those.
+    /// A token that was signed for something else, or has expired. It is not a guess.
     #[error("Unauthorized (wrong token)")]
     NotSigned,
     #[error("Unauthorized ({0})")]
@@ -56,7 +56,7 @@ pub(crate) enum Refusal {
     Destination(IpAddr),
     #[error("Already published")]
     AlreadyPublished,
-    /// What a remote stream has to say is missing or not known.
+    /// The codec of a remote stream is missing or unknown.
     #[error("Missing mandatory element (codec: {0})")]
     Codec(&'static str),
     #[error("{0}")]
@@ -97,7 +97,7 @@ impl Refusal {
         }
     }
 
-    /// What the client gets.
+    /// Returns the answer for the client.
     pub(crate) fn to_json(&self) -> Value {
         Object::new()
             .with("videoroom", "event")
@@ -109,7 +109,7 @@ impl Refusal {
 
 impl Refused for Refusal {
     fn blames(&self, member: &str) -> bool {
-        // With the right secret nothing else is asked for: one that is shown was wrong.
+        // The right secret replaces all others, so a shown one was wrong.
         let or_secret = member == "secret";
         match self {
             Refusal::Wrong(name) => *name == member || or_secret,
@@ -122,7 +122,7 @@ impl Refused for Refusal {
     }
 }
 
-/// What all plugins refuse alike, as this one's clients know it.
+/// Translates the refusals that all plugins share.
 impl From<resources::Refusal> for Refusal {
     fn from(refusal: resources::Refusal) -> Self {
         match refusal {
@@ -140,7 +140,7 @@ impl From<resources::Refusal> for Refusal {
     }
 }
 
-/// The `error_code` of what a room refuses, and the member that it blames.
+/// Returns the `error_code` of a refusal of the room, and the member that it concerns.
 const fn told(refusal: &room::Refusal) -> (u16, Option<&'static str>) {
     match refusal {
         room::Refusal::LinesOfClient => (423, None),
@@ -174,7 +174,7 @@ const fn told(refusal: &room::Refusal) -> (u16, Option<&'static str>) {
     }
 }
 
-/// What a room refuses, as this plugin's clients read it.
+/// Returns the text of a refusal of the room.
 fn text(refusal: &room::Refusal) -> String {
     match told(refusal) {
         (_, Some(member)) => format!("Invalid value ({member}: {refusal})"),

@@ -28,7 +28,7 @@ requests! {
 }
 
 requests! {
-    /// Requests of those who join a room, and are in it.
+    /// Requests of clients that join a room, and of those in it.
     pub enum Participation {
         Join = "join": Event, Nothing, Begins;
         Watch = "watch": Event, Nothing, Begins;
@@ -46,14 +46,15 @@ requests! {
     }
 }
 
-/// The rights to create a room: it may be permanent, and recorded. The plugin ignores names and folders of recordings if the client
-/// may not record.
+/// Returns the rights to create a room, which may be permanent or recorded. The plugin ignores
+/// names and folders of recordings if the client may not record.
 fn creation(fields: Fields<'_>) -> Rights {
     let record = Rights::if_so(fields.boolean("record") == Ok(Some(true)), Right::Record);
     permanent(fields).and(record)
 }
 
-/// The rights to edit or destroy a room: a room that somebody else records must not be recorded elsewhere.
+/// Returns the rights to edit or destroy a room. Only a client that may record can change the
+/// folder or format of recordings.
 fn change(fields: Fields<'_>) -> Rights {
     let moved = ["new_rec_dir", "record_format"]
         .iter()

@@ -1,22 +1,20 @@
-//! A room as clients of the Janus API know it: who may come in, and the conference behind the door.
+//! A room as clients of the Janus API know it: the access to it, and its conference.
 
 use std::sync::Arc;
 
 use portunus_core::events::PluginEvents;
 use portunus_core::{Fields, Handle};
 use portunus_resources::{Access, AllowedTokens, Asker, Id, RoomContent};
-use portunus_room::{FileNames, Room as Conference, Setup};
+use portunus_room::Room as Conference;
 use serde::Deserialize;
 
 use crate::options::{DoorOptions, OPTIONS, RoomOptions};
-use crate::read::person;
 use crate::refusal::Refusal;
-use crate::{PACKAGE, Shared};
 
 /// A room of the plugin. Its lock is taken before that of the conference.
 pub(crate) type Room = portunus_resources::Room<Door>;
 
-/// What opens a room beside its secret.
+/// The members that open a room besides its secret.
 #[derive(Deserialize)]
 struct Openers<'a> {
     #[serde(rename = "pin")]
@@ -25,50 +23,22 @@ struct Openers<'a> {
     _token: Option<&'a str>,
 }
 
-/// Who may come into a room, and what is behind.
+/// The access to a room, and its conference.
 #[derive(Debug)]
 pub(crate) struct Door {
-    id: Id,
+    pub(crate) id: Id,
     pub(crate) options: DoorOptions,
-    /// The tokens with which one may join.
+    /// The tokens that permit a join.
     pub(crate) allowed: AllowedTokens,
     pub(crate) conference: Arc<Conference>,
-    events: PluginEvents,
+    pub(crate) events: PluginEvents,
 }
 
 impl Door {
-    pub(crate) fn new(
-        id: Id,
-        options: RoomOptions,
-        allowed: AllowedTokens,
-        shared: &Shared,
-    ) -> Self {
-        let options = options.described(&id);
-        let conference = Conference::new(Setup {
-            name: id.to_string().into(),
-            settings: options.settings,
-            media: shared.media.clone(),
-            recorder: shared.recorder.clone(),
-            names: FileNames {
-                owner: PACKAGE,
-                prefix: "videoroom",
-            },
-            watcher: Box::new(shared.watchers()),
-        });
-        let dummy = person(&shared.rooms.ids().random(|_| false));
-        conference.lock().add_dummy(dummy);
-        Door {
-            id,
-            options: options.door,
-            allowed,
-            conference: Arc::new(conference),
-            events: shared.events.clone(),
-        }
-    }
-
-    /// Lets `asker` in who joins. Returns whether by the room's secret, instead of by a pin and a token.
+    /// Checks that `asker` may join. Returns whether it showed the room's secret instead of a pin
+    /// and a token.
     pub(crate) fn admit(&self, asker: &Asker, fields: Fields<'_>) -> Result<bool, Refusal> {
-        // Of the wrong type they are refused with the secret and without it.
+        // A member of the wrong type is refused, with or without the secret.
         let _: Openers<'_> = fields.read()?;
         let access = &self.options.access;
         let by_secret = access.shows_secret(fields);
@@ -79,8 +49,8 @@ impl Door {
         Ok(by_secret)
     }
 
-    /// Checks that `asker` shows a token that is signed for the room, if `options` ask for these: as `token` in the request's body, or
-    /// as a JSON Web Token that the API takes.
+    /// Checks that `asker` shows a signed token for the room, if `options` require one. It is the
+    /// member `token`, or a JSON Web Token of the API.
     pub(crate) fn check_signed_token(
         &self,
         options: &DoorOptions,

@@ -1,4 +1,4 @@
-//! How an MQTT broker is reached.
+//! The configuration of an MQTT broker.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use url::Url;
 
 use crate::{BrokerTls, stream};
 
-/// An MQTT broker, and who we are to it.
+/// An MQTT broker, and our login.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MqttServer {
@@ -16,22 +16,23 @@ pub struct MqttServer {
     pub url: String,
     /// The version of the protocol.
     pub mqtt_version: MqttVersion,
-    /// Who we are; the broker knows one connection by each name.
+    /// Our name. The broker permits one connection for each name.
     pub client_id: String,
-    /// With `password`: whom the broker lets in.
+    /// The user name, with `password`.
     #[serde(with = "portunus_config::optional")]
     pub username: Option<String>,
     /// The user's password.
     #[serde(with = "portunus_config::optional")]
     pub password: Option<Secret>,
-    /// After how long without a message a ping is sent; zero: never.
+    /// The silence after which a ping is sent. Zero means never.
     #[serde(with = "portunus_config::seconds")]
     pub keep_alive_interval: Duration,
-    /// Whether the broker forgets us when the connection ends; else it keeps what comes for us meanwhile.
+    /// Whether the broker drops our session when the connection ends, or else keeps messages for
+    /// us.
     pub cleansession: bool,
-    /// Messages under way to the broker whose receipt it has not confirmed.
+    /// The limit of messages without a confirmation by the broker.
     pub max_inflight: u16,
-    /// How long the last messages may take at the end, in milliseconds.
+    /// The timeout for the last messages at the end, in ms.
     pub disconnect_timeout: u64,
 }
 
@@ -46,7 +47,7 @@ pub enum MqttVersion {
     V5,
 }
 
-/// Where a broker is.
+/// The address of a broker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Address {
     /// Without brackets.
@@ -56,7 +57,7 @@ pub(super) struct Address {
 }
 
 impl MqttServer {
-    /// As it is by default, with this name for us.
+    /// Returns the defaults, with this name for us.
     pub fn named(client_id: &str) -> Self {
         MqttServer {
             client_id: client_id.to_owned(),
@@ -64,7 +65,7 @@ impl MqttServer {
         }
     }
 
-    /// Takes its keys of a section; `client_id` is what we are called if the section does not say it.
+    /// Reads its keys of a section. `client_id` is our default name.
     pub fn read(section: &mut Section<'_>, client_id: &str) -> Self {
         let mut server: Self = section.keys();
         if server.client_id.is_empty() {
@@ -84,7 +85,7 @@ impl MqttServer {
         server
     }
 
-    /// Looks whether the files of `tls` can be used, and says where the broker is.
+    /// Checks the files of `tls`, and declares the broker's address.
     pub fn probe(&self, tls: &BrokerTls, probe: &mut Probe) {
         tls.probe(probe);
         let Address {
@@ -153,7 +154,7 @@ impl Address {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[test]

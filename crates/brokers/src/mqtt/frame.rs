@@ -1,4 +1,4 @@
-//! What goes to and fro, in the same words for both versions of the protocol.
+//! The frames, for both versions of the protocol.
 
 use bytes::Bytes;
 use rumqttc::QoS;
@@ -9,17 +9,17 @@ use crate::Reply;
 /// A message that is published.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outgoing {
-    /// Where.
+    /// The topic.
     pub topic: String,
-    /// What.
+    /// The content.
     pub payload: Bytes,
-    /// How surely it has to arrive.
+    /// The quality of service.
     pub qos: QoS,
     /// Whether the broker keeps it for who subscribes later.
     pub retain: bool,
-    /// What says which message it answers (MQTT 5).
+    /// The data that identifies the message that it answers (MQTT 5).
     pub correlation: Option<Bytes>,
-    /// More to be told with it (MQTT 5).
+    /// Further properties (MQTT 5).
     pub user_properties: Vec<(String, String)>,
 }
 
@@ -28,7 +28,7 @@ pub struct Outgoing {
 pub(super) enum Frame {
     Connect(Box<Connect>),
     Connected(Connected),
-    /// The broker does not want us.
+    /// The broker refused the connection.
     Refused {
         code: u8,
         reason: String,
@@ -43,7 +43,7 @@ pub(super) enum Frame {
     Received(u16),
     /// Its number is free again.
     Released(u16),
-    /// That is known.
+    /// The receipt of a message is confirmed.
     Completed(u16),
     Subscribe {
         id: u16,
@@ -57,7 +57,7 @@ pub(super) enum Frame {
     Disconnect,
     /// The broker ends the connection.
     Ended(String),
-    /// What no broker sends.
+    /// A packet that no broker sends.
     Unexpected,
 }
 
@@ -74,11 +74,11 @@ pub(super) struct Connect {
 /// The broker's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Connected {
-    /// It knows us from before.
+    /// Whether the broker has our former session.
     pub(super) session_present: bool,
-    /// Messages that may be under way to it.
+    /// The limit of messages without a confirmation.
     pub(super) receive_maximum: u16,
-    /// Bytes of the largest packet that it takes.
+    /// The limit of bytes of a packet.
     pub(super) max_packet: Option<u32>,
 }
 
@@ -90,7 +90,7 @@ pub(super) struct Publish {
     /// It may have come before.
     pub(super) is_again: bool,
     pub(super) message: Outgoing,
-    /// What its sender wants of an answer.
+    /// The answer that its sender wants.
     pub(super) reply: Reply,
 }
 

@@ -1,5 +1,5 @@
-//! MQTT 3.1.1 and 5. Packets are read and written by `rumqttc`; what is under way between them is kept here, so that nothing
-//! that waits is lost with a connection, and TLS is the server's own.
+//! MQTT 3.1.1 and 5. `rumqttc` encodes and decodes packets. The session state is here, so that no
+//! message is lost with a connection, and TLS is the server's own.
 
 mod codec;
 mod config;
@@ -15,23 +15,23 @@ pub use rumqttc::QoS;
 
 use crate::{BrokerTls, Connection, TlsError};
 
-/// What is subscribed to.
+/// A subscription.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Topic {
-    /// The topic; it may have wildcards.
+    /// The topic, which may contain wildcards.
     pub filter: String,
-    /// How surely messages come.
+    /// The quality of service of its messages.
     pub qos: QoS,
 }
 
-/// What the broker tells others of this client.
+/// The messages about our own presence.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Presence {
-    /// What is published first by each connection.
+    /// The first message of each connection.
     pub on_connect: Option<Outgoing>,
-    /// What is published last, before the connection is ended.
+    /// The last message before the connection is closed.
     pub on_disconnect: Option<Outgoing>,
-    /// What the broker publishes when the connection is lost.
+    /// The message that the broker publishes when the connection is lost.
     pub will: Option<Outgoing>,
 }
 
@@ -57,12 +57,12 @@ pub fn connect(
     Ok(Connection::start(|ends| task::run(plan, ends)))
 }
 
-/// The quality of service with this number; the highest for a number that there is not.
+/// Returns the QoS level `number`, or the highest level if there is no such level.
 pub fn qos(number: u8) -> QoS {
     rumqttc::qos(number).unwrap_or(QoS::ExactlyOnce)
 }
 
-/// What [`is_topic`] wants, for people.
+/// The expectation of [`is_topic`], for people.
 pub const TOPIC: &str = "expected a topic without the wildcards + and #";
 
 /// Whether messages can be published there.

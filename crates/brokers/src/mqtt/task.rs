@@ -1,4 +1,4 @@
-//! The connection itself: connects, keeps it up, and connects again.
+//! The connection: connects, serves, and reconnects.
 
 use std::io;
 use std::sync::Arc;
@@ -16,20 +16,21 @@ use super::session::Session;
 use super::{MqttServer, Outgoing, Presence, Topic};
 use crate::BrokerCounters;
 use crate::backoff::Backoff;
-use crate::connection::{Ends, until_stopped};
+use crate::connection::Ends;
 use crate::stream::{self, Stream};
-use crate::tell::Teller;
+use crate::teller::{Teller, until_stopped};
 
-/// How long a broker may take to answer, and to read.
+/// The timeout for the broker's answers and reads.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Messages of quality 0 that wait to be taken at most. Of others the broker keeps back what it has no confirmation for.
+/// The limit of messages of QoS 0 in the queue. The broker holds back others until they are
+/// confirmed.
 const UNCONFIRMED: usize = 1_024;
 
-/// How often a ping is sent where none is asked for: never.
+/// The ping interval where none is wanted: never.
 const NEVER: Duration = Duration::from_secs(365 * 86_400);
 
-/// What is to be connected to, and what for.
+/// The broker, and what the connection is for.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) server: MqttServer,
@@ -41,7 +42,7 @@ pub(super) struct Plan {
 
 type Link = Framed<Box<dyn Stream>, Codec>;
 
-/// Why there is no connection.
+/// The reason why a connection failed.
 #[derive(Debug)]
 struct Failure {
     code: Option<u8>,
@@ -57,14 +58,14 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// How a connection ended.
+/// The end of a connection.
 enum Ending {
     Lost(String),
-    /// As was wanted.
+    /// It was stopped.
     Stopped,
 }
 
-/// Keeps the connection up until it is stopped.
+/// Keeps a connection to the broker until it is stopped.
 pub(super) async fn run(plan: Plan, mut ends: Ends<Outgoing>) {
     let max_inflight = plan.server.max_inflight;
     let mut session = Session::new(plan.topics.clone(), plan.presence.clone(), max_inflight);
@@ -98,7 +99,7 @@ pub(super) async fn run(plan: Plan, mut ends: Ends<Outgoing>) {
     leave(&session, &mut ends, &mut teller);
 }
 
-/// Counts what cannot be published any more.
+/// Counts the messages that cannot be published any more.
 fn leave(session: &Session, ends: &mut Ends<Outgoing>, teller: &mut Teller) {
     ends.outgoing.close();
     let left = session.under_way().saturating_add(ends.outgoing.len());
@@ -126,7 +127,7 @@ async fn open(plan: &Plan) -> Result<(Link, Connected), Failure> {
     opened.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut).into()))
 }
 
-/// Lets messages go to and fro.
+/// Sends and receives messages.
 async fn serve(
     plan: &Plan,
     mut link: Link,
@@ -155,7 +156,7 @@ async fn serve(
             return Ending::Stopped;
         }
         let failed = tokio::select! {
-            // Confirmations have to be read in any case, or all would wait for each other.
+            // Confirmations have to be read in any case, to avoid a deadlock.
             frame = link.next() => match frame {
                 Some(Ok(frame)) => match session.take(frame) {
                     Ok(Some((message, tag))) => {

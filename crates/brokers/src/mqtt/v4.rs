@@ -56,7 +56,7 @@ impl From<Packet> for Frame {
     }
 }
 
-/// The packet; none if it is not ours to send.
+/// Returns the packet, or `None` for a frame that only a broker sends.
 pub(super) fn packet(frame: Frame) -> Option<Packet> {
     Some(match frame {
         Frame::Connect(connect) => Packet::Connect(start(*connect)),

@@ -11,7 +11,7 @@ use rumqttc::v5::mqttbytes::v5::{
 use super::frame::{Connect, Connected, Frame, Outgoing, Publish};
 use crate::Reply;
 
-/// How long a broker keeps what comes for us while we are away, in seconds.
+/// The time for which a broker keeps our session while we are away, in s.
 const SESSION_EXPIRY: u32 = 3_600;
 
 impl From<Packet> for Frame {
@@ -93,7 +93,7 @@ fn arrived(publish: v5::Publish) -> Frame {
     })
 }
 
-/// The packet; none if it is not ours to send.
+/// Returns the packet, or `None` for a frame that only a broker sends.
 pub(super) fn packet(frame: Frame) -> Option<Packet> {
     Some(match frame {
         Frame::Connect(connect) => start(*connect),

@@ -1,4 +1,4 @@
-//! How a NATS server is reached.
+//! The configuration of a NATS server.
 
 use portunus_config::{Probe, Secret, Section};
 use serde::{Deserialize, Serialize};
@@ -6,13 +6,13 @@ use tokio::io::AsyncReadExt as _;
 
 use crate::{BrokerTls, stream};
 
-/// A NATS server or a cluster of them, and who we are to it.
+/// A NATS server or a cluster of them, and our login.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NatsServer {
-    /// `nats://HOST:PORT`; several, with commas between, are servers of one cluster.
+    /// `nats://HOST:PORT`. Several, with commas between, are servers of one cluster.
     pub url: String,
-    /// With `password`: whom the server lets in.
+    /// The user name, with `password`.
     #[serde(with = "portunus_config::optional")]
     pub username: Option<String>,
     /// The user's password.
@@ -52,7 +52,7 @@ impl NatsServer {
         server
     }
 
-    /// Looks whether the files of `tls` can be used, and says where each server is.
+    /// Checks the files of `tls`, and declares the address of each server.
     pub fn probe(&self, tls: &BrokerTls, probe: &mut Probe) {
         tls.probe(probe);
         // TLS begins after the server's first line, so its connection is plain until then.
@@ -75,11 +75,11 @@ impl NatsServer {
         }
     }
 
-    /// Where the servers are.
+    /// Returns the addresses of the servers.
     pub(super) fn addresses(&self) -> Result<Vec<async_nats::ServerAddr>, String> {
         let addresses = self.url.split(',').map(|url| {
             let address = url.trim().parse::<async_nats::ServerAddr>();
-            // Who we are has keys of its own: addresses stand in logs.
+            // The login has its own keys, because addresses are logged.
             let right = |address: &async_nats::ServerAddr| {
                 !address.host().is_empty() && !address.has_user_pass()
             };
@@ -94,7 +94,7 @@ impl NatsServer {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[test]

@@ -12,9 +12,9 @@ use crate::{BrokerTls, Connection, TlsError};
 /// A message that is published.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outgoing {
-    /// Where.
+    /// The subject.
     pub subject: String,
-    /// What.
+    /// The content.
     pub payload: Bytes,
 }
 
@@ -32,10 +32,11 @@ pub fn connect(
     Ok(Connection::start(|ends| task::run(plan, ends)))
 }
 
-/// What [`is_subject`] wants, for people.
+/// The expectation of [`is_subject`], for people.
 pub const SUBJECT: &str = "expected words with dots between, without the wildcards * and >";
 
-/// Whether messages can be published there: words of visible characters with dots between, and no wildcards.
+/// Returns whether messages can be published there: words of visible characters with dots between,
+/// and no wildcards.
 pub fn is_subject(text: &str) -> bool {
     let word = |word: &str| {
         !word.is_empty()

@@ -1,4 +1,4 @@
-//! The connection itself. The library connects again by itself, and tells when it does.
+//! The connection. The library reconnects by itself, and reports it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,17 +12,17 @@ use tokio_rustls::rustls::ClientConfig;
 
 use super::{NatsServer, Outgoing};
 use crate::backoff::Backoff;
-use crate::connection::{Ends, until_stopped};
-use crate::tell::Teller;
+use crate::connection::Ends;
+use crate::teller::{Teller, until_stopped};
 use crate::{Incoming, Reply};
 
-/// Messages that come and wait to be taken; beyond that the library drops them and tells.
+/// The limit of received messages in the queue. Beyond that, the library drops them and reports it.
 const WAITING: usize = 4_096;
 
-/// How long the last messages may take at the end.
+/// The timeout for the last messages at the end.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// What is to be connected to, and what for.
+/// The server, and what the connection is for.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) server: NatsServer,
@@ -32,7 +32,7 @@ pub(super) struct Plan {
 
 type Numbered = futures_util::stream::BoxStream<'static, (usize, Message)>;
 
-/// Keeps the connection up until it is stopped.
+/// Keeps a connection to the server until it is stopped.
 pub(super) async fn run(plan: Plan, mut ends: Ends<Outgoing>) {
     let (arrivals, counters) = (ends.arrivals.clone(), ends.counters.clone());
     let mut teller = Teller::new("nats", plan.server.url.clone(), arrivals, counters);
@@ -44,7 +44,7 @@ pub(super) async fn run(plan: Plan, mut ends: Ends<Outgoing>) {
         }
         Some(Err(reason)) => {
             teller.failed(None, reason);
-            // It is not tried again: what is configured is wrong. What is published is lost.
+            // A wrong configuration is not retried. Published messages are lost.
             while ends.outgoing.recv().await.is_some() {
                 teller.dropped(1, "there is no connection");
             }
@@ -68,7 +68,7 @@ async fn open(
         .subscription_capacity(WAITING)
         .reconnect_delay_callback(Backoff::after)
         .event_callback(move |event| {
-            // Nobody listens only at the end.
+            // The receiver is gone only at the end.
             let _ = told.send(event);
             std::future::ready(())
         });
@@ -99,7 +99,7 @@ async fn open(
     Ok((client, select_all(messages)))
 }
 
-/// Lets messages go to and fro.
+/// Sends and receives messages.
 async fn serve(
     client: &Client,
     mut messages: SelectAll<Numbered>,
@@ -125,7 +125,7 @@ async fn serve(
             _ = teller.pass_on() => {}
             message = ends.outgoing.recv(), if is_connected => match message {
                 Some(message) => match client.publish(message.subject, message.payload).await {
-                    // Handed over: the broker confirms nothing.
+                    // The broker confirms nothing, so a sent message counts.
                     Ok(()) => ends.counters.has_published(),
                     Err(error) => teller.dropped(1, &error.to_string()),
                 },
@@ -165,7 +165,7 @@ async fn serve(
     }
 }
 
-/// Tells of an error that the broker has sent. What we may not do does not end the connection.
+/// Logs an error of the server. A missing permission does not end the connection.
 fn refused(error: &str, teller: &mut Teller) {
     let lower = error.to_lowercase();
     if lower.contains("permissions violation for publish") {

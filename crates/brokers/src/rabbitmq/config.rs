@@ -1,4 +1,4 @@
-//! How a RabbitMQ server is reached.
+//! The configuration of a RabbitMQ server.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{BrokerTls, stream};
 
-/// A RabbitMQ server, and who we are to it.
+/// A RabbitMQ server, and our login.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RabbitServer {
@@ -17,11 +17,11 @@ pub struct RabbitServer {
     pub port: u16,
     /// The part of the server that we use.
     pub vhost: String,
-    /// Whom the server lets in.
+    /// The user name.
     pub username: String,
     /// The user's password.
     pub password: Secret,
-    /// After how long without a sign of the server it counts as gone; zero: what the server wants.
+    /// The silence after which the server counts as gone. Zero means as the server wants.
     #[serde(with = "portunus_config::seconds")]
     pub heartbeat: Duration,
 }
@@ -53,7 +53,7 @@ impl RabbitServer {
         server
     }
 
-    /// Looks whether the files of `tls` can be used, and says where the broker is.
+    /// Checks the files of `tls`, and declares the broker's address.
     pub fn probe(&self, tls: &BrokerTls, probe: &mut Probe) {
         tls.probe(probe);
         let (host, port, tls) = (self.host.clone(), self.port, tls.clone());
@@ -62,7 +62,7 @@ impl RabbitServer {
         });
     }
 
-    /// Where it is, for people.
+    /// Returns its address, for people.
     pub fn address(&self) -> String {
         match self.host.contains(':') {
             true => format!("[{}]:{}", self.host, self.port),

@@ -14,17 +14,18 @@ use crate::{BrokerTls, Connection, TlsError};
 /// A message that is published.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outgoing {
-    /// The exchange; empty: the broker's own, by which a message goes to the queue that its routing key names.
+    /// The exchange. Empty means the broker's own, which sends a message to the queue in its
+    /// routing key.
     pub exchange: String,
     /// The routing key.
     pub routing_key: String,
-    /// What.
+    /// The content.
     pub payload: Bytes,
-    /// Which message it answers.
+    /// The data that identifies the message that it answers.
     pub correlation: Option<Bytes>,
 }
 
-/// Connects to `server` and makes what `topology` says, on the running tokio runtime.
+/// Connects to `server` and declares `topology`, on the running tokio runtime.
 pub fn connect(
     server: &RabbitServer,
     tls: &BrokerTls,
@@ -38,7 +39,7 @@ pub fn connect(
     Ok(Connection::start(|ends| task::run(plan, ends)))
 }
 
-/// What [`is_name`] wants, for people.
+/// The expectation of [`is_name`], for people.
 pub const NAME: &str = "expected 1 to 255 bytes of text";
 
 /// Whether a queue or an exchange can be called so.

@@ -23,23 +23,24 @@ use tokio_rustls::rustls::ClientConfig;
 
 use super::{Outgoing, RabbitServer, Topology};
 use crate::backoff::Backoff;
-use crate::connection::{Ends, until_stopped};
-use crate::tell::Teller;
+use crate::connection::Ends;
+use crate::teller::{Teller, until_stopped};
 use crate::{Incoming, Reply};
 
-/// How long a broker may take to let us in, and to confirm the last messages.
+/// The timeout for a connection, and for the confirmations of the last messages.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long the last messages may take at the end.
+/// The timeout for the last messages at the end.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// Messages under way whose receipt the broker has not confirmed.
+/// The limit of messages without a confirmation by the broker.
 const UNCONFIRMED: usize = 64;
 
-/// Connections that may break while a message is under way before it is given up: it may be what they break of.
+/// The limit of broken connections for a message under way. The message may be the reason that they
+/// break.
 const TRIES: u8 = 5;
 
-/// What is to be connected to, and what for.
+/// The broker, and what the connection is for.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) server: RabbitServer,
@@ -47,33 +48,33 @@ pub(super) struct Plan {
     pub(super) topology: Topology,
 }
 
-/// A message, and how many connections broke while it was under way.
+/// A message, and the number of connections that broke while it was under way.
 #[derive(Debug)]
 struct Tried {
     message: Outgoing,
     tries: u8,
 }
 
-/// What comes from the broker: the queue's number among those that are read, and what came.
+/// Deliveries of the broker, with the index of their queue among those that are read.
 type Deliveries = Pin<Box<dyn Stream<Item = (usize, lapin::Result<Delivery>)> + Send>>;
 
 /// A connection that is there.
 struct Link {
     connection: lapin::Connection,
-    /// By which we publish. What is read has a channel of its own, which outlives this one.
+    /// The channel for publishing. Reading has its own, which outlives this one.
     channel: Channel,
     deliveries: Deliveries,
     events: Pin<Box<dyn Stream<Item = Event> + Send>>,
 }
 
-/// How a connection ended.
+/// The end of a connection.
 enum Ending {
     Lost(String),
-    /// As was wanted.
+    /// It was stopped.
     Stopped,
 }
 
-/// Keeps the connection up until it is stopped.
+/// Keeps a connection to the broker until it is stopped.
 pub(super) async fn run(plan: Plan, mut ends: Ends<Outgoing>) {
     let (arrivals, counters) = (ends.arrivals.clone(), ends.counters.clone());
     let mut teller = Teller::new("rabbitmq", plan.server.address(), arrivals, counters);
@@ -195,7 +196,7 @@ async fn connect(plan: &Plan) -> lapin::Result<lapin::Connection> {
     .await
 }
 
-/// Lets messages go to and fro. `unconfirmed` are sent first.
+/// Sends and receives messages. Sends `unconfirmed` first.
 async fn serve(
     mut link: Link,
     unconfirmed: &mut VecDeque<Tried>,
@@ -203,7 +204,7 @@ async fn serve(
     teller: &mut Teller,
 ) -> Ending {
     let mut confirms = VecDeque::new();
-    // What publishing by the channel came to, if that closed it.
+    // The last error of the channel, if it closed it.
     let mut closed = None;
     for tried in unconfirmed.iter() {
         match publish(&link.channel, &tried.message).await {
@@ -273,7 +274,7 @@ async fn serve(
                 }
             }
             event = link.events.next() => match event {
-                // That of a channel is told by what goes by it.
+                // Errors of a channel are seen at its users.
                 Some(Event::Error(error)) if error.is_amqp_soft_error() => None,
                 Some(Event::Error(error)) => Some(error),
                 Some(Event::ConnectionBlocked(reason)) => {
@@ -297,8 +298,8 @@ async fn serve(
     }
 }
 
-/// Sends what is not confirmed, by a new channel and one at a time: only so it is known which message the broker lets close a
-/// channel. That one is lost. Gives a channel by which the next can go.
+/// Sends unconfirmed messages by a new channel, one at a time, to find out which one makes the
+/// broker close a channel. That one is lost. Returns a channel for the next messages.
 async fn send_again(
     connection: &lapin::Connection,
     unconfirmed: &mut VecDeque<Tried>,
@@ -324,7 +325,7 @@ async fn send_again(
     Ok(channel)
 }
 
-/// Counts a message of which the broker has said what became of it.
+/// Counts a message by the broker's confirmation or refusal.
 fn settle(confirmation: &Confirmation, ends: &Ends<Outgoing>, teller: &mut Teller) {
     match confirmation {
         Confirmation::Nack(_) => teller.dropped(1, "the broker refuses it"),
@@ -332,13 +333,14 @@ fn settle(confirmation: &Confirmation, ends: &Ends<Outgoing>, teller: &mut Telle
     }
 }
 
-/// Whether the broker has closed a channel because we may not write where a message was to go.
+/// Returns whether the broker has closed a channel because we may not write to a message's
+/// destination.
 fn is_refusal(error: &lapin::Error) -> bool {
     let refused = AMQPErrorKind::Soft(AMQPSoftError::ACCESSREFUSED);
     matches!(error.kind(), ErrorKind::ProtocolError(error) if *error.kind() == refused)
 }
 
-/// Waits for the oldest confirmation; never ends if none is waited for. Cancel safe.
+/// Waits for the oldest confirmation. Never returns without one to wait for. Cancel safe.
 async fn first(confirms: &mut VecDeque<PublisherConfirm>) -> lapin::Result<Confirmation> {
     match confirms.front_mut() {
         Some(confirm) => confirm.await,

@@ -1,4 +1,4 @@
-//! What has to be in the broker before messages can go to and fro.
+//! The exchange and the queues that a connection needs.
 
 use lapin::ExchangeKind;
 use lapin::options::{
@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 /// Messages that the broker sends ahead.
 const PREFETCH: u16 = 64;
 
-/// What is made when it is not there, and what is listened to.
+/// The exchange and the queues to declare, and those to read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Topology {
-    /// The exchange by which we publish; none: the broker's own.
+    /// The exchange for publishing. `None` means the broker's own.
     pub exchange: Option<Exchange>,
     /// The queues.
     pub queues: Vec<Queue>,
@@ -26,21 +26,21 @@ pub struct Topology {
 pub struct Exchange {
     /// Its name.
     pub name: String,
-    /// How it finds the queues of a message.
+    /// The kind of routing.
     pub kind: ExchangeType,
 }
 
-/// How an exchange finds the queues of a message.
+/// The routing of messages to queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ExchangeType {
-    /// Those bound with its routing key.
+    /// To queues bound with the same routing key.
     Direct,
-    /// Those bound with a pattern of its routing key.
+    /// To queues bound with a matching pattern.
     Topic,
-    /// Those bound with its headers.
+    /// To queues bound with matching headers.
     Headers,
-    /// All that are bound.
+    /// To all bound queues.
     Fanout,
 }
 
@@ -53,11 +53,11 @@ pub struct Queue {
     pub durable: bool,
     /// It is ours alone, and ends with our connection.
     pub exclusive: bool,
-    /// It ends when nobody listens to it any more.
+    /// Whether it ends with its last reader.
     pub auto_delete: bool,
     /// The routing key that binds it to the exchange.
     pub binding: Option<String>,
-    /// Whether what comes to it is read. The subscriptions of [`crate::Incoming`] are the queues that are.
+    /// Whether it is read. The subscriptions of [`crate::Incoming`] are the read queues.
     pub is_read: bool,
 }
 
@@ -73,7 +73,7 @@ impl ExchangeType {
 }
 
 impl Topology {
-    /// Makes all of it; gives what comes to the queues that are read, in their order.
+    /// Declares all. Returns the deliveries of the read queues, in their order.
     pub(super) async fn make(&self, channel: &Channel) -> lapin::Result<Vec<Consumer>> {
         channel
             .basic_qos(PREFETCH, BasicQosOptions::default())

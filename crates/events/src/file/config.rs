@@ -5,18 +5,18 @@ use std::path::PathBuf;
 use portunus_config::{Configuration, Probe, Section};
 use serde::{Deserialize, Serialize};
 
-/// Where events are written.
+/// The configuration of the file handler.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FileConfig {
     /// The file.
     #[serde(with = "portunus_config::optional")]
     pub(super) path: Option<PathBuf>,
-    /// The size from which on a new file is begun, in MiB; 0: none.
+    /// The size from which on a new file starts, in MiB. 0 means never.
     pub(super) rotate_mb: u64,
-    /// Files that are kept beside the current one.
+    /// The number of files kept besides the current one.
     pub(super) keep: u32,
-    /// The least time from one write to the next.
+    /// The least time between two writes, in ms.
     pub(super) batch_pause_ms: u64,
 }
 

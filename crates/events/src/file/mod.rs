@@ -42,7 +42,7 @@ pub enum FileError {
     Open {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         error: io::Error,
     },
 }
@@ -106,7 +106,7 @@ impl EventHandler for File {
 }
 
 impl File {
-    /// Writes until there are no more events, on threads where the disk may take its time.
+    /// Writes until there are no more events, on threads that may block.
     async fn write_all(&self, mut output: Output, events: &Subscription) {
         let mut batches = Batches::new(self.pause);
         while let Some(batch) = batches.next(events, Layout::Lines, JsonForm::Compact).await {

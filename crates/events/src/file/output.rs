@@ -1,4 +1,4 @@
-//! The file itself: opened anew when it was moved away, and moved away when it is large.
+//! The file: opened again after it was moved away, and rotated when it is large.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long the reader of a pipe may take nothing until what waits for it is given up.
+/// The time without progress after which the data for a pipe is dropped.
 const PIPE_PATIENCE: Duration = Duration::from_secs(1);
 
-/// How often a full pipe is tried again.
+/// The interval of attempts at a full pipe.
 const PIPE_PAUSE: Duration = Duration::from_millis(5);
 
 /// The file that is appended to.
 #[derive(Debug)]
 pub(super) struct Output {
     path: PathBuf,
-    /// Bytes from which on a new one is begun; 0: never.
+    /// The size from which on the file is rotated. 0 means never.
     rotate: u64,
     keep: u32,
     open: Option<Open>,
@@ -26,7 +26,7 @@ pub(super) struct Output {
 #[derive(Debug)]
 struct Open {
     file: fs::File,
-    /// What the system knows it by.
+    /// The file's device and inode.
     identity: (u64, u64),
     length: u64,
     /// A device or a pipe can neither be cut nor moved away.
@@ -47,7 +47,8 @@ impl Open {
         self.write_to_pipe(lines)
     }
 
-    /// Writes whole, or until the other side takes nothing for a while: a pipe must not hold up the server's end.
+    /// Writes all bytes, or gives up if the reader makes no progress: a pipe must not delay the end
+    /// of the server.
     fn write_to_pipe(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         let mut progress = Instant::now();
         while !bytes.is_empty() {
@@ -86,7 +87,7 @@ impl Output {
         &self.path
     }
 
-    /// Opens the file, if it is not open or no longer at its path.
+    /// Opens the file, if it is not open or not at its path any more.
     pub(super) fn open(&mut self) -> io::Result<()> {
         let there = fs::metadata(&self.path).ok();
         let there = there.map(|metadata| (metadata.dev(), metadata.ino()));
@@ -100,7 +101,7 @@ impl Output {
         self.open = None;
         let mut options = OpenOptions::new();
         options.append(true).create(true).mode(0o640);
-        // Opening a pipe would wait until somebody reads it.
+        // Opening a pipe without a reader would block.
         options.custom_flags(libc::O_NONBLOCK);
         let file = options.open(&self.path)?;
         let metadata = file.metadata()?;
@@ -114,7 +115,7 @@ impl Output {
         Ok(())
     }
 
-    /// Whether it may be possible later to open the file, which failed with `error`.
+    /// Returns whether a later attempt to open the file can succeed after `error`.
     pub(super) fn may_open_later(&self, error: &io::Error) -> bool {
         let is_pipe = || {
             let there = fs::metadata(&self.path);
@@ -125,8 +126,8 @@ impl Output {
             || (error.raw_os_error() == Some(libc::ENXIO) && is_pipe())
     }
 
-    /// Adds whole lines: all of them, or none if it fails. What is returned with success is why a file that is too large
-    /// stays: that the lines are in it counts for more.
+    /// Appends whole lines, or none after an error. On success, returns the error of a failed
+    /// rotation, which leaves the file too large.
     pub(super) fn append(&mut self, lines: &[u8]) -> io::Result<Option<io::Error>> {
         self.open()?;
         let is_full = |open: &Open| {
@@ -147,7 +148,7 @@ impl Output {
                 Ok(stays)
             }
             Err(error) => {
-                // Half a line would spoil the next one too.
+                // A part of a line would spoil the next one too.
                 if open.is_regular {
                     open.file.set_len(open.length)?;
                 }
@@ -156,8 +157,8 @@ impl Output {
         }
     }
 
-    /// `events.jsonl` becomes `events.jsonl.1`, which becomes `events.jsonl.2`, and so on; the last one is deleted.
-    /// What comes after a gap stays, so that a rotation that fails again and again moves nothing out of the row.
+    /// Renames `events.jsonl` to `events.jsonl.1`, this to `events.jsonl.2`, and so on, and deletes
+    /// the last one. Files after a gap stay, so that repeated failures drop none.
     fn rotate(&mut self) -> io::Result<()> {
         self.open = None;
         let is_free = |number: &u32| fs::symlink_metadata(self.numbered(*number)).is_err();
@@ -187,7 +188,7 @@ impl Output {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     fn read(path: &Path, suffix: &str) -> Option<String> {
@@ -243,7 +244,7 @@ mod tests {
     fn a_file_that_cannot_be_moved_away_is_written_on() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("events.jsonl");
-        // Where the oldest file goes is a folder that is not empty: nothing can take its place.
+        // A folder that is not empty is in the place of the oldest file.
         let blocked = folder.path().join("events.jsonl.2");
         fs::create_dir_all(blocked.join("full")).unwrap();
         fs::write(folder.path().join("events.jsonl.1"), "0\n").unwrap();

@@ -8,15 +8,15 @@ use super::link::Link;
 /// The shortest and the longest part of a message.
 pub(super) const LENGTHS: std::ops::RangeInclusive<u64> = 100..=65_000;
 
-/// Where messages of the Graylog Extended Log Format are sent.
+/// The configuration of the Graylog Extended Log Format (GELF).
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GelfConfig {
-    /// The other side's name or address; empty: none.
+    /// The name or address of the receiver. Empty means none.
     pub(super) backend: String,
     pub(super) port: u16,
     pub(super) protocol: Protocol,
-    /// Bytes of a message in one datagram; what is longer takes several.
+    /// The size of a datagram. A longer message takes several.
     pub(super) max_message_len: u64,
     /// Messages over UDP are compressed.
     pub(super) compress: bool,
@@ -24,7 +24,7 @@ pub struct GelfConfig {
     pub(super) compression: u32,
 }
 
-/// What messages are sent by.
+/// The transport of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Protocol {

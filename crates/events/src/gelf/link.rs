@@ -1,4 +1,4 @@
-//! The way to the other side.
+//! The connection to the receiver.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::config::{GelfConfig, Protocol};
 use super::message::{self, MessageError};
 
-/// How long connecting, or sending a message, may take.
+/// The timeout of a connection attempt, and of a message.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// Why a message is not sent.
@@ -33,7 +33,7 @@ impl LinkError {
         matches!(self, LinkError::Refused(_) | LinkError::Message(_))
     }
 
-    /// What to do about it.
+    /// Returns advice to the operator.
     pub(super) const fn advice(&self) -> &'static str {
         match self {
             LinkError::Unreachable(_) => {
@@ -86,7 +86,7 @@ impl Link {
         *backend == settings.backend && *port == settings.port && *protocol == settings.protocol
     }
 
-    /// Waits until the other side has ended the connection. What it says before is nothing that matters. Cancel safe.
+    /// Waits for the end of the connection, and ignores all received bytes. Cancel safe.
     pub(super) async fn gone(&mut self) -> LinkError {
         let Socket::Tcp(stream) = &mut self.socket else {
             return std::future::pending().await;
@@ -108,7 +108,7 @@ impl Link {
     ) -> Result<(), LinkError> {
         match &mut self.socket {
             Socket::Tcp(stream) => {
-                // JSON has no NUL in it.
+                // JSON contains no NUL.
                 let ended = [message, b"\0"].concat();
                 let sent = timeout(LIMIT, stream.write_all(&ended)).await;
                 let sent = sent.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));

@@ -9,10 +9,10 @@ use serde::Serialize;
 
 use portunus_core::JsonForm;
 
-/// A message is at most so many datagrams.
+/// The limit of datagrams of a message.
 const MOST_CHUNKS: usize = 128;
 
-/// What a datagram with a part of a message begins with.
+/// The first bytes of a datagram with a part of a message.
 const CHUNK: [u8; 2] = [0x1e, 0x0f];
 
 /// An event as a message (version 1.1 of the format).
@@ -57,7 +57,7 @@ pub(super) fn compressed(message: &[u8], level: u32) -> io::Result<Vec<u8>> {
     to.finish()
 }
 
-/// The datagrams of a message: itself, or its parts of `length` bytes with a header that puts them together.
+/// Returns the datagrams of a message: itself, or parts of `length` bytes with headers.
 pub(super) fn datagrams(
     message: Vec<u8>,
     length: usize,
@@ -83,7 +83,11 @@ pub(super) fn datagrams(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
     use std::io::Read;
 
     use flate2::read::ZlibDecoder;

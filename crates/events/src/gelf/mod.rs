@@ -37,7 +37,7 @@ pub struct Gelf {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GelfError {
-    /// No other side is named.
+    /// No receiver is configured.
     #[error("events.gelf.backend is missing")]
     NoBackend,
 }
@@ -126,7 +126,7 @@ impl Gelf {
         settings.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The next event. Meanwhile it is noticed if the other side ends the connection.
+    /// Waits for the next event, and meanwhile for the end of the connection.
     async fn next(
         &self,
         events: &Subscription,
@@ -144,7 +144,8 @@ impl Gelf {
         events.recv().await
     }
 
-    /// Sends events until there are no more. Over TCP an event that could not be sent is sent over the next connection.
+    /// Sends events until there are no more. Over TCP, an event that failed is sent over the next
+    /// connection.
     async fn pass_on(&self, events: &Subscription) {
         let mut backoff = Backoff::new(BACKOFF.0, BACKOFF.1);
         let mut link: Option<Link> = None;

@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use super::wire::Framing;
 use crate::stream::Stream;
 
-/// Where the other side is, or where it finds us.
+/// The address of the subscriber, or our own for subscribers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Address {
     Tcp { host: String, port: u16 },
@@ -94,7 +94,7 @@ fn bind_path(path: &Path) -> io::Result<UnixListener> {
     }
 }
 
-/// Where subscribers connect.
+/// The socket for subscribers.
 #[derive(Debug)]
 pub(super) enum Listener {
     Tcp(TcpListener),

@@ -6,25 +6,25 @@ use serde::{Deserialize, Serialize};
 use super::address::Address;
 use portunus_core::JsonForm;
 
-/// Where events are published.
+/// The configuration of the nanomsg handler.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NanomsgConfig {
-    /// The events that wait are sent as one JSON array; else each by itself.
+    /// Whether waiting events are sent together, as a JSON array.
     pub(super) grouping: bool,
     pub(super) json: JsonForm,
-    /// The least time from one batch to the next.
+    /// The least time between two batches, in ms.
     pub(super) batch_pause_ms: u64,
     /// Such as `tcp://127.0.0.1:5555` or `ipc:///run/portunus/events.sock`.
     pub(super) address: String,
     pub(super) mode: Mode,
 }
 
-/// Who connects to whom.
+/// The direction of connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Mode {
-    /// This server, to one subscriber that is bound.
+    /// This server connects to one bound subscriber.
     Connect,
     /// Any number of subscribers.
     Bind,

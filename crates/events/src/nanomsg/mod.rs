@@ -28,7 +28,7 @@ use wire::WireError;
 
 const PACKAGE: &str = "janus.eventhandler.nanomsgevh";
 
-/// How long connecting may take.
+/// The timeout of a connection attempt.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// The waits between attempts to connect.
@@ -37,7 +37,7 @@ const BACKOFF: (Duration, Duration) = (Duration::from_millis(500), Duration::fro
 /// Publishes events.
 pub struct Nanomsg {
     address: Address,
-    /// Where subscribers connect, if they do; taken by the task that accepts them.
+    /// The socket for subscribers, if they connect, until the task takes it.
     listener: Mutex<Option<Listener>>,
     json: JsonForm,
     pause: Duration,
@@ -55,15 +55,15 @@ impl std::fmt::Debug for Nanomsg {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NanomsgError {
-    /// The address is none.
+    /// The address is invalid.
     #[error("events.nanomsg.address: {0}")]
     Address(String),
-    /// Nobody can connect there.
+    /// The socket cannot be bound.
     #[error("events.nanomsg.address: cannot listen at {address}: {error}")]
     Bind {
-        /// Where.
+        /// The address.
         address: String,
-        /// What the system says.
+        /// The error of the system.
         error: io::Error,
     },
 }
@@ -146,7 +146,7 @@ impl Nanomsg {
         Layout::grouping(self.grouping.load(Ordering::Relaxed))
     }
 
-    /// Hands events to whoever has connected; with nobody there, nobody misses them.
+    /// Sends events to all subscribers. Without any, they are dropped and not counted as lost.
     async fn publish(&self, listener: Listener, events: &Subscription) {
         let mut subscribers = Subscribers::new(self.address.framing());
         let mut batches = Batches::new(self.pause);
@@ -168,11 +168,11 @@ impl Nanomsg {
         }
     }
 
-    /// Connects to the one subscriber, again and again until the bus ends.
+    /// Connects to the subscriber, and reconnects until the bus ends.
     async fn connect(&self, events: &Subscription) {
         let mut backoff = Backoff::new(BACKOFF.0, BACKOFF.1);
         let mut batches = Batches::new(self.pause);
-        // What could not be sent over the last connection.
+        // The batch that the last connection did not send.
         let mut unsent: Option<Batch> = None;
         loop {
             let connecting = timeout(LIMIT, self.address.connect());
@@ -217,7 +217,7 @@ impl Nanomsg {
                 wire::send(stream, self.address.framing(), &batch.body).await?;
                 self.tally.sent(batch.events);
                 *unsent = None;
-                // One who accepts connections and ends them at once is not to be asked without a pause.
+                // A peer that accepts connections and closes them at once is retried with pauses.
                 backoff.reset();
             }
             tokio::select! {

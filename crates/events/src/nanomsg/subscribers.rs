@@ -1,4 +1,4 @@
-//! Those who have connected.
+//! The connected subscribers.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use crate::tally::Tally;
 /// Subscribers at a time.
 const MOST: usize = 64;
 
-/// Messages that wait for one subscriber at most. Beyond that it misses some, and the others do not.
+/// The limit of messages in a subscriber's queue. Beyond that, this subscriber misses some.
 const WAITING: usize = 16;
 
-/// How long those who are there at the end may take.
+/// The timeout for the present subscribers at the end.
 const END: Duration = Duration::from_secs(1);
 
 /// All who listen.
@@ -37,7 +37,7 @@ impl Subscribers {
         }
     }
 
-    /// Adds one, who may turn out to be none.
+    /// Adds a connection, which may prove not to be a subscriber.
     pub(super) fn add(&mut self, stream: Box<dyn Stream>) {
         self.all.retain(|subscriber| !subscriber.is_closed());
         while self.tasks.try_join_next().is_some() {}
@@ -74,7 +74,7 @@ impl Subscribers {
     }
 }
 
-/// Sends what comes until there is no more, or the connection fails.
+/// Sends messages until there are no more, or the connection fails.
 async fn serve(
     mut stream: Box<dyn Stream>,
     framing: Framing,

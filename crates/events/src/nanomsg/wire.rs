@@ -1,4 +1,5 @@
-//! The bytes between scalability protocols ("SP"), as nanomsg's documents of its TCP and IPC mappings have them.
+//! The wire format of the scalability protocols ("SP"), after nanomsg's documents of its TCP and
+//! IPC mappings.
 
 use std::io;
 use std::time::Duration;
@@ -9,17 +10,17 @@ use tokio::time::timeout;
 
 use crate::stream::Stream;
 
-/// How long a greeting, or a message, may take.
+/// The timeout of a greeting, and of a message.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// One who publishes, and one who subscribes.
+/// The numbers of publisher and subscriber.
 const PUB: u16 = 32;
 const SUB: u16 = 33;
 
-/// What a message begins with before its length, over IPC.
+/// The first byte of a message over IPC, before its length.
 const IN_BAND: u8 = 1;
 
-/// How messages are told apart.
+/// The framing of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
     Tcp,
@@ -39,7 +40,7 @@ pub(crate) enum WireError {
     Hanging,
 }
 
-/// Says who we are, and hears whether the other side subscribes.
+/// Exchanges greetings, and checks that the peer subscribes.
 pub(super) async fn greet(stream: &mut dyn Stream) -> Result<(), WireError> {
     let greeting = async {
         stream.write_all(&greeting(PUB)).await?;
@@ -68,7 +69,7 @@ pub(super) async fn send(
     Ok(sent.map_err(|_| WireError::Hanging)??)
 }
 
-/// Waits until the other side has ended the connection. What it says before is nothing that matters. Cancel safe.
+/// Waits for the end of the connection, and ignores all received bytes. Cancel safe.
 pub(super) async fn gone(stream: &mut dyn Stream) -> WireError {
     let mut ignored = [0; 256];
     loop {
@@ -98,7 +99,7 @@ pub(crate) fn check(theirs: [u8; 8]) -> Result<(), WireError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[tokio::test]

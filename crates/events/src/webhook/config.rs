@@ -12,39 +12,39 @@ use portunus_core::JsonForm;
 
 use crate::{stream, tls};
 
-/// Attempts that may follow the first one, at most.
+/// The limit of attempts after the first one.
 pub(super) const MOST_RETRANSMISSIONS: u64 = 100;
 
 /// The longest first wait, in milliseconds.
 pub(super) const MOST_BACKOFF_MS: u64 = 60_000;
 
-/// How a webhook is told.
+/// The configuration of a webhook.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WebhookConfig {
-    /// The events that wait are sent as one JSON array; else each by itself.
+    /// Whether waiting events are sent together, as a JSON array.
     pub(super) grouping: bool,
     pub(super) json: JsonForm,
-    /// The least time from one batch to the next.
+    /// The least time between two batches, in ms.
     pub(super) batch_pause_ms: u64,
     /// The URL that events are posted to.
     pub(super) backend: String,
-    /// For HTTP's basic authentication; empty: none.
+    /// The user of HTTP's basic authentication. Empty means none.
     pub(super) backend_user: String,
     pub(super) backend_pwd: Secret,
-    /// A token that is shown instead; empty: none.
+    /// A bearer token instead. Empty means none.
     pub(super) bearer: Secret,
-    /// What bodies are signed with; empty: they are not.
+    /// The key of signatures. Empty means no signatures.
     pub(super) hmac_secret: Secret,
     /// A file of authorities that are trusted instead of the system's.
     #[serde(with = "portunus_config::optional")]
     pub(super) ca: Option<PathBuf>,
-    /// How long an answer may take.
+    /// The timeout for an answer.
     #[serde(with = "portunus_config::seconds")]
     pub(super) timeout: Duration,
-    /// Attempts after the first one that failed.
+    /// The limit of attempts after the first one.
     pub(super) max_retransmissions: u64,
-    /// The wait before the first of them in milliseconds; it doubles.
+    /// The wait before the first of them, in ms. It doubles.
     pub(super) retransmissions_backoff: u64,
     /// Bodies are compressed by gzip.
     pub(super) compress: bool,

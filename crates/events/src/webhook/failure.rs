@@ -1,4 +1,4 @@
-//! What went wrong with an attempt, and whether another one can help.
+//! Failures of attempts, and whether a retry can help.
 
 use std::error::Error;
 use std::time::{Duration, SystemTime};
@@ -34,7 +34,7 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    /// What an answer says; none: that all is well.
+    /// Returns the failure of an answer, or `None` for a success.
     pub(super) fn of_answer(answer: &Response) -> Option<Self> {
         let status = answer.status();
         let again = [
@@ -79,7 +79,7 @@ impl Failure {
         matches!(self, Failure::Refused(_) | Failure::Redirect { .. })
     }
 
-    /// How long the backend asks to be left alone.
+    /// Returns the wait that the backend requests.
     pub(super) fn retry_after(&self) -> Option<Duration> {
         match self {
             Failure::Busy { retry_after, .. } => *retry_after,
@@ -87,7 +87,7 @@ impl Failure {
         }
     }
 
-    /// What to do about it.
+    /// Returns advice to the operator.
     pub(super) fn advice(&self) -> &'static str {
         match self {
             Failure::Unreachable(_) => {
@@ -116,7 +116,7 @@ impl Failure {
     }
 }
 
-/// What the backend says of the next attempt: seconds, or a date (RFC 9110, section 10.2.3).
+/// Returns the wait before the next attempt: seconds, or a date (RFC 9110, section 10.2.3).
 pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let wait = match text.parse() {
@@ -129,7 +129,7 @@ pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
     Some(wait.min(MOST_WAIT))
 }
 
-/// The innermost cause, which says most.
+/// Returns the innermost cause, which is the most precise one.
 fn cause(error: &reqwest::Error) -> String {
     let mut innermost: &dyn Error = error;
     while let Some(source) = innermost.source() {
@@ -140,7 +140,7 @@ fn cause(error: &reqwest::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[test]

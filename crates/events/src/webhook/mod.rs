@@ -32,10 +32,11 @@ use signature::Signatures;
 
 const PACKAGE: &str = "janus.eventhandler.sampleevh";
 
-/// The header by which a backend knows events that it has got already: it stays the same over all attempts.
+/// The header by which a backend recognizes repeated deliveries. It is the same for all attempts.
 const DELIVERY_HEADER: &str = "x-portunus-delivery";
 
-/// Bytes of an answer that are read, so that its connection can be used again; what is longer costs the connection.
+/// The limit of bytes read of an answer, so that its connection can be reused. A longer answer
+/// closes the connection.
 const MAX_ANSWER: usize = 64 << 10;
 
 /// Posts events to a URL, one batch after the other.
@@ -45,7 +46,7 @@ pub struct Webhook {
     json: JsonForm,
     pause: Duration,
     settings: Mutex<Settings>,
-    /// Tells the deliveries of this run of the server from those of others.
+    /// The number of this run of the server, as a part of delivery ids.
     run: u64,
     deliveries: AtomicU64,
     tally: Tally,
@@ -57,7 +58,8 @@ impl std::fmt::Debug for Webhook {
     }
 }
 
-/// The backend of the configuration, and the secrets that it alone gets: an administrator who names another does not see them there.
+/// The backend of the configuration, and its credentials. An administrator who sets another backend
+/// does not get them there.
 struct Configured {
     backend: Url,
     user: String,
@@ -77,13 +79,13 @@ impl Configured {
         self.bearer.as_deref().filter(|_| self.is_at(backend))
     }
 
-    /// What signs the bodies for a backend.
+    /// Returns the signer of bodies for a backend.
     fn signatures(&self, backend: &Url) -> Option<&Signatures> {
         self.signatures.as_ref().filter(|_| self.is_at(backend))
     }
 }
 
-/// What can be changed while it runs. Each attempt has what is in effect then.
+/// The settings that can change at run time. Each attempt uses the present ones.
 #[derive(Debug, Clone)]
 struct Settings {
     grouping: bool,
@@ -97,7 +99,7 @@ struct Settings {
 }
 
 impl Settings {
-    /// Posts to `backend` from now on. Another server gets no credentials that were meant for the former one.
+    /// Changes the backend. Another server gets no credentials of the former one.
     fn move_to(&mut self, backend: Url, configured: &Configured) {
         if backend.origin() != self.backend.origin() {
             (self.user, self.password) = match configured.is_at(&backend) {
@@ -245,7 +247,8 @@ impl Webhook {
         settings.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Posts a batch until it is taken, or given up. Once the server ends, it does not wait for another attempt.
+    /// Posts a batch until it is accepted or dropped. At the end of the server there are no
+    /// retries.
     async fn deliver(&self, batch: Batch, events: &Subscription) {
         let number = self.deliveries.fetch_add(1, Ordering::Relaxed);
         let delivery = format!("{:016x}-{number}", self.run);

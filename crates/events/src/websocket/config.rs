@@ -14,20 +14,20 @@ use crate::{stream, tls};
 /// The largest cap of events that are kept.
 pub(super) const MOST_KEPT: u64 = 10_000_000;
 
-/// Where events are sent by WebSocket.
+/// The configuration of the WebSocket handler.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WebSocketConfig {
-    /// The events that wait are sent as one JSON array; else each by itself.
+    /// Whether waiting events are sent together, as a JSON array.
     pub(super) grouping: bool,
     pub(super) json: JsonForm,
-    /// The least time from one batch to the next.
+    /// The least time between two batches, in ms.
     pub(super) batch_pause_ms: u64,
     /// The URL to connect to.
     pub(super) backend: String,
-    /// Offered to the other side; empty: none.
+    /// The subprotocol. Empty means none.
     pub(super) subprotocol: String,
-    /// Of the events that came while there was no connection, so many are sent; 0: all that wait.
+    /// The limit of events sent after a time without a connection. 0 means all that wait.
     pub(super) events_cap_on_reconnect: u64,
     /// A file of authorities that are trusted instead of the system's.
     #[serde(with = "portunus_config::optional")]
@@ -81,7 +81,7 @@ impl Configuration for WebSocketConfig {
     }
 }
 
-/// Where the other side is.
+/// The address of the receiver.
 #[derive(Debug)]
 pub(super) struct Backend {
     pub(super) uri: Uri,
@@ -115,7 +115,7 @@ impl Backend {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[test]

@@ -1,4 +1,4 @@
-//! One connection.
+//! A WebSocket connection.
 
 use std::time::Duration;
 
@@ -18,16 +18,16 @@ use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 use super::config::Backend;
 use crate::stream::Stream;
 
-/// How long connecting, or sending a message, may take.
+/// The timeout of a connection attempt, and of a message.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// How often the other side is asked whether it is there. One that says nothing for twice as long is gone.
+/// The interval of pings. A peer that is silent for twice as long is gone.
 const ASK: Duration = Duration::from_secs(15);
 
-/// Bytes that the other side may send at once: it has nothing to say.
+/// The limit of bytes of a received message. None are expected.
 const MAX_HEARD: usize = 64 << 10;
 
-/// Why there is no connection, or no longer.
+/// The reason why a connection failed or ended.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LinkError {
     #[error("the WebSocket backend cannot be reached: {0}")]
@@ -45,7 +45,7 @@ pub(super) enum LinkError {
 }
 
 impl LinkError {
-    /// What to do about it.
+    /// Returns advice to the operator.
     pub(super) const fn advice(&self) -> &'static str {
         match self {
             LinkError::Unreachable(_) => {
@@ -130,7 +130,7 @@ impl Link {
         self.write(Message::Text(text)).await
     }
 
-    /// Reads what the other side says, which is nothing that matters, and sees that it is there. Cancel safe.
+    /// Reads and ignores messages, and watches that the peer is alive. Cancel safe.
     pub(super) async fn listen(&mut self) -> Result<(), LinkError> {
         tokio::select! {
             message = self.socket.next() => match message {
@@ -151,7 +151,7 @@ impl Link {
         }
     }
 
-    /// Says that there is nothing more.
+    /// Closes the connection.
     pub(super) async fn close(&mut self) {
         let _ = self.write(Message::Close(None)).await;
     }

@@ -36,7 +36,7 @@ pub struct WebSocket {
     json: JsonForm,
     pause: Duration,
     grouping: AtomicBool,
-    /// Events kept at most while there is no connection; 0: all that wait.
+    /// The limit of events kept without a connection. 0 means all that wait.
     cap: AtomicU64,
     connections: AtomicU64,
     tally: Tally,
@@ -58,7 +58,7 @@ pub enum WebSocketError {
     /// The subprotocol cannot be in a header.
     #[error("events.websocket.subprotocol: expected printable ASCII")]
     Subprotocol,
-    /// The other side's certificate cannot be checked.
+    /// The receiver's certificate cannot be checked.
     #[error("events.websocket.ca: {0}")]
     Tls(#[from] TlsError),
 }
@@ -137,7 +137,7 @@ impl WebSocket {
     async fn pass_on(&self, events: &Subscription) {
         let mut backoff = Backoff::new(BACKOFF.0, BACKOFF.1);
         let mut batches = Batches::new(self.pause);
-        // What could not be sent over the last connection.
+        // The batch that the last connection did not send.
         let mut unsent: Option<Batch> = None;
         loop {
             let connected = tokio::select! {
@@ -178,7 +178,7 @@ impl WebSocket {
                 link.send(&batch.body).await?;
                 self.tally.sent(batch.events);
                 *unsent = None;
-                // A server that accepts connections and ends them at once is not to be asked without a pause.
+                // A server that accepts connections and closes them at once is retried with pauses.
                 backoff.reset();
             }
             let layout = Layout::grouping(self.grouping.load(Ordering::Relaxed));
@@ -195,7 +195,7 @@ impl WebSocket {
         }
     }
 
-    /// Lets go of what is too old to be sent after a time without connection.
+    /// Drops the oldest events after a time without a connection.
     fn apply_cap(&self, events: &Subscription, unsent: &mut Option<Batch>) {
         let cap = self.cap.load(Ordering::Relaxed);
         if cap == 0 {

@@ -1,4 +1,4 @@
-//! An HTTP server that does what a test wants, well or badly.
+//! An HTTP server with scripted answers.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -9,9 +9,9 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-use crate::running::{numbers, until};
+use crate::lifecycle::{numbers, until};
 
-/// What is done with a request.
+/// The answer to a request.
 #[derive(Debug, Clone, Copy)]
 pub enum Answer {
     /// These bytes, and the connection stays.
@@ -22,13 +22,13 @@ pub enum Answer {
     Closes,
     /// The connection is reset.
     Resets,
-    /// Nothing, for as long as the other side waits.
+    /// None, for as long as the client waits.
     Hangs,
 }
 
 pub const OK: Answer = Answer::Says("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
 
-/// What was asked.
+/// A request.
 #[derive(Debug, Clone)]
 pub struct Request {
     pub at: Instant,
@@ -37,7 +37,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// The value of a header; its name in small letters.
+    /// Returns the value of a header, whose name is in lower case.
     pub fn header(&self, name: &str) -> Option<String> {
         let lines = self.head.lines().filter_map(|line| line.split_once(": "));
         let mut values = lines.filter(|(header, _)| header.eq_ignore_ascii_case(name));
@@ -49,7 +49,7 @@ impl Request {
     }
 }
 
-/// The server; it ends with the test.
+/// The server. It ends with the test.
 pub struct Backend {
     pub address: SocketAddr,
     requests: Arc<Mutex<Vec<Request>>>,
@@ -95,7 +95,7 @@ impl Backend {
         self.requests.lock().unwrap().clone()
     }
 
-    /// The numbers of all events that came, in their order; those that came twice are there twice.
+    /// Returns the numbers of all received events in order, with repetitions.
     pub fn numbers(&self) -> Vec<u64> {
         let requests = self.requests();
         requests
@@ -104,7 +104,7 @@ impl Backend {
             .collect()
     }
 
-    /// Waits until so many requests came.
+    /// Waits for this number of requests.
     pub async fn until_requests(&self, count: usize) -> Vec<Request> {
         let state = || format!("{} requests came", self.requests().len());
         until(|| self.requests().len() >= count, state).await;

@@ -3,7 +3,7 @@
 use portunus_core::events::ConfiguredEventHandler;
 use portunus_events::{File, Gelf, Nanomsg, WebSocket, Webhook};
 
-use crate::running::read;
+use crate::lifecycle::read;
 
 fn mistakes<H: ConfiguredEventHandler>(keys: &str) -> Vec<String> {
     read::<H>(keys).unwrap_err()
@@ -21,7 +21,7 @@ fn what_is_enabled_needs_to_know_where_to() {
     assert_eq!(mistakes::<File>("path = \"\"\n"), expected("file", "path"));
     assert_eq!(mistakes::<Gelf>(""), expected("gelf", "backend"));
     assert_eq!(mistakes::<Nanomsg>(""), expected("nanomsg", "address"));
-    // A wrong one is not missing as well.
+    // A wrong key does not count as missing too.
     assert_eq!(
         mistakes::<Webhook>("backend = 1\n"),
         ["line 3: events.webhook.backend: expected text in quotes, got 1"]

@@ -9,7 +9,7 @@ use portunus_core::events::EventBus;
 use portunus_events::File;
 use serde_json::{Value, json};
 
-use crate::running::{Running, read, start};
+use crate::lifecycle::{Running, read, start};
 
 async fn to(path: &Path, keys: &str) -> Running {
     start::<File>(&format!("path = \"{}\"\n{keys}", path.display())).await
@@ -111,7 +111,7 @@ async fn a_pipe_without_a_reader_holds_nothing_up() {
     let handler = to(&path, "batch_pause_ms = 0\n").await;
     handler.publish([0]);
     handler.until("lost", 1).await;
-    // Opened for both ways: else it waits until the handler opens it.
+    // Opened in both directions, because opening it for reading alone would wait for the handler.
     let reader = fs::File::options().read(true).write(true).open(&path);
     let mut reader = BufReader::new(reader.unwrap());
     handler.publish([1]);
@@ -153,7 +153,7 @@ async fn a_reader_that_is_too_slow_for_a_pipe_finds_whole_lines_again_afterwards
     assert_eq!(event["event"]["n"], 1);
 }
 
-/// A small file system, which goes with the test.
+/// A small file system, which is removed with the test.
 struct Small(tempfile::TempDir);
 
 impl Small {
@@ -200,7 +200,7 @@ async fn a_full_disk_loses_events_and_counts_them_until_there_is_room() {
     handler.until("sent", 2).await;
     assert_eq!(lines(&path), [0, 2]);
     assert_eq!(handler.counter("failed"), 1);
-    // The file has to be closed before its file system can go.
+    // The file has to be closed before its file system is removed.
     handler.bus.end().await;
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::{TcpListener, UdpSocket};
 
-use crate::running::{Running, start, until};
+use crate::lifecycle::{Running, start, until};
 
 async fn to(port: u16, keys: &str) -> Running {
     start::<Gelf>(&format!("backend = \"127.0.0.1\"\nport = {port}\n{keys}")).await
@@ -96,7 +96,7 @@ async fn over_tcp_messages_end_with_nul_and_wait_for_the_backend() {
     assert_eq!((next().await, next().await), (0, 1));
     handler.until("sent", 2).await;
     drop(stream);
-    // That the connection is gone is noticed before an event is lost on it.
+    // The end of the connection is noticed before an event is lost on it.
     until(|| handler.counter("failed") == 1, || handler.last_error()).await;
     handler.publish([2]);
     let (stream, _) = listener.accept().await.unwrap();

@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use crate::running::{Running, start};
+use crate::lifecycle::{Running, start};
 
 async fn posting_to(port: u16, secret: &str) -> Running {
     let keys = format!(

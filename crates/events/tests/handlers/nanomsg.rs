@@ -1,4 +1,4 @@
-//! Events over nanomsg: subscribers that are nanomsg's own program, and some that are none.
+//! Events over nanomsg: to nanomsg's own program, and to peers that are not subscribers.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::timeout;
 
-use crate::running::{Running, numbers, read, start, until};
+use crate::lifecycle::{Running, numbers, read, start, until};
 
 async fn at(address: &str, keys: &str) -> Running {
     start::<Nanomsg>(&format!("address = \"{address}\"\n{keys}")).await
 }
 
-/// A port that nobody has, and that the kernel gives to nobody (32768 to 60999).
+/// Returns a free port outside of the kernel's range for automatic ports (32768 to 60999).
 async fn free_port() -> u16 {
     loop {
         let port = rand::random_range(10_000..32_768);
@@ -34,7 +34,7 @@ struct Nanocat {
 }
 
 impl Nanocat {
-    /// None where it is not installed.
+    /// Returns `None` if the program is not installed.
     fn start(arguments: &[&str]) -> Option<Self> {
         let mut command = Command::new("nanocat");
         command.args(["--sub", "--ascii"]).args(arguments);
@@ -66,7 +66,7 @@ async fn a_subscriber_that_is_bound_is_connected_to_over_tcp_and_ipc() {
     ] {
         let handler = at(&address, "").await;
         handler.publish(0..3);
-        // Nobody is there yet: the events wait.
+        // Without a subscriber the events wait.
         until(|| handler.counter("failed") >= 1, || handler.last_error()).await;
         let Some(mut nanocat) = Nanocat::start(&["--bind", &address]) else {
             return;
@@ -81,7 +81,7 @@ async fn a_subscriber_that_is_bound_is_connected_to_over_tcp_and_ipc() {
 async fn any_number_of_subscribers_may_connect_over_tcp_and_ipc() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("events.sock");
-    // What a server that is gone has left behind does not count.
+    // A socket that an earlier server left does not matter.
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
     for address in [
         format!("tcp://127.0.0.1:{}", free_port().await),
@@ -92,7 +92,7 @@ async fn any_number_of_subscribers_may_connect_over_tcp_and_ipc() {
         let (Some(mut first), Some(mut second)) = (connect(), connect()) else {
             return;
         };
-        // Events are sent until both are there: those before nobody misses.
+        // Events are sent until both are there. The earlier ones have no receiver.
         let mut sent = 0;
         while handler.counter("sent") < sent + 2 {
             sent = handler.counter("sent");

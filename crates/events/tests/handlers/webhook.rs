@@ -1,4 +1,4 @@
-//! A webhook whose backend does what it should.
+//! A webhook with a working backend.
 
 use std::io::Read;
 use std::sync::{Arc, Mutex};
@@ -22,7 +22,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use tokio_rustls::rustls::{ServerConfig, crypto};
 
 use crate::backend::{Backend, serve_well};
-use crate::running::{Running, numbers, start};
+use crate::lifecycle::{Running, numbers, start};
 
 async fn to(backend: &Backend, keys: &str) -> Running {
     start::<Webhook>(&format!("backend = \"{}\"\n{keys}", backend.url())).await
@@ -212,7 +212,7 @@ fn certificate() -> (X509, PKey<openssl::pkey::Private>) {
 async fn an_authority_that_cannot_be_read_is_said_at_the_start() {
     let keys = "backend = \"https://127.0.0.1/\"\nca = \"/nowhere/ca.pem\"\n";
     let bus = portunus_core::events::EventBus::default();
-    let config = crate::running::read::<Webhook>(keys).unwrap();
+    let config = crate::lifecycle::read::<Webhook>(keys).unwrap();
     let error = config.start(&bus).await.unwrap_err().to_string();
     assert!(
         error.contains("webhook") && error.contains("/nowhere/ca.pem"),
@@ -283,7 +283,7 @@ async fn another_server_gets_no_secrets_but_those_of_the_same_tweak() {
         webhook.until("sent", 2).await;
         let shown = other.requests()[1].header("authorization");
         assert_eq!(shown.as_deref(), Some("Basic dTpw"), "{keys}");
-        // The server of the configuration gets those of the configuration again.
+        // The configured backend gets the configured credentials again.
         let come_back = json!({ "backend": format!("{}/elsewhere", own.url()) });
         assert_eq!(webhook.tweak(come_back), Ok(()));
         webhook.publish([3]);

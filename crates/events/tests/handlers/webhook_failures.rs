@@ -1,4 +1,4 @@
-//! A webhook whose backend fails, in each way that there is.
+//! A webhook with failing backends.
 
 use std::time::{Duration, Instant};
 
@@ -7,9 +7,9 @@ use serde_json::Value;
 use tokio::net::{TcpListener, TcpSocket};
 
 use crate::backend::{Answer, Backend};
-use crate::running::{Running, start, until};
+use crate::lifecycle::{Running, start, until};
 
-/// What a backend does once, after which the same events are to be sent again.
+/// Failures after which the same events are sent again.
 const PASSING: [(&str, Answer, &str); 10] = [
     (
         "500",
@@ -56,7 +56,7 @@ async fn to(url: &str, keys: &str) -> Running {
     start::<Webhook>(&keys).await
 }
 
-/// The numbers without repetitions that follow each other.
+/// Returns the numbers without immediate repetitions.
 fn once(mut numbers: Vec<u64>) -> Vec<u64> {
     numbers.sort_unstable();
     numbers.dedup();
@@ -76,7 +76,7 @@ async fn events_are_sent_again_in_order_after_each_failure_that_may_pass() {
         assert_ne!(delivery(1), delivery(2), "{what}");
         assert_eq!(requests[0].body, requests[1].body, "{what}");
         let mut numbers = backend.numbers();
-        let again = crate::running::numbers(&requests[0].body).len();
+        let again = crate::lifecycle::numbers(&requests[0].body).len();
         numbers.drain(..again);
         assert_eq!(numbers, Vec::from_iter(0..150), "{what}");
         for (counter, value) in [("failed", 1), ("retried", 1), ("lost", 0)] {

@@ -1,4 +1,4 @@
-//! Events over WebSocket, with a backend that comes and goes.
+//! Events over WebSocket, to a backend that comes and goes.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +11,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::handshake::server::{Request, Response};
 use tokio_tungstenite::{WebSocketStream, accept_hdr_async};
 
-use crate::running::{Running, numbers, start, until};
+use crate::lifecycle::{Running, numbers, start, until};
 
 async fn listen() -> (TcpListener, String) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -23,7 +23,7 @@ async fn to(url: &str, keys: &str) -> Running {
     start::<WebSocket>(&format!("backend = \"{url}\"\n{keys}")).await
 }
 
-/// Accepts a connection; chooses the subprotocol that is offered.
+/// Accepts a connection with the offered subprotocol.
 #[expect(clippy::result_large_err, reason = "the library's type")]
 async fn accept(listener: &TcpListener) -> (WebSocketStream<TcpStream>, Option<String>) {
     let (stream, _) = listener.accept().await.unwrap();
@@ -157,7 +157,7 @@ async fn what_the_backend_says_does_not_disturb() {
     }
     handler.publish([1]);
     assert_eq!(next(&mut socket).await, [1]);
-    // What is too large ends the connection, and the next one goes on.
+    // A message that is too large ends the connection, and the next one works.
     let _ = socket.send(Message::binary(vec![0; 1 << 20])).await;
     let (mut socket, _) = accept(&listener).await;
     handler.publish([2]);

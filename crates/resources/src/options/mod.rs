@@ -1,8 +1,9 @@
-//! The options of a room or the like, each declared once.
+//! The options of a room, each declared once.
 //!
-//! A plugin has one table of the options of its rooms. From that the configuration, the requests `create` and `edit` and the
-//! file of permanent rooms are read, `list` is told, and the file is written. The struct with the values knows nothing of the
-//! table, and may be another crate's.
+//! A plugin has one table of the options of its rooms. It serves to read the configuration, the
+//! requests `create` and `edit` and the file of permanent rooms, and to write that file and the
+//! answer to `list`. The struct with the values does not know the table, and may be of another
+//! crate.
 //!
 //! ```
 //! use portunus_core::{FieldError, Fields};
@@ -23,7 +24,7 @@
 //!     Opt::new("history", place!(history, history, |history| (*history).into())).listed(),
 //! ]);
 //!
-//! /// Messages that are kept, 0 to 10,000.
+//! /// Reads the number of messages in the history, 0 to 10,000.
 //! fn history(fields: Fields<'_>, name: &'static str) -> Result<Option<u64>, Refusal> {
 //!     match fields.member(name)? {
 //!         Some(history) if history > 10_000 => Err(Refusal::Value(name, "10000 at most")),
@@ -50,42 +51,44 @@ use crate::{Refusal, RoomProblem};
 /// The options that are kept in an `O`. Errors come in the order of the table.
 pub struct Options<O: 'static, E: 'static = Refusal>(pub &'static [Opt<O, E>]);
 
-/// An option: the member that it is read from, and the place in `O` that it is kept in.
+/// An option: the member that it is read from, and its place in `O`.
 pub struct Opt<O, E = Refusal> {
     name: &'static str,
     place: Place<O, E>,
-    /// The configuration has it, too.
+    /// Whether it is a key of the configuration too.
     is_configured: bool,
     /// Its member in `edit`.
     edited: Option<&'static str>,
     listed: Option<Listed<O>>,
-    /// Only those who may see it are told.
+    /// Whether only those with access to confidential options see it.
     is_confidential: bool,
-    /// The error of its absence, if it has to be there.
+    /// Makes the error for its absence, if it is required.
     missing: Option<fn(&str) -> E>,
 }
 
-/// How `list` tells of an option.
+/// The member of `list` for an option.
 struct Listed<O> {
     name: &'static str,
     is_told: fn(&O) -> bool,
 }
 
-/// Where an option is kept: how it gets there, and what is written of it. [`place!`](crate::place) makes it.
+/// The place of an option, with the functions that read and write it. [`place!`](crate::place)
+/// makes it.
 pub struct Place<O, E> {
-    /// Takes the value from the member of this name, if it is there.
+    /// Reads the value from the member with this name, if it is there.
     pub read: fn(&mut O, Fields<'_>, &'static str) -> Result<(), E>,
-    /// The value as the member has it; null if there is none.
+    /// Returns the value of the member, or null without a value.
     pub write: fn(&O) -> Value,
 }
 
-/// Where an option is kept: `place!(access.secret)` is a field of an [`OptionValue`].
+/// The place of an option: `place!(access.secret)` is a field of an [`OptionValue`].
 ///
-/// `place!(field, read, write)` is a field of any type: `read` gets the [`Fields`] and the member's name, and returns `Ok(None)`
-/// where the field stays as it is; `write` makes JSON of a reference to the field. Without `write` the field is JSON already.
+/// `place!(field, read, write)` is a field of any type. `read` gets the [`Fields`] and the member's
+/// name, and returns `Ok(None)` to leave the field as it is. `write` makes JSON of a reference to
+/// the field. Without `write`, the field is JSON already.
 ///
-/// It is to be written where the compiler knows the struct with the field: as an argument of `Opt::new`, where `Opt` is an alias
-/// with the struct.
+/// The compiler has to know the struct at this place: as an argument of `Opt::new`, where `Opt` is
+/// an alias with the struct.
 #[macro_export]
 macro_rules! place {
     ($($field:ident).+) => {
@@ -112,7 +115,8 @@ macro_rules! place {
     };
 }
 
-/// Applies `write`. It tells the compiler the type that a closure in [`place!`](crate::place) gets.
+/// Applies `write`. It gives the compiler the type of a closure's argument in
+/// [`place!`](crate::place).
 #[doc(hidden)]
 pub fn written<T: ?Sized>(value: &T, write: impl FnOnce(&T) -> Value) -> Value {
     write(value)
@@ -139,14 +143,14 @@ impl<O, E> Opt<O, E> {
         self
     }
 
-    /// Is told by `list`, as a member of the same name, if there is a value.
+    /// Adds the option to `list`, as a member of the same name, if it has a value.
     #[must_use]
     pub const fn listed(self) -> Self {
         let name = self.name;
         self.listed_as(name)
     }
 
-    /// Is told by `list`, as this member, if there is a value.
+    /// Adds the option to `list`, as this member, if it has a value.
     #[must_use]
     pub const fn listed_as(mut self, name: &'static str) -> Self {
         self.listed = Some(Listed {
@@ -156,7 +160,7 @@ impl<O, E> Opt<O, E> {
         self
     }
 
-    /// Is told by `list`, as a member of the same name, where `is_told` holds.
+    /// Adds the option to `list`, as a member of the same name, if `is_told` is true.
     #[must_use]
     pub const fn listed_if(mut self, is_told: fn(&O) -> bool) -> Self {
         self.listed = Some(Listed {
@@ -166,14 +170,14 @@ impl<O, E> Opt<O, E> {
         self
     }
 
-    /// Is not for everybody to see: only [`Options::shown`] tells it.
+    /// Makes the option confidential: only [`Options::shown`] writes it.
     #[must_use]
     pub const fn confidential(mut self) -> Self {
         self.is_confidential = true;
         self
     }
 
-    /// Is no key of the configuration: it is something else that `create` says, such as `permanent`.
+    /// Removes the option from the configuration. Only `create` has it, such as `permanent`.
     #[must_use]
     pub const fn not_configured(mut self) -> Self {
         self.is_configured = false;
@@ -182,14 +186,15 @@ impl<O, E> Opt<O, E> {
 }
 
 impl<O, E: From<FieldError>> Opt<O, E> {
-    /// Has to be there, and is written even if it has its default.
+    /// Makes the option required, and written even with its default.
     #[must_use]
     pub const fn required(mut self) -> Self {
         self.missing = Some(|name| FieldError::Missing(name.to_owned()).into());
         self
     }
 
-    /// A member that has to be a `T` if it is there, and that the plugin ignores or reads by itself.
+    /// Returns an option that has to be a `T` if it is there, and that the plugin ignores or reads
+    /// itself.
     pub const fn checked<T: for<'de> Deserialize<'de>>(name: &'static str) -> Self {
         let place = Place {
             read: |_, fields, name| Ok(fields.member::<T>(name).map(drop)?),
@@ -200,7 +205,7 @@ impl<O, E: From<FieldError>> Opt<O, E> {
 }
 
 impl<O: Clone + Default, E> Options<O, E> {
-    /// Reads the options of something new; what is not there has its default.
+    /// Reads the options of a new resource. Absent ones have their defaults.
     pub fn read(&self, fields: Fields<'_>) -> Result<O, E> {
         let mut options = O::default();
         self.read_into(&mut options, fields)?;
@@ -218,28 +223,29 @@ impl<O: Clone + Default, E> Options<O, E> {
         Ok(options)
     }
 
-    /// Returns the first error of [`Options::read`] that `is_first` is true for. It is for a plugin that looks for one kind of
-    /// error in all members before it looks for another.
+    /// Returns the first error of [`Options::read`] for which `is_first` is true, for a plugin that
+    /// looks for one kind of error in all members before another kind.
     pub fn check(&self, fields: Fields<'_>, is_first: impl Fn(&E) -> bool) -> Result<(), E> {
         let names = self.0.iter().map(|option| (option, option.name));
         check(names, fields, is_first)
     }
 
-    /// The same of [`Options::edited`].
+    /// Returns the first such error of [`Options::edited`].
     pub fn check_edited(&self, fields: Fields<'_>, is_first: impl Fn(&E) -> bool) -> Result<(), E> {
         let names = self.0.iter();
         let names = names.filter_map(|option| Some((option, option.edited?)));
         check(names, fields, is_first)
     }
 
-    /// The members that [`Options::read`] makes the same of: what is not the default.
+    /// Returns the members from which [`Options::read`] makes the same options: those without their
+    /// defaults.
     pub fn to_members(&self, options: &O) -> Map<String, Value> {
         self.written(options, &O::default())
     }
 }
 
 impl<O, E> Options<O, E> {
-    /// Reads the options into `options`; what is not there stays as it is.
+    /// Reads the options into `options`. Absent ones stay as they are.
     pub fn read_into(&self, options: &mut O, fields: Fields<'_>) -> Result<(), E> {
         self.0.iter().try_for_each(|option| match option.missing {
             Some(missing) if !fields.has(option.name) => Err(missing(option.name)),
@@ -257,12 +263,12 @@ impl<O, E> Options<O, E> {
         own.collect()
     }
 
-    /// What `list` tells everybody of the options.
+    /// Returns the members of `list`, for everybody.
     pub fn listed(&self, options: &O) -> Object {
         self.shown(options, false)
     }
 
-    /// What is told of the options, with those that are confidential or without.
+    /// Returns the members of all options, with or without the confidential ones.
     pub fn shown(&self, options: &O, with_confidential: bool) -> Object {
         let told = self.0.iter();
         let told = told.filter(|option| with_confidential || !option.is_confidential);
@@ -287,7 +293,7 @@ impl<O, E> Options<O, E> {
         configured.map(|option| option.name)
     }
 
-    /// Checks that a section `room` has no other keys than its id and the options.
+    /// Checks that a section `room` has only its id and the options as keys.
     pub fn check_keys(&self, members: &Map<String, Value>) -> Result<(), RoomProblem> {
         let known: Vec<_> = std::iter::once("room").chain(self.keys()).collect();
         crate::check_keys(members, &known)
@@ -325,12 +331,12 @@ impl<O, E> fmt::Debug for Place<O, E> {
     }
 }
 
-/// A value that an option can have. A member that is not there changes nothing.
+/// The value of an option. An absent member changes nothing.
 pub trait OptionValue {
-    /// Takes the value from the member `name`, if it is there.
+    /// Reads the value from the member `name`, if it is there.
     fn read(&mut self, fields: Fields<'_>, name: &str) -> Result<(), FieldError>;
 
-    /// The value as the member has it; null if there is none.
+    /// Returns the value of the member, or null without a value.
     fn to_json(&self) -> Value;
 }
 

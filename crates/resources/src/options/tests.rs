@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 use serde_json::json;
 
 use super::*;
@@ -94,7 +94,7 @@ fn the_first_error_is_that_of_the_table() {
     assert_eq!(fine, Ok(()));
 }
 
-/// A stream that needs a port, and whose bytes are not for everybody to see.
+/// A stream that requires a port, with confidential bytes.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct Stream {
     port: u16,

@@ -1,5 +1,7 @@
 //! Resources by their ids, and ids that are being made into resources.
 
+mod expiry;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +10,6 @@ use std::time::Duration;
 use portunus_core::{ClientAddress, LogGate};
 use tokio::time::Instant;
 
-use crate::expiry::watch;
 use crate::{Id, Ids, Limits, Maker, Refusal, Resource, TooMany, Written};
 
 /// All resources of a plugin.
@@ -26,22 +27,22 @@ struct Entries<R> {
     by_id: HashMap<Id, Entry<R>>,
     /// Counts what was reserved, so that lists have the order of creation.
     next: u64,
-    /// What clients have made is looked after.
+    /// Whether a task checks the resources of clients.
     is_watched: bool,
 }
 
 #[derive(Debug)]
 struct Entry<R> {
     order: u64,
-    /// None while it is being made.
+    /// `None` while it is being made.
     resource: Option<Arc<R>>,
-    /// None: whoever runs the server.
+    /// The client that made it. `None` means the operator.
     client: Option<ClientAddress>,
-    /// When it was used last, as far as is known.
+    /// The last known use.
     used: Instant,
 }
 
-/// An id that nobody else gets; it is free again when this is dropped without [`Reservation::keep`].
+/// An exclusive id. It is free again if this is dropped without [`Reservation::keep`].
 #[derive(Debug)]
 #[must_use]
 pub struct Reservation<R: Resource> {
@@ -75,7 +76,7 @@ impl<R: Resource> Registry<R> {
         *self.limits.lock().unwrap_or_else(PoisonError::into_inner) = limits;
     }
 
-    /// Takes `wanted`, or a free id if none is wanted, for what `maker` makes.
+    /// Reserves `wanted` or a free id for a resource of `maker`.
     pub(crate) fn reserve(
         self: &Arc<Self>,
         wanted: Option<Id>,
@@ -121,7 +122,7 @@ impl<R: Resource> Registry<R> {
             .ok_or_else(|| Refusal::NoSuch(id.clone()))
     }
 
-    /// The same for somebody who uses it.
+    /// Returns a resource for its use, which counts.
     pub(crate) fn get_to_use(&self, id: &Id) -> Result<Arc<R>, Refusal> {
         if let Some(entry) = self.entries().by_id.get_mut(id) {
             entry.used = Instant::now();
@@ -129,7 +130,7 @@ impl<R: Resource> Registry<R> {
         self.get(id)
     }
 
-    /// Makes a resource that of whoever runs the server, if it is there still.
+    /// Makes the operator the owner of a resource, if it is still there.
     pub(crate) fn adopt(&self, id: &Id, resource: &Arc<R>) {
         let mut entries = self.entries();
         let entry = entries.by_id.get_mut(id);
@@ -139,7 +140,7 @@ impl<R: Resource> Registry<R> {
         }
     }
 
-    /// What whoever runs the server has made, in the order of creation.
+    /// Returns the operator's resources, in the order of creation.
     pub(crate) fn of_operator(&self) -> Vec<Arc<R>> {
         let all = self.all();
         let entries = self.entries();
@@ -150,7 +151,7 @@ impl<R: Resource> Registry<R> {
         all.into_iter().filter(is_of_operator).collect()
     }
 
-    /// What clients have made.
+    /// Returns the resources of clients.
     pub(crate) fn of_clients(&self) -> Vec<Arc<R>> {
         let entries = self.entries();
         let of_clients = entries
@@ -192,7 +193,7 @@ impl<R: Resource> Registry<R> {
         self.expired.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts what was refused to a client, and logs it at most once a second.
+    /// Counts a refusal to a client, and logs it at most once a second.
     fn refused(&self, client: ClientAddress, limit: &TooMany) {
         self.refused.fetch_add(1, Ordering::Relaxed);
         if let Some(suppressed) = self.refused_log.open() {
@@ -201,13 +202,14 @@ impl<R: Resource> Registry<R> {
         }
     }
 
-    /// How many were refused to clients because of the limits, and how many of clients ended because they were unused.
+    /// Returns the number of refusals because of the limits, and the number of unused resources of
+    /// clients that ended.
     pub(crate) fn counts(&self) -> (u64, u64) {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         (read(&self.refused), read(&self.expired))
     }
 
-    /// Forgets a resource; an error if it is gone already.
+    /// Removes a resource. Fails if it is gone.
     pub(crate) fn remove(&self, id: &Id, resource: &Arc<R>) -> Result<(), Refusal> {
         let mut entries = self.entries();
         let known = entries.by_id.get(id);
@@ -269,7 +271,7 @@ impl<R: Resource> Reservation<R> {
             is_of_client = entry.client.is_some();
         }
         if is_of_client {
-            watch(&self.registry);
+            expiry::watch(&self.registry);
         }
     }
 }

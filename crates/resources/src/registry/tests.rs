@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 use std::sync::atomic::AtomicBool;
 
 use portunus_core::ClientAddress;
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::*;
 
-/// Something that is used if it is told so.
+/// A resource whose use is a flag.
 #[derive(Debug)]
 struct Thing {
     id: Id,
@@ -128,7 +128,7 @@ fn clients_have_limits_and_whoever_runs_the_server_has_none() {
     let second = make(&registry, 2, client(1)).unwrap();
     let own = make(&registry, 3, client(1)).unwrap_err();
     assert_eq!(own, Refusal::TooMany(TooMany::OfClient(2)));
-    // What is being made counts as well.
+    // A reservation counts as well.
     let reserved = registry.reserve(None, Ids::Numbers, client(2)).unwrap();
     let all = make(&registry, 3, client(3)).unwrap_err();
     assert_eq!(all, Refusal::TooMany(TooMany::OfClients(3)));
@@ -138,9 +138,9 @@ fn clients_have_limits_and_whoever_runs_the_server_has_none() {
     }
     drop(reserved);
     make(&registry, 3, client(3)).unwrap();
-    // What was destroyed, or has become permanent, gives its place to another.
+    // A destroyed or permanent resource makes room for another.
     registry.remove(&Id::Number(1), &first).unwrap();
-    // What has taken the place of another is not meant.
+    // A resource with the same id is another one.
     registry.adopt(&Id::Number(2), &first);
     assert!(make(&registry, 4, client(2)).is_ok());
     let full = make(&registry, 5, client(2)).unwrap_err();
@@ -173,7 +173,7 @@ async fn what_clients_made_ends_once_it_was_unused_for_the_time() {
     tokio::time::sleep(minutes(62)).await;
     assert!(used.has_ended.load(Ordering::Relaxed));
     assert!(named.has_ended.load(Ordering::Relaxed));
-    // What comes after nothing was left to look after ends as well.
+    // The checks start again after there was nothing to check.
     make(&registry, 5, client(1)).unwrap();
     tokio::time::sleep(minutes(62)).await;
     assert_eq!(registry.counts(), (0, 4));

@@ -1,25 +1,25 @@
-//! Resources of the configuration that are new, changed or gone when it is read again while the server runs.
+//! Changes of configured resources, when the configuration is read again while the server runs.
 //!
-//! Nobody is put out of a resource for that: one that is used is changed as far as that is possible, and otherwise ends, or
-//! is made anew, once nobody uses it any more.
+//! No user loses a resource for that. A resource in use is changed as far as possible. Otherwise it
+//! ends, or is made again, once nobody uses it.
 
-use std::collections::HashMap;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use portunus_core::PluginReloaded;
 use serde_json::{Map, Value};
 use tokio::time::sleep;
 
+use crate::waiting::Waiter;
 use crate::{Id, Resource, Resources, Written};
 
-/// How often it is looked whether what has to end is unused.
+/// The period of the checks whether a waiting resource is unused.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// A plugin whose resources the configuration can make and end while it runs.
+/// A plugin whose resources the configuration can make and end at run time.
 pub trait Reloadable: Send + Sync + 'static {
-    /// What its resources are.
+    /// The type of its resources.
     type Resource: Resource;
 
     /// All of them.
@@ -32,65 +32,8 @@ pub trait Reloadable: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), String>> + Send;
 }
 
-/// What ends once it is unused, by the keys of the configuration.
-#[derive(Debug)]
-pub(crate) struct Waiting<R: Resource>(Mutex<State<R>>);
-
-#[derive(Debug)]
-struct State<R: Resource> {
-    /// Each with what takes its place, if anything does.
-    entries: HashMap<Id, (Arc<R>, Option<R::Written>)>,
-    /// A task looks after them.
-    is_watched: bool,
-}
-
-impl<R: Resource> Default for Waiting<R> {
-    fn default() -> Self {
-        Waiting(Mutex::new(State {
-            entries: HashMap::new(),
-            is_watched: false,
-        }))
-    }
-}
-
-impl<R: Resource> Waiting<R> {
-    fn state(&self) -> MutexGuard<'_, State<R>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn take(&self, key: &Id) -> Option<(Arc<R>, Option<R::Written>)> {
-        self.state().entries.remove(key)
-    }
-
-    /// The resources that nobody uses any more, with their keys.
-    fn unused(&self) -> Vec<Id> {
-        let entries: Vec<_> = {
-            let state = self.state();
-            let entries = state.entries.iter();
-            entries
-                .map(|(key, (resource, _))| (key.clone(), resource.clone()))
-                .collect()
-        };
-        // Not under the lock: a resource has one of its own.
-        let unused = entries.into_iter().filter(|(_, it)| !it.has_clients());
-        unused.map(|(key, _)| key).collect()
-    }
-
-    /// Whether a task has to be started that looks after them.
-    fn begin_watching(&self) -> bool {
-        let mut state = self.state();
-        !state.entries.is_empty() && !std::mem::replace(&mut state.is_watched, true)
-    }
-
-    fn end_watching(&self) -> bool {
-        let mut state = self.state();
-        state.is_watched = !state.entries.is_empty();
-        !state.is_watched
-    }
-}
-
-/// Makes the resources of a plugin those of a configuration that was read again. `running` are those of the configuration
-/// that was applied last.
+/// Makes a plugin's resources those of the `new` configuration. `running` are those of the last
+/// one.
 pub async fn reload<P: Reloadable>(
     plugin: &Arc<P>,
     running: &[<P::Resource as Resource>::Written],
@@ -106,7 +49,7 @@ pub async fn reload<P: Reloadable>(
         if new.iter().any(|it| it.key() == key) {
             continue;
         }
-        // What waited for its end to be made anew is not made now.
+        // A resource that waited to be made again is not made now.
         resources.waiting().take(&key);
         replace(plugin, &key, None, &mut reloaded).await;
     }
@@ -150,7 +93,7 @@ async fn change<P: Reloadable>(
     }
 }
 
-/// Ends a resource, and makes another of `by`, at once or when it is unused.
+/// Ends a resource and makes another of `by`, at once or when it is unused.
 async fn replace<P: Reloadable>(
     plugin: &Arc<P>,
     key: &Id,
@@ -168,7 +111,7 @@ async fn replace<P: Reloadable>(
             };
             reloaded.warnings.push(named::<P>(key, what));
             let waiting = plugin.resources().waiting();
-            waiting.state().entries.insert(key.clone(), (resource, by));
+            waiting.insert(key.clone(), Waiter { resource, by });
             return;
         }
         if by.is_none() {
@@ -199,14 +142,14 @@ async fn make<P: Reloadable>(
     }
 }
 
-/// Ends a resource that nobody uses. Returns whether it did.
+/// Ends an unused resource. Returns whether it did.
 async fn end<P: Reloadable>(plugin: &Arc<P>, resource: &Arc<P::Resource>) -> bool {
     let has_ended = resource.clone().end_unused().await;
     if has_ended {
-        // Whoever has removed it since has ended it as well.
+        // If it was removed meanwhile, it has ended too.
         let _ = plugin.resources().remove(resource);
     }
-    // One that a request has destroyed is gone, too.
+    // A resource that a request has destroyed is gone too.
     has_ended || !plugin.resources().has(resource)
 }
 
@@ -239,13 +182,13 @@ async fn look_after<P: Reloadable>(plugin: Weak<P>) {
             return;
         };
         for key in plugin.resources().waiting().unused() {
-            let Some((resource, by)) = plugin.resources().waiting().take(&key) else {
+            let Some(Waiter { resource, by }) = plugin.resources().waiting().take(&key) else {
                 continue;
             };
             let mut reloaded = PluginReloaded::default();
             if !end(&plugin, &resource).await {
                 let waiting = plugin.resources().waiting();
-                waiting.state().entries.insert(key, (resource, by));
+                waiting.insert(key, Waiter { resource, by });
                 continue;
             }
             match by {

@@ -1,5 +1,6 @@
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use serde_json::json;
@@ -7,7 +8,7 @@ use serde_json::json;
 use super::*;
 use crate::{Ids, Limits, Maker, ResourceKeys};
 
-/// A room as the configuration has it.
+/// A room of the configuration.
 #[derive(Debug, Clone, PartialEq)]
 struct WrittenRoom {
     id: Id,
@@ -159,7 +160,7 @@ async fn new_rooms_are_made_changed_ones_change_and_others_end() {
     ];
     assert_eq!(reloaded.changed, changed);
     assert_eq!(reloaded.warnings, [""; 0]);
-    // What can be edited changes in the room that is there.
+    // Editable keys change in the present room.
     assert!(Arc::ptr_eq(&same, &plugin.room(1).unwrap()));
     for (id, expected) in [1, 2, 4].into_iter().zip(&after) {
         assert_eq!(plugin.written(id).as_ref(), Some(expected));

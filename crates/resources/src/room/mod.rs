@@ -1,9 +1,10 @@
-//! Rooms, and the requests about them that all plugins have: what they share of `create`, `edit`, `destroy`, `exists`, `list` and
-//! `allowed`.
+//! Rooms, and the requests about them that all plugins share: `create`, `edit`, `destroy`,
+//! `exists`, `list` and `allowed`.
 //!
-//! A plugin implements [`RoomContent`] for what is in its rooms, and has [`Resources`] of [`Room`]s. In its answers to these
-//! requests it checks and does what is its own, and leaves the rest to [`Resources`]: see [`Resources::created`],
-//! [`Resources::edit`], [`Resources::destroy`], [`Resources::find`], [`Resources::list`], [`Resources::managed`].
+//! A plugin implements [`RoomContent`] for the state of its rooms, and has [`Resources`] of
+//! [`Room`]s. It does its own part of these requests, and leaves the rest to
+//! [`Resources::created`], [`Resources::edit`], [`Resources::destroy`], [`Resources::find`],
+//! [`Resources::list`] and [`Resources::managed`].
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,7 +18,7 @@ use crate::{
     Refusal, Resource, Resources, Saved,
 };
 
-/// A room. What happens in it happens under its lock, so that all see it in the same order.
+/// A room. All changes happen under its lock, so that all clients see them in the same order.
 #[derive(Debug)]
 pub struct Room<S> {
     /// Its id.
@@ -25,42 +26,43 @@ pub struct Room<S> {
     state: Mutex<S>,
 }
 
-/// What is in a room of a plugin.
+/// The state of a plugin's room.
 pub trait RoomContent: Debug + Send + Sized + 'static {
-    /// What the configuration and the file of permanent rooms say of the room.
+    /// The options in the configuration and in the file of permanent rooms.
     type Options: ConfiguredOptions;
 
-    /// The member of the plugin's answers that says what they are, such as `videoroom`.
+    /// The member of the plugin's answers with their type, such as `videoroom`.
     const PLUGIN: &'static str;
 
     /// The room's id.
     fn id(&self) -> &Id;
 
-    /// Who may manage it, and who may use it.
+    /// Returns its secret and its pin.
     fn access(&self) -> &Access;
 
-    /// The tokens with which one may use it.
+    /// Returns the tokens that permit its use.
     fn allowed(&mut self) -> &mut AllowedTokens;
 
     /// The options as they are saved.
     fn options(&self) -> Self::Options;
 
-    /// Whether this key of the configuration can change while somebody is in the room.
+    /// Returns whether this key of the configuration can change during use.
     fn is_editable(key: &str) -> bool;
 
     /// Takes the editable options from a configuration that was read again.
     fn apply(&mut self, options: Self::Options);
 
-    /// Whether somebody is in it.
+    /// Returns whether it is in use.
     fn is_used(&self) -> bool;
 
     /// Whether it has ended.
     fn has_ended(&self) -> bool;
 
-    /// Ends the room: those who are in it are told. `client` has asked for it; `None`: an administrator, or nobody.
+    /// Ends the room, and tells its members. `client` requested it. `None` means an administrator,
+    /// or nobody.
     fn end(&mut self, client: Option<&Handle>);
 
-    /// Where whoever watches the server is told of what no client does.
+    /// Returns the events that no client has caused.
     fn events(&self) -> &PluginEvents;
 
     /// Checks that the room has not ended.
@@ -82,14 +84,14 @@ pub trait RoomContent: Debug + Send + Sized + 'static {
         message::<Self>(what, self.id())
     }
 
-    /// Something that has happened in the room, for whoever watches the server.
+    /// Returns the head of an event for the observers of the server.
     fn notice(&self, event: &str) -> Object {
         Object::new()
             .with("event", event)
             .with("room", self.id().to_json())
     }
 
-    /// Tells whoever watches the server what has happened: as something that `client` did, if it was a client.
+    /// Tells the observers of the server an event that `client` has caused, or nobody.
     fn notify(&self, client: Option<&Handle>, data: impl FnOnce() -> Value) {
         match client {
             Some(client) => client.notify(data),
@@ -104,7 +106,7 @@ pub trait RoomContent: Debug + Send + Sized + 'static {
         Ok(self.message("success").with_some("allowed", tokens))
     }
 
-    /// The room as it is saved.
+    /// Returns the room in the form that is saved.
     fn to_configured(&self) -> ConfiguredRoom<Self::Options> {
         ConfiguredRoom {
             id: self.id().clone(),
@@ -121,7 +123,7 @@ fn message<S: RoomContent>(what: &str, id: &Id) -> Object {
 }
 
 impl<S: RoomContent> Room<S> {
-    /// A room with this in it.
+    /// Returns a room with this state.
     pub fn new(state: S) -> Self {
         Room {
             id: state.id().clone(),
@@ -129,7 +131,7 @@ impl<S: RoomContent> Room<S> {
         }
     }
 
-    /// What is in it.
+    /// Locks the room.
     pub fn lock(&self) -> MutexGuard<'_, S> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -174,7 +176,8 @@ impl<S: RoomContent> Resource for Room<S> {
 }
 
 impl<S: RoomContent> Resources<Room<S>> {
-    /// Does something with the room that a request names, if the request shows its secret. It is locked meanwhile.
+    /// Calls `act` with the room that a request names, under its lock. The request has to show its
+    /// secret.
     pub fn managed<T, E: From<Refusal>>(
         &self,
         fields: Fields<'_>,
@@ -186,8 +189,8 @@ impl<S: RoomContent> Resources<Room<S>> {
         act(&room, &mut state)
     }
 
-    /// Completes the request `create`: `asker` has made `room`, which is to be written to `saved`, if it is for good. If it is to be
-    /// recorded, `recorded` says so.
+    /// Completes the request `create` of `asker`: saves the new `room` in `saved` if it is
+    /// permanent, and checks its recordings if `recorded` returns some.
     pub fn created(
         &self,
         room: &Room<S>,
@@ -198,14 +201,14 @@ impl<S: RoomContent> Resources<Room<S>> {
         tracing::info!(room = %room.id, "room created");
         let state = room.lock();
         state.notify(asker.handle.as_ref(), || state.notice("created").into());
-        // Whoever has destroyed it since then has the last word.
+        // If the room was destroyed meanwhile, it is not saved.
         let saved = saved.filter(|_| !state.has_ended());
         let writing = saved.map(|saved| saved.keep_soon(state.to_configured()));
         Answer::new(state.message("created"), writing).recording(recorded(&state))
     }
 
-    /// Answers the request `edit` of `asker`: finds the room, checks its secret, and has `edit` change it. If the room is to be
-    /// recorded elsewhere from now on, `edit` returns where.
+    /// Answers the request `edit` of `asker`: finds the room, checks its secret, and calls `edit`,
+    /// which returns the room if it is recorded elsewhere from now on.
     pub fn edit<E: From<Refusal>>(
         &self,
         fields: Fields<'_>,
@@ -224,11 +227,11 @@ impl<S: RoomContent> Resources<Room<S>> {
         })
     }
 
-    /// Answers the request `destroy` of `asker`: finds the room, checks its secret, and ends the room.
+    /// Answers the request `destroy` of `asker`: finds the room, checks its secret, and ends it.
     pub fn destroy(&self, fields: Fields<'_>, asker: &Asker) -> Result<Answer, Refusal> {
         self.managed(fields, |room, state| {
             let saved = self.permanent(fields)?;
-            // Before somebody may make another of its id.
+            // Its id is not free yet.
             let id = || room.id.clone();
             let writing = saved.map(|saved| saved.remove_soon(id(), id()));
             self.remove(room)?;
@@ -247,8 +250,8 @@ impl<S: RoomContent> Resources<Room<S>> {
         Ok(message::<S>("success", &id).with("exists", exists))
     }
 
-    /// Answers the request `list` of `asker`, who shows `admin_key`, if it is there: with the id of each room, and with what `listed`
-    /// says of it.
+    /// Answers the request `list` of `asker` with the admin key `admin_key`, if it shows one.
+    /// `listed` returns the members of a room besides its id.
     pub fn list(
         &self,
         admin_key: Option<&str>,

@@ -1,4 +1,8 @@
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by a panic"
+)]
 use portunus_core::events::EventBus;
 use serde_json::Map;
 
@@ -91,7 +95,7 @@ impl RoomContent for Board {
     }
 }
 
-/// A plugin that does nothing but what all do with rooms.
+/// A plugin with the common requests only.
 struct Boards(Resources<Room<Board>>);
 
 type Started = (Boards, Vec<ConfiguredRoom<BoardOptions>>);

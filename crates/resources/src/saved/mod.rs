@@ -1,13 +1,14 @@
-//! The file of resources that were made, changed or removed for good.
+//! The file of resources that were made, changed or removed permanently.
 //!
-//! The server's configuration is never written to. What is different from it stands in this file, which is read
-//! after it: a resource here takes the place of the configured one with its key, and a configured one whose key is
-//! in `removed` is left out. Resources that are not permanent may have any key, so those here are told apart by their
-//! ids as well.
+//! The server never writes to its configuration. This file has the differences, and is read after
+//! it. A resource here replaces the configured one with its key. A configured one whose key is in
+//! `removed` is left out. Resources that are not permanent may have any key, so those here have
+//! unique ids as well.
 //!
-//! A change can be made in two ways. With [`Saved::keep`] and [`Saved::remove`] it is written first, and then made: what
-//! cannot be written changes nothing. With [`Saved::keep_soon`] and [`Saved::remove_soon`] it was made, and is written
-//! while others go on. Either way, what is written later is not older. A plugin chooses one of them for all that it has.
+//! A change can be made in two ways. [`Saved::keep`] and [`Saved::remove`] write it first and then
+//! apply it, so a failed write changes nothing. [`Saved::keep_soon`] and [`Saved::remove_soon`]
+//! write a change that was applied, while others go on. In both ways, a later write is never of an
+//! older state. A plugin uses one of them for all its resources.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -20,33 +21,33 @@ use tokio::task::JoinHandle;
 
 use crate::{Id, Ids};
 
-/// A resource as it is written down, in the configuration and in the file of permanent ones.
+/// A resource in the configuration and in the file of permanent ones.
 pub trait Written: Clone + Debug + Send + 'static {
     /// The name of its section, such as `room`.
     const ONE: &'static str;
     /// Several of them.
     const MANY: &'static str;
 
-    /// What it is known by in the configuration: its id, or a name.
+    /// Returns its key in the configuration: its id, or a name.
     fn key(&self) -> Id;
 
-    /// Its id, if it has one of its own.
+    /// Returns its id, if it has its own.
     fn id(&self) -> Option<&Id>;
 
-    /// Reads a section; the error says what is wrong with which member.
+    /// Reads a section. The error names the member with the mistake.
     fn read(members: &Map<String, Value>, ids: Ids) -> Result<Self, String>;
 
-    /// The section that [`Written::read`] makes the same of.
+    /// Returns the section from which [`Written::read`] makes the same resource.
     fn to_members(&self) -> Map<String, Value>;
 }
 
-/// The file, with what it says.
+/// The file, with its content.
 #[derive(Debug)]
 pub struct Saved<W> {
     path: PathBuf,
     /// Locked as long as the file is written.
     content: Mutex<Content<W>>,
-    /// What is to be written of each resource, by its key.
+    /// The changes to write, by the keys of their resources.
     noted: Mutex<HashMap<Id, Change<W>>>,
 }
 
@@ -62,7 +63,7 @@ struct Content<W> {
 #[derive(Debug, Clone)]
 enum Change<W> {
     Keep(W),
-    /// What has this key and this id.
+    /// The resource with this key and this id.
     Remove(Id, Id),
 }
 
@@ -73,7 +74,7 @@ pub enum SavedError {
     /// It cannot be read.
     #[error("cannot read the saved {what} {}: {error}", path.display())]
     Read {
-        /// What is saved in it.
+        /// The kind of resources in it.
         what: &'static str,
         /// The file.
         path: PathBuf,
@@ -83,7 +84,7 @@ pub enum SavedError {
     /// It is not what the server writes.
     #[error("cannot understand the saved {what} {}: {error}", path.display())]
     Content {
-        /// What is saved in it.
+        /// The kind of resources in it.
         what: &'static str,
         /// The file.
         path: PathBuf,
@@ -93,7 +94,7 @@ pub enum SavedError {
     /// It cannot be written.
     #[error("cannot write the saved {what} {}: {error}", path.display())]
     Write {
-        /// What is saved in it.
+        /// The kind of resources in it.
         what: &'static str,
         /// The file.
         path: PathBuf,
@@ -103,7 +104,7 @@ pub enum SavedError {
     /// Another resource has this name there.
     #[error("another permanent {what} has the name {name}")]
     Taken {
-        /// What it is.
+        /// The kind of resource.
         what: &'static str,
         /// The name.
         name: Id,
@@ -114,8 +115,8 @@ pub enum SavedError {
 }
 
 impl<W: Written> Saved<W> {
-    /// Reads the file; none is an empty one. Gives the resources that there are at the start, too: the `configured` ones as
-    /// far as they are not replaced or removed, and the saved ones.
+    /// Opens the file, which may be absent. Returns it, and the resources at the start: the saved
+    /// ones, and the `configured` ones that are not replaced or removed.
     pub fn open(path: PathBuf, ids: Ids, configured: Vec<W>) -> Result<(Self, Vec<W>), SavedError> {
         let what = W::MANY;
         let mut content: Content<W> = match std::fs::read_to_string(&path) {
@@ -128,7 +129,7 @@ impl<W: Written> Saved<W> {
         };
         let known = configured.iter().map(|resource: &W| {
             let key = resource.key();
-            // One without an id of its own keeps the one that it was saved with.
+            // A resource without its own id keeps the saved one.
             let saved = || content.find(&key)?.id().cloned();
             let id = resource.id().cloned().or_else(saved);
             (key, id)
@@ -162,7 +163,7 @@ impl<W: Written> Saved<W> {
         content.configured = known.collect();
     }
 
-    /// Whether the file says what the resource under this key is, or that there is none.
+    /// Returns whether the file replaces or removes the resource with this key.
     pub(crate) fn overrides(&self, key: &Id) -> bool {
         let content = self.content();
         content.removed.contains(key) || content.find(key).is_some()
@@ -172,7 +173,7 @@ impl<W: Written> Saved<W> {
         &self.path
     }
 
-    /// Takes note of the id that a configured resource without one has got.
+    /// Notes the id of a configured resource without its own.
     pub fn learn(&self, key: &Id, id: &Id) {
         let mut content = self.content();
         let known = content.configured.iter_mut();
@@ -181,14 +182,14 @@ impl<W: Written> Saved<W> {
         }
     }
 
-    /// Checks that no other resource than `id` is saved or configured under `key`.
+    /// Checks that no resource but `id` is saved or configured under `key`.
     pub fn check_free(&self, key: &Id, id: &Id) -> Result<(), SavedError> {
         self.content().check_free(key, id)
     }
 
-    /// Writes what `resource` says, in the place of what was saved before; nothing, if there is none any more. It is asked
-    /// in the moment of writing. Once that is written, and before anything else is, `apply` makes it true. It blocks: see
-    /// [`off_thread`].
+    /// Saves the result of `resource`, in place of the former one. Saves nothing if it returns
+    /// `None`. It is called at the time of the write. `apply` is called after the write, before any
+    /// other one. It blocks: see [`off_thread`].
     pub fn keep<T>(
         &self,
         resource: impl FnOnce() -> Option<W>,
@@ -199,21 +200,22 @@ impl<W: Written> Saved<W> {
         Ok(apply())
     }
 
-    /// Removes the resource `id`, also if the configuration has it; not another one under its key. Once that is written it
-    /// is forgotten by `forget`, before anybody can keep it again. It blocks: see [`off_thread`].
+    /// Removes the resource `id` for good, even if the configuration has it, but no other one under
+    /// its key. `forget` is called after the write, before anybody can save it again. It blocks:
+    /// see [`off_thread`].
     pub fn remove<T>(&self, key: Id, id: Id, forget: impl FnOnce() -> T) -> Result<T, SavedError> {
         let mut content = self.content();
         self.write(&mut content, Some(Change::Remove(key, id)))?;
         Ok(forget())
     }
 
-    /// Has a resource written that was made or changed just now. It is called under the lock that this was done under, so
-    /// that the last change of a resource is the one that is written last.
+    /// Saves a resource that has just changed. The caller has to hold the lock of that change, so
+    /// that the last change is the last write.
     pub fn keep_soon(self: &Arc<Self>, resource: W) -> Writing {
         self.soon(resource.key(), Change::Keep(resource))
     }
 
-    /// The same for a resource that was removed.
+    /// Removes a resource that has just been removed, as [`Saved::keep_soon`] saves one.
     pub fn remove_soon(self: &Arc<Self>, key: Id, id: Id) -> Writing {
         self.soon(key.clone(), Change::Remove(key, id))
     }
@@ -224,7 +226,7 @@ impl<W: Written> Saved<W> {
         Writing(tokio::task::spawn_blocking(move || saved.write_noted(key)))
     }
 
-    /// Writes what is to be written of a resource, unless that was done with a later change of it.
+    /// Writes the noted change of a resource, unless a later change did.
     fn write_noted(&self, key: Id) -> Result<(), SavedError> {
         let mut content = self.content();
         let Some(change) = self.noted().remove(&key) else {
@@ -232,7 +234,7 @@ impl<W: Written> Saved<W> {
         };
         let written = self.write(&mut content, Some(change.clone()));
         if written.is_err() {
-            // It may be another's change, who tries it again.
+            // A later change may have noted its own, and retries.
             self.noted().entry(key).or_insert(change);
         }
         written
@@ -271,14 +273,14 @@ impl<W: Written> Saved<W> {
 pub struct Writing(JoinHandle<Result<(), SavedError>>);
 
 impl Writing {
-    /// Waits until it is written; the log has the error if it cannot be.
+    /// Waits until it is written. The error is in the log.
     pub async fn done(self) -> Result<(), SavedError> {
         finish(self.0).await
     }
 }
 
-/// Does what blocks, such as [`Saved::keep`], beside what else the server does. It goes on where nobody waits for it any
-/// more. The log has the error if it fails.
+/// Runs a blocking function, such as [`Saved::keep`], on another thread. It continues even if
+/// nobody waits for it. Its error is in the log.
 pub async fn off_thread<T: Send + 'static>(
     change: impl FnOnce() -> Result<T, SavedError> + Send + 'static,
 ) -> Result<T, SavedError> {

@@ -1,9 +1,13 @@
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by a panic"
+)]
 use std::path::Path;
 
 use super::*;
 
-/// Something that is known by its name.
+/// A resource whose key is its name.
 #[derive(Debug, Clone, PartialEq)]
 struct Thing {
     name: &'static str,
@@ -60,7 +64,7 @@ fn open(folder: &Path, configured: &[Thing]) -> (Arc<Saved<Thing>>, Vec<Thing>) 
     (Arc::new(saved), first)
 }
 
-/// What is there after a start.
+/// Returns the resources at a start.
 fn first(folder: &Path, configured: &[Thing]) -> Vec<Thing> {
     open(folder, configured).1
 }
@@ -86,7 +90,7 @@ fn what_is_kept_replaces_what_is_configured_and_what_is_removed_is_left_out() {
         first(folder.path(), &configured),
         std::slice::from_ref(&new)
     );
-    // One that was removed may be made again.
+    // A removed one may be made again.
     let again = thing("two", 2, "edited");
     keep(&saved, &again).unwrap();
     assert_eq!(first(folder.path(), &configured), [new, again]);
@@ -104,7 +108,7 @@ fn another_of_the_same_key_is_refused_and_removed_apart() {
     remove(&saved, &twin).unwrap();
     let configured = [hall];
     assert_eq!(first(folder.path(), &configured), configured);
-    // Once the configured one is removed, its name is free; it does not come back with the other one.
+    // The name of a removed configured one is free, and it does not come back with another one.
     remove(&saved, &thing("hall", 1, "old")).unwrap();
     keep(&saved, &twin).unwrap();
     assert_eq!(

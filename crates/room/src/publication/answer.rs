@@ -1,4 +1,4 @@
-//! Which of the m-lines that a publisher offers are taken, and with which codecs.
+//! Answers to the offers of publishers.
 
 use portunus_rtp::ExtensionKind;
 use portunus_sdp::{
@@ -9,58 +9,75 @@ use portunus_sdp::{
 use super::{ExtensionIds, Stream};
 use crate::{Permissions, RoomSettings};
 
-/// The codecs that a publisher insists on, which the room has to have.
+/// The codecs that a publisher forces. The room has to have them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Forced {
-    /// That of audio.
+    /// The audio codec.
     pub audio: Option<CodecName>,
-    /// That of video.
+    /// The video codec.
     pub video: Option<CodecName>,
 }
 
-/// Answers a publisher's offer; the streams are new but for those of `before`, whose codecs are kept where possible.
-///
-/// `bitrate` is the cap that the answer says, in bit/s; 0: none.
-pub(crate) fn answer(
-    options: &RoomSettings,
-    name: String,
-    (forced, permissions): (Forced, Permissions),
-    jsep: &Jsep,
-    before: &[Stream],
-    bitrate: u64,
-) -> (Description, Vec<Stream>) {
-    let offer = &jsep.description;
-    let firefox = offer.origin.username.starts_with("mozilla");
-    let mut media = Vec::with_capacity(offer.media.len());
-    let mut streams = Vec::with_capacity(offer.media.len());
-    let mut data_taken = false;
-    for (index, offered) in offer.media.iter().enumerate() {
-        let known = before.get(index).and_then(|stream| stream.codec);
-        let mut line = match offered.kind {
-            kind if !permissions.publishes(kind) => offered.refused(),
-            Kind::Data if data_taken => offered.refused(),
-            Kind::Data => {
-                single(offered, &AnswerOptions::default()).unwrap_or_else(|| offered.refused())
-            }
-            Kind::Audio | Kind::Video => answer_media(options, forced, offered, known),
-        };
-        data_taken |= offered.kind == Kind::Data && !line.rejected;
-        if offered.kind == Kind::Video && !line.rejected && options.bitrate_cap && bitrate > 0 {
-            line.bandwidth = Some(bandwidth(bitrate, firefox));
-        }
-        streams.push(stream(jsep, index, offered, &line));
-        media.push(line);
-    }
-    let description = Description {
-        origin: offer.origin.clone(),
-        name,
-        attributes: Vec::new(),
-        media,
-    };
-    (description, streams)
+/// The answer to a publisher's offer, before the offer is known.
+#[derive(Debug)]
+pub(crate) struct AnswerRequest<'a> {
+    pub(crate) room: &'a RoomSettings,
+    /// The session name of the answer.
+    pub(crate) name: String,
+    pub(crate) forced: Forced,
+    pub(crate) permissions: Permissions,
+    /// The cap that the answer states, in bit/s; 0 means none.
+    pub(crate) bitrate: u64,
 }
 
-/// The first of the wanted codecs that is offered, with what the room says of it.
+/// An answer to a publisher's offer.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) description: Description,
+    /// New streams, one for each m-line.
+    pub(crate) streams: Vec<Stream>,
+}
+
+impl AnswerRequest<'_> {
+    /// Answers an offer. Streams of `before` keep their codecs where possible.
+    pub(crate) fn answer(self, jsep: &Jsep, before: &[Stream]) -> Answered {
+        let offer = &jsep.description;
+        let firefox = offer.origin.username.starts_with("mozilla");
+        let cap = self.bitrate > 0 && self.room.bitrate_cap;
+        let mut media = Vec::with_capacity(offer.media.len());
+        let mut streams = Vec::with_capacity(offer.media.len());
+        let mut data_taken = false;
+        for (index, offered) in offer.media.iter().enumerate() {
+            let known = before.get(index).and_then(|stream| stream.format.codec);
+            let mut line = match offered.kind {
+                kind if !self.permissions.publishes(kind) => offered.refused(),
+                Kind::Data if data_taken => offered.refused(),
+                Kind::Data => {
+                    single(offered, &AnswerOptions::default()).unwrap_or_else(|| offered.refused())
+                }
+                Kind::Audio | Kind::Video => answer_media(self.room, self.forced, offered, known),
+            };
+            data_taken |= offered.kind == Kind::Data && !line.rejected;
+            if cap && offered.kind == Kind::Video && !line.rejected {
+                line.bandwidth = Some(bandwidth(self.bitrate, firefox));
+            }
+            streams.push(stream(jsep, index, offered, &line));
+            media.push(line);
+        }
+        let description = Description {
+            origin: offer.origin.clone(),
+            name: self.name,
+            attributes: Vec::new(),
+            media,
+        };
+        Answered {
+            description,
+            streams,
+        }
+    }
+}
+
+/// Answers an m-line with the first wanted codec that is offered.
 fn answer_media(
     options: &RoomSettings,
     forced: Forced,
@@ -88,7 +105,7 @@ fn answer_media(
     single(offered, &answer).unwrap_or_else(|| offered.refused())
 }
 
-/// How m-lines are answered with `codec`, of a publisher or, in the other `direction`, of a viewer.
+/// Returns the options of an answer with `codec`: to a publisher, or to a viewer by `direction`.
 pub(crate) fn answer_options(
     room: &RoomSettings,
     codec: CodecName,
@@ -100,13 +117,19 @@ pub(crate) fn answer_options(
         (direction.receives(), ExtensionKind::Rid),
         (direction.receives(), ExtensionKind::RepairedRid),
         (video && direction.sends(), ExtensionKind::AbsSendTime),
-        (room.transport_wide_cc_ext, ExtensionKind::TransportCc),
-        (audio && room.audiolevel_ext, ExtensionKind::AudioLevel),
+        (room.extensions.transport_cc, ExtensionKind::TransportCc),
         (
-            video && room.videoorient_ext,
+            audio && room.extensions.audio_level,
+            ExtensionKind::AudioLevel,
+        ),
+        (
+            video && room.extensions.video_orientation,
             ExtensionKind::VideoOrientation,
         ),
-        (video && room.playoutdelay_ext, ExtensionKind::PlayoutDelay),
+        (
+            video && room.extensions.playout_delay,
+            ExtensionKind::PlayoutDelay,
+        ),
         (video, ExtensionKind::DependencyDescriptor),
     ];
     let accepted = accepted.into_iter().filter(|(wanted, _)| *wanted);
@@ -132,14 +155,14 @@ pub(crate) fn single(offered: &Media, options: &AnswerOptions) -> Option<Media> 
     answer.media.into_iter().find(|media| !media.rejected)
 }
 
-/// What the publisher asks for of Opus and the room allows.
+/// Returns the Opus features that the publisher requests and the room permits.
 fn flags(options: &RoomSettings, offered: &Media) -> OfferedFlags {
     let mut codecs = offered.codecs.iter();
     let opus = codecs.find(|codec| CodecName::Opus.matches(codec));
     let asked = opus.map(CodecSpec::opus_flags).unwrap_or_default();
     OfferedFlags {
-        fec: options.opus_fec && asked.fec,
-        dtx: options.opus_dtx && asked.dtx,
+        fec: options.codecs.opus_fec && asked.fec,
+        dtx: options.codecs.opus_dtx && asked.dtx,
         stereo: asked.stereo,
     }
 }
@@ -151,14 +174,15 @@ fn stream(jsep: &Jsep, index: usize, offered: &Media, answered: &Media) -> Strea
     let Some(codec) = answered.codecs.first() else {
         return stream;
     };
-    stream.codec = codec.codec_name();
-    stream.channels = codec.unusual_channels();
+    let format = &mut stream.format;
+    format.codec = codec.codec_name();
+    format.channels = codec.unusual_channels();
     let parameter = |name| codec.parameter(name).map(str::to_owned);
-    match stream.codec {
-        Some(CodecName::Opus) => stream.opus = codec.opus_flags(),
-        Some(CodecName::MultiOpus) => stream.fmtp = codec.fmtp.clone(),
-        Some(CodecName::H264) => stream.h264_profile = parameter("profile-level-id"),
-        Some(CodecName::Vp9) => stream.vp9_profile = parameter("profile-id"),
+    match format.codec {
+        Some(CodecName::Opus) => format.opus = codec.opus_flags(),
+        Some(CodecName::MultiOpus) => format.fmtp = codec.fmtp.clone(),
+        Some(CodecName::H264) => format.h264_profile = parameter("profile-level-id"),
+        Some(CodecName::Vp9) => format.vp9_profile = parameter("profile-id"),
         _ => {}
     }
     let number = |kind| {
@@ -166,7 +190,7 @@ fn stream(jsep: &Jsep, index: usize, offered: &Media, answered: &Media) -> Strea
         let found = extensions.find(|extmap| extmap.kind() == Some(kind));
         found.map(|extmap| extmap.id)
     };
-    stream.extensions = ExtensionIds {
+    format.extensions = ExtensionIds {
         audio_level: number(ExtensionKind::AudioLevel),
         video_orientation: number(ExtensionKind::VideoOrientation),
         playout_delay: number(ExtensionKind::PlayoutDelay),
@@ -174,12 +198,12 @@ fn stream(jsep: &Jsep, index: usize, offered: &Media, answered: &Media) -> Strea
     };
     let layered = jsep.simulcast.iter().find(|s| s.mid == offered.mid);
     let by_rid = number(ExtensionKind::Rid).is_some();
-    stream.simulcast = layered.is_some_and(|simulcast| simulcast.rids.is_empty() || by_rid);
-    stream.svc = jsep.svc.iter().any(|svc| svc.mid == offered.mid);
+    format.simulcast = layered.is_some_and(|simulcast| simulcast.rids.is_empty() || by_rid);
+    format.svc = jsep.svc.iter().any(|svc| svc.mid == offered.mid);
     stream
 }
 
-/// The cap in the form that the client reads.
+/// Returns the cap in the unit that the client reads.
 fn bandwidth(bitrate: u64, firefox: bool) -> Bandwidth {
     let (modifier, value) = match firefox {
         true => ("TIAS", bitrate),
@@ -193,7 +217,11 @@ fn bandwidth(bitrate: u64, firefox: bool) -> Bandwidth {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
     use portunus_sdp::{MediaOffer, OfferOptions, SdpType};
 
     use super::*;
@@ -226,16 +254,32 @@ mod tests {
         }
     }
 
-    fn room(videocodec: &[CodecName]) -> RoomSettings {
-        RoomSettings {
-            videocodec: videocodec.to_vec(),
-            ..RoomSettings::default()
-        }
+    fn room(video: &[CodecName]) -> RoomSettings {
+        let mut room = RoomSettings::default();
+        room.codecs.video = video.to_vec();
+        room
+    }
+
+    fn answer(
+        room: &RoomSettings,
+        (forced, permissions): (Forced, Permissions),
+        offer: &Jsep,
+        before: &[Stream],
+        bitrate: u64,
+    ) -> Answered {
+        let request = AnswerRequest {
+            room,
+            name: String::new(),
+            forced,
+            permissions,
+            bitrate,
+        };
+        request.answer(offer, before)
     }
 
     /// The codec of each stream, or none if it is disabled.
     fn codecs(streams: &[Stream]) -> Vec<Option<CodecName>> {
-        let codec = |stream: &Stream| stream.codec.filter(|_| !stream.disabled);
+        let codec = |stream: &Stream| stream.format.codec.filter(|_| !stream.disabled);
         streams.iter().map(codec).collect()
     }
 
@@ -244,8 +288,7 @@ mod tests {
         let both = [CodecName::Vp8, CodecName::H264];
         let offered = offer(&[&both, &[CodecName::Vp9]]);
         let answered = |options: &RoomSettings, forced| {
-            let (_, streams) = answer(options, String::new(), (forced, ALL), &offered, &[], 0);
-            codecs(&streams)
+            codecs(&answer(options, (forced, ALL), &offered, &[], 0).streams)
         };
         let options = room(&[CodecName::H264, CodecName::Vp8]);
         let any = Forced::default();
@@ -263,11 +306,11 @@ mod tests {
         let options = room(&both);
         let any = Forced::default();
         let (h264, more) = (offer(&[&[CodecName::H264]]), offer(&[&both]));
-        let (_, before) = answer(&options, String::new(), (any, ALL), &h264, &[], 0);
-        let (_, after) = answer(&options, String::new(), (any, ALL), &more, &before, 0);
+        let before = answer(&options, (any, ALL), &h264, &[], 0).streams;
+        let after = answer(&options, (any, ALL), &more, &before, 0).streams;
         assert_eq!(codecs(&after), [Some(CodecName::H264)]);
         let vp8 = offer(&[&[CodecName::Vp8]]);
-        let (_, after) = answer(&options, String::new(), (any, ALL), &vp8, &before, 0);
+        let after = answer(&options, (any, ALL), &vp8, &before, 0).streams;
         assert_eq!(codecs(&after), [Some(CodecName::Vp8)]);
     }
 
@@ -282,17 +325,16 @@ mod tests {
             },
         );
         let options = room(&[CodecName::Vp8]);
-        let (answer, streams) =
-            answer(&options, String::new(), (any, audio_only), &offered, &[], 0);
-        assert!(answer.media[1].rejected);
-        assert_eq!(codecs(&streams), [Some(CodecName::Opus), None]);
+        let answered = answer(&options, (any, audio_only), &offered, &[], 0);
+        assert!(answered.description.media[1].rejected);
+        assert_eq!(codecs(&answered.streams), [Some(CodecName::Opus), None]);
     }
 
     #[test]
     fn one_m_line_of_data_is_enough() {
         let offered = offer(&[&[], &[]]);
         let any = Forced::default();
-        let (_, streams) = answer(&room(&[]), String::new(), (any, ALL), &offered, &[], 0);
+        let streams = answer(&room(&[]), (any, ALL), &offered, &[], 0).streams;
         let disabled: Vec<bool> = streams.iter().map(|stream| stream.disabled).collect();
         assert_eq!(disabled, [false, true]);
     }
@@ -307,7 +349,7 @@ mod tests {
             let mut offered = offer(&[&[CodecName::Opus], &[CodecName::Vp8]]);
             offered.description.origin.username = username.to_owned();
             let any = Forced::default();
-            let (answer, _) = answer(&options, String::new(), (any, ALL), &offered, &[], bitrate);
+            let answer = answer(&options, (any, ALL), &offered, &[], bitrate).description;
             assert!(answer.media[0].bandwidth.is_none());
             let bandwidth = answer.media[1].bandwidth.clone();
             bandwidth.map(|bandwidth| (bandwidth.modifier, bandwidth.value))

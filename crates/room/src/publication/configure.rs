@@ -1,4 +1,4 @@
-//! Changing how somebody publishes.
+//! Settings of publishers.
 
 use portunus_record::Format;
 use portunus_sdp::{CodecName, Jsep, Kind};
@@ -9,63 +9,73 @@ use super::{Forwarder, Publication, Publications, Stream};
 use crate::roster::{MediaSettings, Profile, TalkSettings};
 use crate::{PersonId, Refusal, RoomSettings};
 
-/// How a participant publishes from now on. What is `None` stays as it is.
+/// Settings of a publisher. `None` leaves a setting as it is.
 #[derive(Debug, Clone, Default)]
 pub struct Configure {
-    /// The cap on what is sent, in bit/s; 0 means no cap.
+    /// The cap on its bitrate, in bit/s; 0 means no cap.
     pub bitrate: Option<u64>,
-    /// What changes of its recordings. `None` for somebody who may not change them.
+    /// The change of its recordings. `None` as well if the client may not change them.
     pub record: Option<RecordChange>,
-    /// What it shows of itself.
+    /// Its name and metadata.
     pub profile: Profile,
     /// When it counts as talking.
     pub talk: TalkSettings,
-    /// Whether its audio is let out.
+    /// Whether its audio is relayed.
     pub audio: Option<bool>,
-    /// Whether its video is let out.
+    /// Whether its video is relayed.
     pub video: Option<bool>,
-    /// Whether its data is let out.
+    /// Whether its data is relayed.
     pub data: Option<bool>,
-    /// What is set of single streams.
+    /// The settings of single streams.
     pub streams: Vec<StreamSetting>,
-    /// New descriptions of streams, by their mids.
-    pub descriptions: Vec<(String, String)>,
-    /// The name of the codec of audio that an offer is answered with. The room has to have it.
+    /// New descriptions of streams.
+    pub descriptions: Vec<StreamDescription>,
+    /// The audio codec for the answer to an offer. The room has to have it.
     pub audiocodec: Option<String>,
-    /// The same for video.
+    /// The video codec for the answer to an offer. The room has to have it.
     pub videocodec: Option<String>,
 }
 
-/// What a participant changes of its recordings. What is `None` stays as it is.
+/// The description of a stream for people.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct StreamDescription {
+    /// The m-line.
+    pub mid: String,
+    /// The text.
+    pub description: String,
+}
+
+/// A change of a participant's recordings. `None` leaves a setting as it is.
 #[derive(Debug, Clone, Default)]
 pub struct RecordChange {
-    /// Whether it is recorded. `true` begins what failed anew.
+    /// Whether it is recorded. `true` restarts failed recordings.
     pub on: Option<bool>,
-    /// What names of files begin with.
+    /// The prefix of file names.
     pub name: Option<String>,
     /// The format of the files.
     pub format: Option<Format>,
-    /// It may be told why something is not recorded.
+    /// Whether the client may know why a recording failed.
     pub told_why: bool,
 }
 
-/// What is set of one stream, or of all video.
+/// Settings of one stream, or of all video.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct StreamSetting {
-    /// The m-line. `None` means all video, which is neither let out nor held back by it.
+    /// The m-line. `None` means all video; `send` is ignored then.
     pub mid: Option<String>,
-    /// Whether it is let out.
+    /// Whether it is relayed.
     pub send: Option<bool>,
-    /// Its publisher is asked for a keyframe.
+    /// Whether a keyframe is requested.
     pub keyframe: bool,
-    /// The least playout delay, in units of 10 ms; a negative one turns both off.
+    /// The least playout delay, in 10 ms. A negative one removes both limits.
     pub min_delay: Option<i64>,
-    /// The greatest playout delay, in units of 10 ms; a negative one turns both off.
+    /// The greatest playout delay, in 10 ms. A negative one removes both limits.
     pub max_delay: Option<i64>,
 }
 
 impl StreamSetting {
+    /// Applies the setting to a stream. Returns whether it concerns the stream.
     fn apply(&self, stream: &mut Stream) -> bool {
         let named = self.mid.as_deref() == Some(stream.mid.as_str());
         let all = self.mid.is_none() && stream.kind == Kind::Video;
@@ -73,7 +83,7 @@ impl StreamSetting {
             return false;
         }
         if let Some(send) = self.send.filter(|_| named) {
-            stream.send = send;
+            stream.gate.send = send;
         }
         stream.delay.set(self.min_delay, self.max_delay);
         true
@@ -81,7 +91,7 @@ impl StreamSetting {
 }
 
 impl Configure {
-    /// The codecs that it insists on, if the room has them.
+    /// Returns the forced codecs. Refuses those that the room does not have.
     pub(crate) fn forced(&self, settings: &RoomSettings) -> Result<Forced, Refusal> {
         let codec = |kind, wanted: &Option<String>, list: &[CodecName]| {
             let Some(wanted) = wanted else {
@@ -91,28 +101,28 @@ impl Configure {
             codec.ok_or(Refusal::ForeignCodec(kind)).map(Some)
         };
         Ok(Forced {
-            audio: codec(Kind::Audio, &self.audiocodec, &settings.audiocodec)?,
-            video: codec(Kind::Video, &self.videocodec, &settings.videocodec)?,
+            audio: codec(Kind::Audio, &self.audiocodec, &settings.codecs.audio)?,
+            video: codec(Kind::Video, &self.videocodec, &settings.codecs.video)?,
         })
     }
 
-    /// Whether it asks for recordings, or says what they are called.
+    /// Returns whether it asks for recordings, or names their files.
     pub(crate) fn records(&self) -> bool {
         self.begins_recording() || self.filename().is_some()
     }
 
-    /// What the files of recordings are to be called.
+    /// Returns the prefix of file names of recordings.
     pub(crate) fn filename(&self) -> Option<&str> {
         self.record.as_ref()?.name.as_deref()
     }
 
-    /// Whether it asks for recording by itself: what failed is begun anew.
+    /// Returns whether it asks for recordings, so that failed ones restart.
     pub(crate) fn begins_recording(&self) -> bool {
         let on = self.record.as_ref().and_then(|record| record.on);
         on == Some(true)
     }
 
-    /// Changes how a participant's media is treated.
+    /// Changes the settings of a participant.
     pub(crate) fn apply(&self, settings: &mut MediaSettings) {
         settings.bitrate = self.bitrate.unwrap_or(settings.bitrate);
         settings.talk.packets = self.talk.packets.or(settings.talk.packets);
@@ -126,7 +136,7 @@ impl Configure {
         }
     }
 
-    /// What it says of the sending of streams of `kind`.
+    /// Returns its setting for streams of `kind`.
     fn sends(&self, kind: Kind) -> Option<bool> {
         match kind {
             Kind::Audio => self.audio,
@@ -135,7 +145,7 @@ impl Configure {
         }
     }
 
-    /// Checks that all m-lines that it names are among these.
+    /// Checks that all m-lines that it names are among `streams`.
     pub(crate) fn check_mids(&self, streams: &[Stream]) -> Result<(), Refusal> {
         for mid in self.streams.iter().filter_map(|s| s.mid.as_deref()) {
             if !streams.iter().any(|stream| stream.mid.as_str() == mid) {
@@ -146,17 +156,26 @@ impl Configure {
     }
 }
 
+/// The streams that a [`Configure`] has changed.
+#[derive(Debug, Default)]
+pub(crate) struct ChangedStreams {
+    /// The indices of streams that are relayed now, or not any more, or with another delay.
+    pub(crate) relayed: Vec<usize>,
+    /// Whether one of them has a new description.
+    pub(crate) described: bool,
+}
+
 impl Publications {
-    /// Changes how streams are sent. Returns the places of those that are let out now, or not, or with another delay, and
-    /// whether some are described otherwise.
-    pub(crate) fn configure(&mut self, id: &PersonId, configure: &Configure) -> (Vec<usize>, bool) {
-        let (mut changed, mut described) = (Vec::new(), false);
+    /// Applies the settings of streams.
+    pub(crate) fn configure(&mut self, id: &PersonId, configure: &Configure) -> ChangedStreams {
+        let mut changed = ChangedStreams::default();
         let Some(publication) = self.by_feed.get_mut(id) else {
-            return (changed, described);
+            return changed;
         };
         for stream in &mut publication.streams {
             let before = (stream.is_open(), stream.delay);
-            stream.send = configure.sends(stream.kind).unwrap_or(stream.send);
+            let gate = &mut stream.gate;
+            gate.send = configure.sends(stream.kind).unwrap_or(gate.send);
             let mut keyframe = false;
             for setting in &configure.streams {
                 keyframe |= setting.apply(stream) && setting.keyframe;
@@ -167,19 +186,19 @@ impl Publications {
                     .request_keyframe_on(&self.media, stream.mid);
             }
             if before != (stream.is_open(), stream.delay) {
-                changed.push(stream.index);
+                changed.relayed.push(stream.index);
             }
             let mid = stream.mid.as_str();
-            let text = configure.descriptions.iter().find(|(m, _)| m == mid);
-            if let Some((_, text)) = text {
-                stream.description = Some(text.clone());
-                described = true;
+            let new = configure.descriptions.iter().find(|new| new.mid == mid);
+            if let Some(new) = new {
+                stream.description = Some(new.description.clone());
+                changed.described = true;
             }
         }
-        (changed, described)
+        changed
     }
 
-    /// Takes the streams of a new exchange, with what stays of those before.
+    /// Replaces a participant's streams by those of a new exchange, which keep the state of theirs.
     pub(crate) fn renegotiate(&mut self, id: &PersonId, streams: Vec<Stream>, jsep: &Jsep) {
         if let Some(publication) = self.by_feed.get_mut(id) {
             for forwarder in publication.renegotiate(streams, jsep) {
@@ -190,7 +209,7 @@ impl Publications {
 }
 
 impl Publication {
-    /// Takes the streams of a new exchange, with what stays of those before; gives the forwarders that do not.
+    /// Replaces the streams. Returns the forwarders that do not continue.
     fn renegotiate(&mut self, streams: Vec<Stream>, jsep: &Jsep) -> Vec<Forwarder> {
         self.e2ee = jsep.e2ee;
         let mut ended = Vec::new();
@@ -199,23 +218,29 @@ impl Publication {
         for stream in &mut self.streams {
             let Some(old) = before.next() else { break };
             if old.mid == stream.mid {
-                stream.description = old.description;
-                stream.send = old.send;
-                stream.moderated = old.moderated;
-                // An offer that does not say it of any m-line says nothing of it.
-                let is_same = old.codec == stream.codec && !stream.simulcast;
-                stream.svc |= old.svc && is_same && jsep.svc.is_empty();
-                stream.delay = old.delay;
-                stream.talk = old.talk;
-                stream.kept = old.kept;
-                stream.asked_every = old.asked_every;
-                // Another codec begins another file.
-                stream.recording = old.recording.filter(|_| old.codec == stream.codec);
-                stream.forwarders = old.forwarders;
+                stream.continue_from(old, jsep);
             } else {
                 ended.extend(old.forwarders);
             }
         }
         ended
+    }
+}
+
+impl Stream {
+    /// Takes over the state of the same m-line before a new exchange.
+    fn continue_from(&mut self, old: Stream, jsep: &Jsep) {
+        let same_codec = old.format.codec == self.format.codec;
+        // An offer without SVC on any m-line may just not announce it.
+        let is_same = same_codec && !self.format.simulcast;
+        self.format.svc |= old.format.svc && is_same && jsep.svc.is_empty();
+        // Another codec needs another file.
+        self.recording = old.recording.filter(|_| same_codec);
+        self.description = old.description;
+        self.gate = old.gate;
+        self.delay = old.delay;
+        self.audio = old.audio;
+        self.keyframes = old.keyframes;
+        self.forwarders = old.forwarders;
     }
 }

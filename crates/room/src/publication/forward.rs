@@ -1,4 +1,4 @@
-//! RTP forwarders: streams of publishers, sent to UDP ports. They end with what they forward.
+//! RTP forwarders: streams of publishers, sent to UDP ports. They end with their streams.
 
 use std::net::SocketAddr;
 
@@ -10,54 +10,63 @@ use portunus_sdp::Kind;
 use super::{Publication, Publications, Stream};
 use crate::{PersonId, Refusal};
 
-/// Forwarders that a stream has at most: each multiplies what its publisher sends, to an address of anybody's choice.
+/// The limit of forwarders of a stream. Each multiplies its traffic, to an arbitrary address.
 pub(crate) const MAX_FORWARDERS: usize = 64;
 
 /// A forwarder of a stream.
 #[derive(Debug)]
 pub struct Forwarder {
-    /// Its id among all of the room; never 0.
+    /// Its id in the room; never 0.
     pub id: u32,
-    /// The name under which the stream is published on another server, if it is for that.
+    /// The id of the remote publication that it belongs to. `None` if a request has made it.
     pub(crate) remote_id: Option<String>,
     pub(super) route: RouteId,
-    /// What it forwards.
+    /// The kind of media.
     pub kind: Kind,
-    /// Where it sends to.
+    /// The destination.
     pub to: SocketAddr,
-    /// The payload type, if it is not the publisher's.
+    /// The payload type. `None` means the publisher's.
     pub pt: Option<Pt>,
-    /// The SSRC, if it is not the publisher's.
+    /// The SSRC. `None` means the publisher's.
     pub ssrc: Option<Ssrc>,
-    /// The simulcast encoding, if it is one of the upper ones.
+    /// The simulcast encoding. `None` means the lowest or the best one.
     pub substream: Option<u8>,
-    /// It sends SRTP.
+    /// Whether it sends SRTP.
     pub is_srtp: bool,
-    /// The local and the remote port of RTCP.
-    pub rtcp: Option<(u16, u16)>,
+    /// The ports of RTCP.
+    pub rtcp: Option<RtcpPorts>,
 }
 
-/// A forwarder that is asked for.
+/// The ports of a forwarder's RTCP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RtcpPorts {
+    /// The port of this server.
+    pub local: u16,
+    /// The port of the receiver.
+    pub remote: u16,
+}
+
+/// A request for a forwarder.
 #[derive(Debug)]
 pub struct ForwardRequest {
-    /// Where it sends to.
+    /// The destination.
     pub to: SocketAddr,
     /// The socket for RTCP.
     pub rtcp: Option<ForwardRtcp>,
-    /// The payload type; `None` keeps the publisher's.
+    /// The payload type. `None` keeps the publisher's.
     pub pt: Option<Pt>,
-    /// The SSRC; `None` keeps the publisher's. The best encoding has the forwarder's id then.
+    /// The SSRC. `None` keeps the publisher's, or for the best encoding means the forwarder's id.
     pub ssrc: Option<Ssrc>,
-    /// Which encodings of a simulcast stream.
+    /// The encodings of a simulcast stream.
     pub encodings: Encodings,
-    /// The key of SRTP; `None` means RTP.
+    /// The key of SRTP. `None` means RTP.
     pub srtp: Option<IngestSrtp>,
-    /// How messages of data channels are sent.
+    /// The framing of data channel messages.
     pub messages: Framing,
 }
 
 impl Publications {
-    /// Forwards a stream of a publisher; gives the forwarder.
+    /// Forwards a stream of a publisher. Returns the forwarder.
     pub(crate) fn forward(
         &mut self,
         id: &PersonId,
@@ -99,14 +108,17 @@ impl Publications {
             ssrc: options.ssrc,
             substream,
             is_srtp: options.srtp.is_some(),
-            rtcp: rtcp.map(|rtcp| (rtcp.local_port(), rtcp.remote().port())),
+            rtcp: rtcp.map(|rtcp| RtcpPorts {
+                local: rtcp.local_port(),
+                remote: rtcp.remote().port(),
+            }),
             route: self.media.forward(source, gate(stream), options),
         };
         stream.forwarders.push(forwarder);
         stream.forwarders.last().ok_or_else(gone)
     }
 
-    /// Lets the forwarders of a stream forward or not, as it is open or not.
+    /// Opens or closes the gates of a stream's forwarders, as the stream is open or not.
     pub(crate) fn gate_forwarders(&self, id: &PersonId, index: usize) {
         let publication = self.by_feed.get(id);
         if let Some(stream) = publication.and_then(|known| known.streams.get(index)) {
@@ -116,7 +128,7 @@ impl Publications {
         }
     }
 
-    /// Ends the forwarders of a publisher that `ends` says; gives how many.
+    /// Ends the forwarders of a publisher for which `ends` is true. Returns their number.
     pub(crate) fn end_forwarders(
         &mut self,
         id: &PersonId,
@@ -137,13 +149,13 @@ impl Publications {
         ended
     }
 
-    /// What somebody publishes, to be forwarded.
+    /// Returns a publication that can be forwarded: no dummy's.
     pub(crate) fn forwardable(&self, id: &PersonId) -> Result<&Publication, Refusal> {
         let publication = self.by_feed.get(id).filter(|known| !known.is_dummy());
         publication.ok_or_else(|| Refusal::NoSuchFeed(id.to_string()))
     }
 
-    /// An id that no forwarder has.
+    /// Returns an id that no forwarder has.
     fn new_forwarder_id(&self) -> u32 {
         let streams = || self.by_feed.values().flat_map(|known| &known.streams);
         loop {
@@ -157,7 +169,7 @@ impl Publications {
 }
 
 impl Publication {
-    /// The forwarders that requests have made, of all streams.
+    /// Returns the forwarders that requests have made, of all streams.
     pub fn forwarders(&self) -> impl Iterator<Item = &Forwarder> {
         let forwarders = self.streams.iter().flat_map(|stream| &stream.forwarders);
         forwarders.filter(|forwarder| forwarder.remote_id.is_none())
@@ -165,12 +177,12 @@ impl Publication {
 }
 
 impl Stream {
-    /// The forwarder of it that has this id.
+    /// Returns its forwarder with this id.
     pub fn forwarder(&self, id: u32) -> Option<&Forwarder> {
         self.forwarders.iter().find(|forwarder| forwarder.id == id)
     }
 
-    /// Checks that there is room for so many more.
+    /// Checks that `more` forwarders fit.
     pub fn check_forwarders(&self, more: usize) -> Result<(), Refusal> {
         match self.forwarders.len().saturating_add(more) > MAX_FORWARDERS {
             true => Err(Refusal::TooManyForwarders),

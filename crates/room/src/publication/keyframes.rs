@@ -1,61 +1,66 @@
-//! Keyframes of what publishers send: new subscribers get what was kept from the last one on (`bufferkf_ms`), and
-//! publishers are asked for one when none has come for a time (`fir_freq`).
+//! Keyframes of publishers: the cache for new subscribers, and the requests at an interval.
 
 use std::time::Duration;
 
 use portunus_media::{KeyframeCache, KeyframeInterval};
 use portunus_sdp::Kind;
 
+use super::stream::{Keyframes, Layering};
 use super::{Publications, Stream};
 use crate::{PersonId, RoomSettings};
 
-/// What is kept of one stream at most, besides the keyframe itself: 4 Mbit/s for two seconds. A new subscriber gets it
-/// all at once.
+/// The limit of a stream's cache besides the keyframe itself: 4 Mbit/s for two seconds. A new
+/// subscriber gets all of it at once.
 const MAX_BYTES: usize = 1 << 20;
 
 impl Publications {
-    /// Says of what somebody sends whether it is kept, and when it is asked for keyframes, as the room wants it. What a
-    /// stream sent while it was closed is never kept: nobody was to see it.
+    /// Brings the keyframe cache and the interval of keyframe requests of all of a participant's
+    /// streams up to date. A closed stream is never cached, because nobody may see it.
     pub(crate) fn update_keyframes(&mut self, id: &PersonId, options: &RoomSettings) {
         let Some(publication) = self.by_feed.get_mut(id) else {
             return;
         };
         let e2ee = publication.e2ee;
         for stream in &mut publication.streams {
-            let wanted = cache(options, stream).filter(|_| !e2ee);
-            if stream.kept != wanted
-                && let Some(source) = publication.origin.source(stream.mid)
-            {
-                stream.kept = wanted;
-                self.media.keep_keyframe(source, wanted);
+            let wanted = Keyframes {
+                cache: cache(options, stream).filter(|_| !e2ee),
+                interval: interval(options, stream, e2ee),
+            };
+            if stream.keyframes == wanted {
+                continue;
             }
-            let wanted = interval(options, stream, e2ee);
-            if stream.asked_every != wanted
-                && let Some(source) = publication.origin.source(stream.mid)
-            {
-                stream.asked_every = wanted;
-                self.media.ask_keyframes(source, wanted);
+            let Some(source) = publication.origin.source(stream.mid) else {
+                continue;
+            };
+            let before = std::mem::replace(&mut stream.keyframes, wanted);
+            if before.cache != wanted.cache {
+                self.media.keep_keyframe(source, wanted.cache);
+            }
+            if before.interval != wanted.interval {
+                self.media.ask_keyframes(source, wanted.interval);
             }
         }
     }
 }
 
-/// When a stream is asked for a keyframe that nobody needs.
+/// Returns the interval of keyframe requests that no subscriber has caused.
 fn interval(options: &RoomSettings, stream: &Stream, e2ee: bool) -> Option<KeyframeInterval> {
+    let seconds = options.keyframes.interval_s;
     let suits = stream.kind == Kind::Video && stream.is_open();
-    (suits && options.fir_freq > 0).then(|| KeyframeInterval {
-        every: Duration::from_secs(options.fir_freq),
+    (suits && seconds > 0).then(|| KeyframeInterval {
+        every: Duration::from_secs(seconds),
         opaque: e2ee,
     })
 }
 
-/// What is kept of a stream. Of several layers a new subscriber needs one only, of which nobody knows yet which: there a
-/// keyframe is asked for.
+/// Returns the cache of a stream. A stream with layers has none: which of them a new subscriber
+/// needs is not known, so a keyframe is requested for it.
 fn cache(options: &RoomSettings, stream: &Stream) -> Option<KeyframeCache> {
-    let single = !stream.simulcast && !stream.svc;
+    let ms = options.keyframes.cache_ms;
+    let single = stream.format.layering() == Layering::Single;
     let suits = stream.kind == Kind::Video && single && stream.is_open();
-    (suits && options.bufferkf_ms > 0).then(|| KeyframeCache {
-        max_age: Duration::from_millis(options.bufferkf_ms),
+    (suits && ms > 0).then(|| KeyframeCache {
+        max_age: Duration::from_millis(ms),
         max_bytes: MAX_BYTES,
     })
 }

@@ -1,5 +1,5 @@
-//! What participants publish: the streams of each, who forwards, records and listens to them, and the order in which they
-//! came.
+//! Publications of participants: their streams, recordings, forwarders and levels, and the order in
+//! which their media came up.
 
 mod answer;
 mod configure;
@@ -10,7 +10,7 @@ mod placeholder;
 mod recording;
 mod remote;
 mod stream;
-mod talking;
+mod talk;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -19,54 +19,56 @@ use portunus_record::{JointRecording, Recorder, WeakSession};
 use portunus_rtp::Mid;
 use portunus_sdp::{CodecName, Kind};
 
-pub(crate) use answer::{answer, answer_options, single};
-pub use configure::{Configure, RecordChange, StreamSetting};
+pub(crate) use answer::{AnswerRequest, Answered, answer_options, single};
+pub use configure::{Configure, RecordChange, StreamDescription, StreamSetting};
 pub(crate) use forward::MAX_FORWARDERS;
-pub use forward::{ForwardRequest, Forwarder};
+pub use forward::{ForwardRequest, Forwarder, RtcpPorts};
 pub(crate) use origin::Origin;
 pub(crate) use placeholder::{dummy_streams, placeholder};
 pub use recording::FileNames;
 pub(crate) use recording::Recorded;
 pub use remote::{MAX_STREAMS, Place, Remote, RemotePublication};
-pub use stream::{ExtensionIds, Stream};
-pub(crate) use talking::detection;
+pub(crate) use stream::Layering;
+pub use stream::{ExtensionIds, Stream, StreamFormat};
+pub use talk::Talk;
+pub(crate) use talk::detection;
 
 use crate::{PersonId, Refusal};
 
-/// What is published in a room. Others see it, but only these methods change it.
+/// The publications of a room. Other parts read them; only its methods change them.
 ///
-/// Those whose media is up have a place in the order in which it came up, and nobody else has.
+/// A publication has a place in the order exactly while its media is up.
 #[derive(Debug)]
 pub(crate) struct Publications {
     pub(crate) media: MediaPlane,
     recorder: Recorder,
     names: FileNames,
-    /// What recordings of the room belong to, as long as there are any.
+    /// The session of the room's recordings, as long as there are any.
     recorded: WeakSession,
     by_feed: HashMap<PersonId, Publication>,
     in_order: BTreeMap<u64, PersonId>,
     next_place: u64,
 }
 
-/// What a participant publishes.
+/// The publication of a participant.
 #[derive(Debug)]
 pub struct Publication {
-    /// Where its media comes from.
+    /// The origin of its media.
     pub(crate) origin: Origin,
-    /// Its place among those whose media is up; none as long as it is not.
+    /// Its place in the order, or `None` while its media is not up.
     place: Option<u64>,
     /// Whether it is encrypted end to end.
     pub e2ee: bool,
-    /// One for each m-line.
+    /// The streams, one for each m-line.
     streams: Vec<Stream>,
-    /// All streams in one file, if they are recorded so.
+    /// The recording of all streams in one file.
     recording: Option<JointRecording>,
     /// The other servers that it is published on.
     pub(crate) remotes: Vec<RemotePublication>,
 }
 
 impl Publications {
-    /// Nothing is published yet.
+    /// Returns a room's publications without any yet.
     pub(crate) fn new(media: MediaPlane, recorder: Recorder, names: FileNames) -> Self {
         Publications {
             media,
@@ -79,42 +81,42 @@ impl Publications {
         }
     }
 
-    /// What somebody publishes, whether its media is up or not.
+    /// Returns a participant's publication, whether its media is up or not.
     pub(crate) fn get(&self, feed: &PersonId) -> Option<&Publication> {
         self.by_feed.get(feed)
     }
 
-    /// What somebody publishes whose media is up.
+    /// Returns a participant's publication if its media is up.
     pub(crate) fn up(&self, feed: &PersonId) -> Option<&Publication> {
         self.by_feed.get(feed).filter(|known| known.place.is_some())
     }
 
-    /// What somebody publishes whose media has to be up.
+    /// Returns a participant's publication. Its media has to be up.
     pub(crate) fn published(&self, feed: &PersonId) -> Result<&Publication, Refusal> {
         self.up(feed)
             .ok_or_else(|| Refusal::NoSuchFeed(feed.to_string()))
     }
 
-    /// A stream of somebody whose media is up, unless it is disabled.
+    /// Returns a stream whose media is up, unless it is disabled.
     pub(crate) fn track(&self, feed: &PersonId, mid: Mid) -> Option<(&Publication, &Stream)> {
         let publication = self.up(feed)?;
         let stream = publication.stream(mid)?;
         (!stream.disabled).then_some((publication, stream))
     }
 
-    /// The feeds whose media is up, in the order in which it came up.
+    /// Returns the publications whose media is up, in the order in which it came up.
     pub(crate) fn in_order(&self) -> impl Iterator<Item = (&PersonId, &Publication)> {
         let known = |id| self.by_feed.get(id).map(|publication| (id, publication));
         self.in_order.values().filter_map(known)
     }
 
-    /// The publishers whose media is up, in the order in which it came up: no dummies.
+    /// Returns the publishers whose media is up, in order, without dummies.
     pub(crate) fn publishers(&self) -> impl Iterator<Item = &PersonId> {
         let real = |(id, publication): (_, &Publication)| (!publication.is_dummy()).then_some(id);
         self.in_order().filter_map(real)
     }
 
-    /// Checks that there may be one more publisher, of `most`.
+    /// Checks that there are fewer publishers than `most`.
     pub(crate) fn check_limit(&self, most: u64) -> Result<(), Refusal> {
         let publishing = self.by_feed.values().filter(|known| !known.is_dummy());
         match u64::try_from(publishing.count()) {
@@ -123,7 +125,7 @@ impl Publications {
         }
     }
 
-    /// Somebody publishes from now on; its media is not up yet.
+    /// Adds a publication whose media is not up yet.
     pub(crate) fn start(
         &mut self,
         id: &PersonId,
@@ -143,7 +145,7 @@ impl Publications {
         self.by_feed.insert(id.clone(), publication);
     }
 
-    /// Somebody's media is up; false if it was before, or nothing is published.
+    /// Notes that media is up. Returns false if it was before, or nothing is published.
     pub(crate) fn came_up(&mut self, id: &PersonId) -> bool {
         let known = self.by_feed.get_mut(id);
         let Some(publication) = known.filter(|known| known.place.is_none()) else {
@@ -155,7 +157,7 @@ impl Publications {
         true
     }
 
-    /// Takes out what somebody publishes.
+    /// Removes a publication.
     pub(crate) fn end(&mut self, id: &PersonId) -> Option<Publication> {
         let publication = self.by_feed.remove(id)?;
         if let Some(place) = publication.place {
@@ -164,14 +166,14 @@ impl Publications {
         Some(publication)
     }
 
-    /// A stream turned out to have layers, which its publisher did not say.
+    /// Notes that a stream has spatial layers, which its publisher did not announce.
     pub(crate) fn found_svc(&mut self, feed: &PersonId, mid: Mid) {
         if let Some(stream) = self.stream_mut(feed, mid) {
-            stream.svc = true;
+            stream.format.svc = true;
         }
     }
 
-    /// Closes or opens a stream against its publisher's will; gives its place, if that changes anything.
+    /// Mutes or unmutes a stream for a moderator. Returns its index if that is a change.
     pub(crate) fn moderate(
         &mut self,
         feed: &PersonId,
@@ -184,7 +186,7 @@ impl Publications {
         let Some(stream) = named.next() else {
             return Err(Refusal::NoSuchStream(mid.to_owned()));
         };
-        let before = std::mem::replace(&mut stream.moderated, mute);
+        let before = std::mem::replace(&mut stream.gate.muted, mute);
         Ok((before != mute).then_some(stream.index))
     }
 
@@ -194,17 +196,17 @@ impl Publications {
 }
 
 impl Publication {
-    /// One for each m-line.
+    /// Returns its streams, one for each m-line.
     pub fn streams(&self) -> &[Stream] {
         &self.streams
     }
 
-    /// Whether it only holds places.
+    /// Returns whether it is a placeholder.
     pub(crate) const fn is_dummy(&self) -> bool {
         matches!(self.origin, Origin::Dummy)
     }
 
-    /// The stream of m-line `mid`.
+    /// Returns the stream of m-line `mid`.
     pub fn stream(&self, mid: Mid) -> Option<&Stream> {
         self.streams.iter().find(|stream| stream.mid == mid)
     }
@@ -213,31 +215,30 @@ impl Publication {
         self.streams.iter_mut().find(|stream| stream.mid == mid)
     }
 
-    /// The streams that carry data.
+    /// Returns the streams that carry data.
     pub(crate) fn data(&self) -> impl Iterator<Item = &Stream> {
         let carries = |stream: &&Stream| stream.kind == Kind::Data && !stream.disabled;
         self.streams.iter().filter(carries)
     }
 
-    /// The codec of the first stream of `kind` that has one.
+    /// Returns the codec of the first stream of `kind` that has one.
     pub fn codec(&self, kind: Kind) -> Option<CodecName> {
         let mut streams = self.streams.iter();
         let codec = |stream: &Stream| {
-            stream
-                .codec
-                .filter(|_| !stream.disabled && stream.kind == kind)
+            let codec = stream.format.codec;
+            codec.filter(|_| !stream.disabled && stream.kind == kind)
         };
         streams.find_map(codec)
     }
 
-    /// Whether somebody talks on any stream, or `None` if no audio says how loud it is.
+    /// Returns whether a stream talks, or `None` if no audio has levels.
     pub fn talking(&self) -> Option<bool> {
         let mut heard = self.streams.iter().filter(|stream| stream.has_levels());
         let first = heard.next()?;
-        Some(first.talk.talking || heard.any(|stream| stream.talk.talking))
+        Some(first.is_talking() || heard.any(Stream::is_talking))
     }
 
-    /// The name of the file that a stream is recorded into now, by itself or with the others.
+    /// Returns the name of the file that a stream is recorded into now, alone or with the others.
     pub fn recorded(&self, stream: &Stream) -> Option<String> {
         let single = stream.recording.as_ref();
         if let Some(single) = single.filter(|recording| !recording.is_over()) {
@@ -248,7 +249,7 @@ impl Publication {
         joint.file_names().into_iter().next().filter(|_| is_in)
     }
 
-    /// Takes nothing in any more, where another server sent it.
+    /// Closes the ports of media from another server.
     pub(crate) fn close(&self) {
         if let Origin::Remote(remote) = &self.origin {
             remote.close();
@@ -258,7 +259,7 @@ impl Publication {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use portunus_record::RecorderConfig;
 
     use super::*;

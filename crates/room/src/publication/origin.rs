@@ -1,26 +1,27 @@
-//! Where what is published comes from.
+//! The origins of what is published.
 
 use std::sync::Arc;
 
-use portunus_media::{MediaPlane, SourceRef, TalkDetection};
+use portunus_media::{MediaPlane, SourceRef};
 use portunus_rtp::Mid;
 
 use super::Remote;
+use super::stream::AudioMonitor;
 use crate::Connection;
 
-/// Where what a participant publishes comes from.
+/// The origin of a participant's media.
 #[derive(Debug, Clone)]
 pub(crate) enum Origin {
     /// A client.
     Client(Arc<dyn Connection>),
     /// Another server, which sends RTP.
     Remote(Remote),
-    /// Nowhere: it holds the places of publishers who are still to come.
+    /// None: a placeholder publisher sends nothing.
     Dummy,
 }
 
 impl Origin {
-    /// The source of routes that m-line `mid` is.
+    /// Returns m-line `mid` as a source of routes, or `None` if there is no media.
     pub(crate) fn source(&self, mid: Mid) -> Option<SourceRef> {
         match self {
             Origin::Client(connection) => connection.track(mid).map(SourceRef::Track),
@@ -29,34 +30,34 @@ impl Origin {
         }
     }
 
-    /// Asks for a keyframe on m-line `mid`.
+    /// Requests a keyframe on m-line `mid`.
     pub(super) fn request_keyframe_on(&self, media: &MediaPlane, mid: Mid) {
         if let Some(source) = self.source(mid) {
             media.request_source_keyframe(source);
         }
     }
 
-    /// Listens to m-line `mid` as `after` says, and no longer as `before`: for talking, and for how much is spoken.
-    pub(super) fn listen(
+    /// Changes the monitoring of m-line `mid` from `before` to `after`.
+    pub(super) fn monitor(
         &self,
         media: &MediaPlane,
         mid: Mid,
-        before: (Option<TalkDetection>, bool),
-        after: (Option<TalkDetection>, bool),
+        before: AudioMonitor,
+        after: AudioMonitor,
     ) {
         match self {
             Origin::Client(connection) => {
                 let Some(track) = connection.track(mid) else {
                     return;
                 };
-                if before.1 != after.1 {
-                    media.measure_speech(track, after.1);
+                if before.speech != after.speech {
+                    media.measure_speech(track, after.speech);
                 }
-                if before.0 != after.0 {
-                    media.detect_talking(track, after.0);
+                if before.talking != after.talking {
+                    media.detect_talking(track, after.talking);
                 }
             }
-            Origin::Remote(remote) => remote.listen(mid, after.0, after.1),
+            Origin::Remote(remote) => remote.listen(mid, after.talking, after.speech),
             Origin::Dummy => {}
         }
     }

@@ -1,4 +1,4 @@
-//! Streams that nobody sends yet: those of dummy publishers, and what a seat may have to carry.
+//! Streams without a sender: those of dummy publishers, and the models for seats.
 
 use portunus_rtp::{Mid, Pt};
 use portunus_sdp::{CodecName, CodecSpec, Kind, OfferedFlags};
@@ -6,13 +6,13 @@ use portunus_sdp::{CodecName, CodecSpec, Kind, OfferedFlags};
 use super::{ExtensionIds, Stream};
 use crate::{Dummy, RoomSettings};
 
-/// The number of a header extension that nobody sends.
+/// The id of a header extension of a stream without a sender.
 const ANY: u8 = 1;
 
-/// The streams of a dummy publisher in a room with these options: those of its own list that the room has, or all of the
-/// room's.
+/// Returns the streams of a dummy publisher: those of its own list whose codec the room has, or one
+/// for each of the room's codecs.
 pub(crate) fn dummy_streams(dummy: &Dummy, options: &RoomSettings) -> Vec<Stream> {
-    let codecs = options.audiocodec.iter().chain(&options.videocodec);
+    let codecs = options.codecs.audio.iter().chain(&options.codecs.video);
     let wanted = codecs.filter_map(|codec| {
         let own = dummy.streams.iter().find(|stream| stream.codec == *codec);
         let fmtp = own.and_then(|own| own.fmtp.as_deref());
@@ -25,7 +25,7 @@ pub(crate) fn dummy_streams(dummy: &Dummy, options: &RoomSettings) -> Vec<Stream
     streams.collect()
 }
 
-/// A stream as a publisher of a room would send it who makes use of all that the room allows.
+/// Returns the stream of a publisher that uses everything that the room permits.
 pub(crate) fn placeholder(
     options: &RoomSettings,
     codec: CodecName,
@@ -41,28 +41,32 @@ pub(crate) fn placeholder(
     let own = |name: &str| spec.parameter(name).map(str::to_owned);
     let says = |name: &str| fmtp.is_none() || spec.parameter(name) == Some("1");
     stream.disabled = false;
-    stream.codec = Some(codec);
+    stream.format.codec = Some(codec);
     match codec {
         CodecName::Opus => {
-            stream.opus = OfferedFlags {
-                fec: options.opus_fec && says("useinbandfec"),
-                dtx: options.opus_dtx && says("usedtx"),
+            stream.format.opus = OfferedFlags {
+                fec: options.codecs.opus_fec && says("useinbandfec"),
+                dtx: options.codecs.opus_dtx && says("usedtx"),
                 stereo: spec.parameter("stereo") == Some("1"),
             };
         }
-        CodecName::MultiOpus => stream.fmtp.clone_from(&spec.fmtp),
+        CodecName::MultiOpus => stream.format.fmtp.clone_from(&spec.fmtp),
         CodecName::H264 => {
-            stream.h264_profile = own("profile-level-id").or(options.h264_profile.clone());
+            let profile = own("profile-level-id");
+            stream.format.h264_profile = profile.or(options.codecs.h264_profile.clone());
         }
-        CodecName::Vp9 => stream.vp9_profile = own("profile-id").or(options.vp9_profile.clone()),
+        CodecName::Vp9 => {
+            let profile = own("profile-id");
+            stream.format.vp9_profile = profile.or(options.codecs.vp9_profile.clone());
+        }
         _ => {}
     }
     let (audio, video) = (stream.kind == Kind::Audio, stream.kind == Kind::Video);
     let set = |wanted: bool| wanted.then_some(ANY);
-    stream.extensions = ExtensionIds {
-        audio_level: set(audio && options.audiolevel_ext),
-        video_orientation: set(video && options.videoorient_ext),
-        playout_delay: set(video && options.playoutdelay_ext),
+    stream.format.extensions = ExtensionIds {
+        audio_level: set(audio && options.extensions.audio_level),
+        video_orientation: set(video && options.extensions.video_orientation),
+        playout_delay: set(video && options.extensions.playout_delay),
         dependency_descriptor: set(video),
     };
     stream

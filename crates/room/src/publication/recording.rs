@@ -1,4 +1,4 @@
-//! What publishers send, into files.
+//! Recordings of publishers.
 
 use portunus_media::MediaPlane;
 use portunus_record::{
@@ -12,12 +12,12 @@ use super::{Origin, Publication, Publications, Stream};
 use crate::roster::RecordSettings;
 use crate::{PersonId, RecordedClient, Refusal};
 
-/// What names of recorded files and their manifests begin with.
+/// The parts of the names of recorded files and their manifests that the door chooses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FileNames {
-    /// Who records, as it stands in the manifest.
+    /// The owner of recordings in the manifest.
     pub owner: &'static str,
-    /// What names of files begin with.
+    /// The prefix of file names.
     pub prefix: &'static str,
 }
 
@@ -32,8 +32,7 @@ impl Publications {
         checked.map_err(|error| Refusal::Recording(error.to_string()))
     }
 
-    /// Begins, ends and gates the recordings of a participant, so that they are as they should be. One that failed is
-    /// begun anew only if that is asked for.
+    /// Starts, ends and gates the recordings of a participant. Restarts failed ones only if `anew`.
     pub(crate) fn record(&mut self, of: &Recorded<'_>, settings: &RecordSettings, anew: bool) {
         let Some(publication) = self.by_feed.get_mut(of.id) else {
             return;
@@ -56,25 +55,25 @@ impl Publications {
         let is_each = publication.streams.iter().any(|it| it.recording.is_some());
         let is_joint = publication.recording.is_some() || format != Format::Mjr && !is_each;
         match is_joint {
-            true => publication.record_jointly(means, of, (settings, format), anew),
+            true => publication.record_jointly(means, of, settings, format, anew),
             false => publication.record_each(means, of, settings, anew),
         }
     }
 }
 
-/// Who is recorded in which room, and how the room wants it.
+/// The participant to record, and its room.
 pub(crate) struct Recorded<'a> {
     pub(crate) room: &'a str,
     pub(crate) id: &'a PersonId,
     pub(crate) display: Option<&'a str>,
-    /// What the room is called.
+    /// The room's name for people.
     pub(crate) description: &'a str,
     /// The folder.
     pub(crate) dir: Option<&'a str>,
     pub(crate) format: Option<Format>,
 }
 
-/// What is recorded with.
+/// The parts that a recording needs.
 struct Means<'a> {
     media: &'a MediaPlane,
     recorder: &'a Recorder,
@@ -83,7 +82,8 @@ struct Means<'a> {
 }
 
 impl Means<'_> {
-    /// As somebody of whom the room's manifest tells. It begins with whoever is recorded first, and ends with whoever is last.
+    /// Returns the participant's entry in the room's manifest. The manifest lasts from the first
+    /// recording to the last.
     fn participant(&mut self, of: &Recorded<'_>) -> Participant {
         let session = self.recorded.upgrade().unwrap_or_else(|| {
             let (room, prefix) = (of.room.to_owned(), self.names.prefix);
@@ -105,7 +105,7 @@ impl Means<'_> {
 }
 
 impl Recorded<'_> {
-    /// What names of files begin with.
+    /// Returns the prefix of file names.
     fn name(&self, names: FileNames, settings: &RecordSettings) -> String {
         let name = || {
             let (room, id) = (file_safe(self.room), file_safe(self.id.as_str()));
@@ -114,7 +114,7 @@ impl Recorded<'_> {
         settings.name.clone().unwrap_or_else(name)
     }
 
-    /// What the client that is recorded is told of a recording of `stream`, or of one of all.
+    /// Returns the parts of the messages about a recording of `stream`, or of all streams.
     fn client(&self, settings: &RecordSettings, stream: Option<(Mid, Kind)>) -> RecordedClient<'_> {
         RecordedClient {
             room: self.room,
@@ -123,7 +123,7 @@ impl Recorded<'_> {
         }
     }
 
-    /// Where nobody is there to be told of a failure but the log.
+    /// Logs a failure that no client hears of.
     fn failed(&self, error: &RecordError) {
         let (room, id) = (self.room, self.id);
         tracing::warn!(%room, %id, "not recorded: {error}");
@@ -175,12 +175,13 @@ impl Publication {
         }
     }
 
-    /// One file for all streams, as far as it has room for them.
+    /// Records all streams in one file, as many as fit.
     fn record_jointly(
         &mut self,
         mut means: Means<'_>,
         of: &Recorded<'_>,
-        (settings, format): (&RecordSettings, Format),
+        settings: &RecordSettings,
+        format: Format,
         anew: bool,
     ) {
         self.recording = self.recording.take().filter(|it| !(anew && it.is_over()));
@@ -236,7 +237,7 @@ impl Publication {
 }
 
 impl Stream {
-    /// What is in a recording of it.
+    /// Returns the description of the stream for its recording.
     fn content(&self) -> Option<RecordedMedia> {
         let description = self.description.clone();
         let mid = Some(self.mid.as_str().to_owned());
@@ -244,16 +245,17 @@ impl Stream {
             let data = RecordedMedia::data(true).with_mid(mid);
             return Some(data.with_description(description));
         }
-        let codec = self.codec?;
+        let format = &self.format;
+        let codec = format.codec?;
         let parameter = |name: &str, value: &Option<String>| {
             let value = value.as_ref()?;
             Some(format!("{name}={value}"))
         };
         let fmtp = match codec {
-            CodecName::H264 => parameter("profile-level-id", &self.h264_profile),
-            CodecName::Vp9 => parameter("profile-id", &self.vp9_profile),
-            CodecName::Opus => self.opus.fmtp(),
-            _ => self.fmtp.clone(),
+            CodecName::H264 => parameter("profile-level-id", &format.h264_profile),
+            CodecName::Vp9 => parameter("profile-id", &format.vp9_profile),
+            CodecName::Opus => format.opus.fmtp(),
+            _ => format.fmtp.clone(),
         };
         let content = RecordedMedia::codec(codec).with_fmtp(fmtp).with_mid(mid);
         Some(content.with_description(description))

@@ -1,6 +1,7 @@
-//! Publishers of other servers, and publishers of ours on other servers: how their media goes between the two.
+//! Publishers of other servers here, and our publishers on other servers.
 //!
-//! All of a publisher goes to one UDP port. A stream is told by its SSRC, and messages stand behind an RTP header.
+//! All streams of a publisher go to one UDP port. The SSRC identifies the stream. Data channel
+//! messages follow an RTP header.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -16,21 +17,21 @@ use tokio::sync::mpsc;
 use super::{ForwardRequest, Forwarder, Origin, Publication, Publications, Stream};
 use crate::{PersonId, Refusal};
 
-/// The most streams of a publisher.
+/// The limit of streams of a publisher.
 pub const MAX_STREAMS: usize = 1_000;
 
-/// Simulcast encodings that a stream may have.
+/// The limit of simulcast encodings of a stream.
 const ENCODINGS: u8 = 3;
 
-/// What may wait to be taken of what was heard.
+/// The bound of the queue of [`Heard`].
 const SOUNDS: usize = 64;
 
-/// The SSRC of a stream's lowest encoding.
+/// Returns the SSRC of a stream's lowest encoding.
 const fn first_ssrc(index: usize) -> Ssrc {
     Ssrc((index as u32).wrapping_mul(10).wrapping_add(1_000))
 }
 
-/// What another server sends of a publisher.
+/// The media of a publisher of another server.
 #[derive(Debug, Clone)]
 pub struct Remote {
     media: MediaPlane,
@@ -41,21 +42,21 @@ pub struct Remote {
     heard: mpsc::Sender<Heard>,
 }
 
-/// Where another server's media is waited for.
+/// The ports for another server's media.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// The port for RTP; 0 means any.
+    /// The port for RTP; 0 means any free one.
     pub port: u16,
-    /// The port for RTCP; 0 means any.
+    /// The port for RTCP; 0 means any free one.
     pub rtcp_port: u16,
-    /// The name or an address of the network interface; `None` means all.
+    /// The name or an address of the network interface. `None` means all.
     pub interface: Option<String>,
-    /// The multicast group, if the media is sent to one.
+    /// The multicast group. `None` for unicast.
     pub multicast: Option<Ipv4Addr>,
 }
 
 impl Remote {
-    /// Opens the ports. What is heard of the publisher comes by the receiver.
+    /// Opens the ports. The receiver gets the levels of the publisher's audio.
     pub fn open(
         media: MediaPlane,
         place: &Place,
@@ -73,7 +74,7 @@ impl Remote {
         let (heard, hears) = mpsc::channel(SOUNDS);
         let remote = Remote {
             rtp: bind(place.port, place.multicast).map_err(refused)?,
-            // Reports come and go to one sender, by a port of our own.
+            // Reports concern one sender, so they never use the multicast group.
             rtcp: bind(place.rtcp_port, None).map_err(refused)?,
             media,
             srtp,
@@ -83,23 +84,23 @@ impl Remote {
         Ok((remote, hears))
     }
 
-    /// Where RTP is waited for.
+    /// Returns the local address for RTP.
     pub fn local(&self) -> SocketAddr {
         self.rtp.local()
     }
 
-    /// The port for RTCP.
+    /// Returns the local port for RTCP.
     pub fn rtcp_port(&self) -> u16 {
         self.rtcp.port()
     }
 
-    /// The source of a stream.
+    /// Returns the ingest of a stream.
     pub(crate) fn source(&self, mid: Mid) -> Option<IngestId> {
         let known = self.streams.iter().find(|(known, _)| *known == mid);
         known.map(|(_, ingest)| *ingest)
     }
 
-    /// Listens to a stream: when somebody talks, and how much is spoken.
+    /// Monitors a stream: for talking, and for the share of speech.
     pub(crate) fn listen(&self, mid: Mid, talking: Option<TalkDetection>, speech: bool) {
         if let Some(ingest) = self.source(mid) {
             let listening = (talking.is_some() || speech).then(|| Listening {
@@ -116,16 +117,16 @@ impl Remote {
         known.map(|(mid, _)| *mid)
     }
 
-    /// Takes a stream in from now on, if it is not already; one that is encrypted end to end, if `e2ee`.
+    /// Starts to ingest a stream, encrypted end to end if `e2ee`. Does nothing if it is ingested.
     pub fn take_in(&mut self, stream: &Stream, e2ee: bool) {
         if stream.disabled || self.source(stream.mid).is_some() {
             return;
         }
-        let media = match stream.codec {
+        let media = match stream.format.codec {
             Some(codec) => IngestMedia::Rtp(RtpIngest {
                 extensions: extensions(stream),
                 opaque: e2ee,
-                svc: stream.svc,
+                svc: stream.format.svc,
                 ..RtpIngest::new(codec.codec(), codec.clock_rate())
             }),
             None => IngestMedia::Data(DataIngest {
@@ -139,19 +140,23 @@ impl Remote {
             rtp: self.rtp.clone(),
             rtcp: Some(self.rtcp.clone()),
             ssrc: first_ssrc(stream.index),
-            encodings: if stream.simulcast { ENCODINGS } else { 1 },
+            encodings: if stream.format.simulcast {
+                ENCODINGS
+            } else {
+                1
+            },
         };
         let Ingest { id, .. } = self.media.add_ingest(IngestOptions {
             media,
             srtp: self.srtp.clone(),
-            // They share sockets.
+            // Ingests with one socket have to be on one worker.
             worker: self.streams.first().map(|(_, ingest)| ingest.worker()),
             ..IngestOptions::rtp(Codec::Opus, 48_000, feed)
         });
         self.streams.push((stream.mid, id));
     }
 
-    /// Takes nothing in any more, and closes the ports.
+    /// Ends all ingests and closes the ports.
     pub(crate) fn close(&self) {
         for (_, ingest) in &self.streams {
             self.media.remove_ingest(*ingest);
@@ -160,7 +165,7 @@ impl Remote {
 }
 
 fn extensions(stream: &Stream) -> ExtensionMap {
-    let ids = stream.extensions;
+    let ids = stream.format.extensions;
     let mut extensions = ExtensionMap::default();
     let mut set = |kind, id: Option<u8>| id.map(|id| extensions.set(kind, id));
     set(ExtensionKind::AudioLevel, ids.audio_level);
@@ -171,21 +176,21 @@ fn extensions(stream: &Stream) -> ExtensionMap {
     extensions
 }
 
-/// A publisher of ours on another server.
+/// The publication of a local publisher on another server.
 #[derive(Debug, Clone)]
 pub struct RemotePublication {
-    /// Its name.
+    /// Its id, which the client chose.
     pub id: String,
-    /// Where the other server waits for the media.
+    /// The address of the other server.
     pub to: SocketAddr,
     /// The socket for RTCP.
     pub rtcp: Option<ForwardRtcp>,
-    /// The key of SRTP; `None` means RTP.
+    /// The key of SRTP. `None` means RTP.
     pub srtp: Option<IngestSrtp>,
 }
 
 impl Publications {
-    /// The m-line of a publisher of another server that an ingest is.
+    /// Returns the m-line of an ingest of a remote publisher.
     pub(crate) fn mid_of(&self, id: &PersonId, ingest: IngestId) -> Option<Mid> {
         match &self.by_feed.get(id)?.origin {
             Origin::Remote(remote) => remote.mid_of(ingest),
@@ -193,7 +198,7 @@ impl Publications {
         }
     }
 
-    /// Changes what another server sends of a publisher; says whether that is news.
+    /// Updates a remote publisher. Returns whether participants see a change.
     pub(crate) fn update_remote(
         &mut self,
         id: &PersonId,
@@ -211,7 +216,7 @@ impl Publications {
         news
     }
 
-    /// Publishes somebody of ours on another server, too.
+    /// Publishes a local publisher on another server.
     pub(crate) fn publish_remotely(&mut self, room: &str, id: &PersonId, to: RemotePublication) {
         if let Some(publication) = self.by_feed.get_mut(id) {
             publication.remotes.push(to.clone());
@@ -219,7 +224,7 @@ impl Publications {
         }
     }
 
-    /// Ends that; false if it was not so.
+    /// Ends a publication on another server. Returns false if there is no such publication.
     pub(crate) fn unpublish_remotely(&mut self, id: &PersonId, remote_id: &str) -> bool {
         let Some(publication) = self.by_feed.get_mut(id) else {
             return false;
@@ -235,7 +240,7 @@ impl Publications {
         ends
     }
 
-    /// Sends streams that a publisher has by now to the servers that it is published on.
+    /// Sends new streams of a publisher to the servers that it is published on.
     pub(crate) fn extend_remotes(&mut self, room: &str, id: &PersonId) {
         let publication = self.by_feed.get(id);
         let remotes = publication.map(|known| known.remotes.clone());
@@ -244,14 +249,20 @@ impl Publications {
         }
     }
 
-    /// Sends to another server what it is not sent yet.
+    /// Starts to forward the streams that another server does not get yet.
     fn forward_remotely(&mut self, room: &str, id: &PersonId, to: &RemotePublication) {
         let is_of = |forwarder: &Forwarder| forwarder.remote_id.as_deref() == Some(&to.id);
         let publication = self.by_feed.get(id);
         let streams = publication.into_iter().flat_map(|known| &known.streams);
         let missing = streams.filter(|s| !s.disabled && !s.forwarders.iter().any(is_of));
         let missing: Vec<_> = missing
-            .map(|stream| (stream.mid, first_ssrc(stream.index), stream.simulcast))
+            .map(|stream| {
+                (
+                    stream.mid,
+                    first_ssrc(stream.index),
+                    stream.format.simulcast,
+                )
+            })
             .collect();
         for (mid, first, simulcast) in missing {
             let encodings = if simulcast { ENCODINGS } else { 1 };
@@ -276,7 +287,7 @@ impl Publications {
 }
 
 impl Publication {
-    /// Changes a stream, or appends it; says whether that is news.
+    /// Changes a stream, or appends it. Returns whether participants see a change.
     fn update(&mut self, stream: Stream) -> bool {
         let index = stream.index;
         let news = match self.streams.get_mut(index) {
@@ -295,23 +306,18 @@ impl Publication {
 }
 
 impl Stream {
-    /// Takes what another server says of it by now; says whether that is news.
+    /// Takes an update of another server. Returns whether participants see a change.
     fn update(&mut self, said: Stream) -> bool {
         let before = (self.description.clone(), self.disabled);
         if said.description.is_some() {
             self.description = said.description;
         }
-        // One that was disabled from the start has no codec yet.
-        if self.codec.is_none() && self.kind == said.kind {
-            self.codec = said.codec;
-            self.opus = said.opus;
-            self.h264_profile = said.h264_profile;
-            self.vp9_profile = said.vp9_profile;
-            self.simulcast = said.simulcast;
-            self.svc = said.svc;
-            self.extensions = said.extensions;
+        // A stream that was disabled from the start has no codec yet.
+        if self.format.codec.is_none() && self.kind == said.kind {
+            self.format = said.format;
         }
-        self.disabled = said.disabled || self.kind != Kind::Data && self.codec.is_none();
+        let no_codec = self.kind != Kind::Data && self.format.codec.is_none();
+        self.disabled = said.disabled || no_codec;
         before != (self.description.clone(), self.disabled)
     }
 }

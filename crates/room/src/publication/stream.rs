@@ -15,120 +15,165 @@ pub struct Stream {
     pub kind: Kind,
     /// The m-line's identification.
     pub mid: Mid,
-    /// Its place among the m-lines of the publisher.
+    /// The index of the m-line in the publisher's description.
     pub index: usize,
-    /// It was rejected, or is not sent any more.
+    /// Whether the m-line was rejected, or is not sent any more.
     pub disabled: bool,
-    /// Its codec. `None` for data, and for what is disabled.
-    pub codec: Option<CodecName>,
-    /// The channels of audio, if they are not the codec's usual ones.
-    pub channels: Option<u8>,
-    /// What people call it.
+    /// The stream's name for people.
     pub description: Option<String>,
-    /// What Opus is sent with.
+    /// The negotiated format.
+    pub format: StreamFormat,
+    /// The playout delay that the publisher asks for.
+    pub(crate) delay: Delay,
+    pub(super) gate: Gate,
+    pub(super) audio: AudioLevel,
+    pub(super) keyframes: Keyframes,
+    pub(super) recording: Option<Recording>,
+    pub(super) forwarders: Vec<Forwarder>,
+}
+
+/// The format of a stream, as its publisher has negotiated it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StreamFormat {
+    /// The codec. `None` for data, and for a disabled stream.
+    pub codec: Option<CodecName>,
+    /// The number of audio channels, if it is not the codec's usual one.
+    pub channels: Option<u8>,
+    /// The Opus features in use.
     pub opus: OfferedFlags,
-    /// The format parameters, if the packets cannot be understood without them.
+    /// The format parameters, if a receiver cannot decode the packets without them.
     pub fmtp: Option<String>,
     /// The profile of H.264.
     pub h264_profile: Option<String>,
     /// The profile of VP9.
     pub vp9_profile: Option<String>,
-    /// It has several encodings.
+    /// Whether the stream has several encodings.
     pub simulcast: bool,
-    /// It has several spatial layers in one encoding.
+    /// Whether its single encoding has several spatial layers.
     pub svc: bool,
-    /// The numbers of its header extensions.
+    /// The ids of its header extensions.
     pub extensions: ExtensionIds,
-    /// The playout delay that its publisher asks for.
-    pub(crate) delay: Delay,
-    /// The publisher lets it out.
-    pub(super) send: bool,
-    /// A moderator does not let it out.
-    pub moderated: bool,
-    pub(super) talk: Listened,
-    /// The media plane keeps it from its last keyframe on.
-    pub(super) kept: Option<KeyframeCache>,
-    /// When the media plane asks for keyframes of it.
-    pub(super) asked_every: Option<KeyframeInterval>,
-    pub(super) recording: Option<Recording>,
-    pub(super) forwarders: Vec<Forwarder>,
 }
 
-/// The numbers of the header extensions that those who take the media over need to know.
+/// The ids of the header extensions that receivers need to know. `None` if not negotiated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ExtensionIds {
-    /// How loud the audio is (RFC 6464).
+    /// The audio level (RFC 6464).
     pub audio_level: Option<u8>,
-    /// How the picture is turned.
+    /// The video orientation.
     pub video_orientation: Option<u8>,
-    /// How long the viewer shall delay it.
+    /// The playout delay.
     pub playout_delay: Option<u8>,
     /// The dependency descriptor of AV1.
     pub dependency_descriptor: Option<u8>,
 }
 
-/// What the audio level says.
+/// The layers of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Layering {
+    /// One encoding with one spatial layer.
+    Single,
+    /// Several encodings.
+    Simulcast,
+    /// One encoding with several spatial layers.
+    Svc,
+}
+
+impl StreamFormat {
+    pub(crate) const fn layering(&self) -> Layering {
+        match (self.simulcast, self.svc) {
+            (true, _) => Layering::Simulcast,
+            (false, true) => Layering::Svc,
+            (false, false) => Layering::Single,
+        }
+    }
+}
+
+/// The publisher's and the moderator's switch of a stream. Both have to be on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Gate {
+    /// Whether the publisher sends the stream.
+    pub(super) send: bool,
+    /// Whether a moderator has muted it.
+    pub(super) muted: bool,
+}
+
+/// The audio level of a stream, and how the media plane was asked to watch it.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct Listened {
+pub(super) struct AudioLevel {
     pub(super) talking: bool,
-    /// The average at its last change, in -dBov.
-    pub(super) level: Option<f64>,
-    /// What the media plane was asked to listen for.
-    pub(super) detection: Option<TalkDetection>,
-    /// The media plane was asked to measure how much is spoken.
-    pub(super) measured: bool,
+    /// The average at the last change of `talking`, in -dBov.
+    pub(super) average: Option<f64>,
+    pub(super) monitor: AudioMonitor,
+}
+
+/// The measurements that the media plane takes of a stream of audio.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct AudioMonitor {
+    /// When its publisher counts as talking. `None` if that is not detected.
+    pub(super) talking: Option<TalkDetection>,
+    /// Whether its share of speech is measured.
+    pub(super) speech: bool,
+}
+
+/// The keyframe handling that the media plane was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Keyframes {
+    /// The cache from the last keyframe on.
+    pub(super) cache: Option<KeyframeCache>,
+    /// The interval of keyframe requests.
+    pub(super) interval: Option<KeyframeInterval>,
 }
 
 impl Stream {
-    /// A new m-line of a publisher, which is disabled.
+    /// Returns a new m-line of a publisher. It is disabled.
     pub fn new(kind: Kind, mid: Mid, index: usize) -> Self {
         Stream {
             kind,
             mid,
             index,
             disabled: true,
-            codec: None,
-            channels: None,
             description: None,
-            opus: OfferedFlags::default(),
-            fmtp: None,
-            h264_profile: None,
-            vp9_profile: None,
-            simulcast: false,
-            svc: false,
-            extensions: ExtensionIds::default(),
+            format: StreamFormat::default(),
             delay: Delay::default(),
-            send: true,
-            moderated: false,
-            talk: Listened::default(),
-            kept: None,
-            asked_every: None,
+            gate: Gate {
+                send: true,
+                muted: false,
+            },
+            audio: AudioLevel::default(),
+            keyframes: Keyframes::default(),
             recording: None,
             forwarders: Vec::new(),
         }
     }
 
-    /// Whether its media is relayed.
+    /// Returns whether its media is relayed.
     pub fn is_open(&self) -> bool {
-        !self.disabled && self.send && !self.moderated
+        !self.disabled && self.gate.send && !self.gate.muted
     }
 
-    /// Whether it is audio that says how loud it is.
+    /// Returns whether a moderator has muted it.
+    pub const fn is_moderated(&self) -> bool {
+        self.gate.muted
+    }
+
+    /// Returns whether it is audio with the audio level extension.
     pub fn has_levels(&self) -> bool {
-        self.kind == Kind::Audio && !self.disabled && self.extensions.audio_level.is_some()
+        let levels = self.format.extensions.audio_level;
+        self.kind == Kind::Audio && !self.disabled && levels.is_some()
     }
 
-    /// Whether somebody talks on it.
+    /// Returns whether its publisher talks.
     pub const fn is_talking(&self) -> bool {
-        self.talk.talking
+        self.audio.talking
     }
 
-    /// How loud it was on average at its last change, in -dBov.
+    /// Returns its average level at the last change of [`Self::is_talking`], in -dBov.
     pub const fn level(&self) -> Option<f64> {
-        self.talk.level
+        self.audio.average
     }
 
-    /// The least and the greatest playout delay that its publisher asks for, in units of 10 ms.
+    /// Returns the least and the greatest playout delay that its publisher asks for, in 10 ms.
     pub fn playout_delay(&self) -> Option<(u16, u16)> {
         self.delay.range()
     }

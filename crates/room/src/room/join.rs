@@ -1,21 +1,21 @@
-//! Joining as a participant.
+//! The joins of participants.
 
 use std::sync::Arc;
 
-use super::State;
+use super::{Client, State};
 use crate::roster::{
     MediaSettings, Participant, Party, Permissions, Profile, RecordSettings, TalkSettings,
 };
-use crate::{Connection, Notice, PersonId, Refusal};
+use crate::{Notice, PersonId, Refusal};
 
-/// Who joins as a participant.
+/// A new participant.
 #[derive(Debug, Clone)]
 pub struct Join {
-    /// Its id, which nobody else may have.
+    /// Its id, which has to be free.
     pub id: PersonId,
-    /// What it shows of itself.
+    /// Its name and metadata.
     pub profile: Profile,
-    /// What it may do.
+    /// Its permissions.
     pub permissions: Permissions,
     /// When it counts as talking.
     pub talk: TalkSettings,
@@ -23,31 +23,32 @@ pub struct Join {
 
 impl State {
     /// Adds a participant.
-    pub fn join(&mut self, connection: Arc<dyn Connection>, join: Join) -> Result<(), Refusal> {
-        // Whoever comes now reads of those in the answer.
+    pub fn join(&mut self, client: Arc<dyn Client>, join: Join) -> Result<(), Refusal> {
+        // The answer to the new participant lists these publishers.
         self.tell_news();
         let id = join.id;
         self.roster.check_free(&id)?;
-        tracing::info!(room = %self.name, %id, connection = %connection.id(), "participant joined");
-        let mut person = Participant::new(id.clone(), Party::Client(connection));
+        tracing::info!(room = %self.name, %id, connection = %client.id(), "participant joined");
+        let mut person = Participant::new(id.clone(), Party::Client(client.clone()));
         person.profile = join.profile;
         person.permissions = join.permissions;
         person.settings = MediaSettings {
             bitrate: self.settings.bitrate,
             talk: join.talk,
             record: RecordSettings {
-                on: self.settings.record,
+                on: self.settings.recording.on,
                 ..RecordSettings::default()
             },
         };
         self.roster.add(person);
+        self.clients.add_participant(id.clone(), client);
         if self.settings.notify_joining {
             self.tell_others(&id, Notice::Joining(&id));
         }
         Ok(())
     }
 
-    /// Takes somebody out again whose first [`State::configure`] was refused, as if they had never joined.
+    /// Removes a participant whose first [`State::configure`] was refused, as if it had not joined.
     pub fn undo_join(&mut self, id: &PersonId) {
         if self.remove(id).is_none() {
             return;

@@ -1,43 +1,44 @@
-//! Ceasing to publish, and leaving.
+//! The ends of publications, of participants and of the room.
 
-use super::State;
+use super::{Client, Clients, State, Told};
 use crate::publication::Publication;
 use crate::roster::Participant;
-use crate::{Connection, ConnectionId, Event, Notice, PersonId, Refusal, Told};
+use crate::{ConnectionId, Event, Notice, PersonId, Refusal};
 
 impl State {
-    /// A PeerConnection is gone: subscriptions let go of it, and others are told.
+    /// Removes a publication whose PeerConnection has ended, and tells the others.
     pub fn media_ended(&mut self, id: &PersonId) -> Result<(), Refusal> {
         let media = self.end_media(id).ok_or(Refusal::NotPublished)?;
         self.unsubscribe_all(id, &media);
         self.tell_others(id, Notice::Unpublished(id));
         if let Some(person) = self.roster.get(id) {
-            self.notify_of(person, &Event::Unpublished(person));
+            self.notify_of(id, &Event::Unpublished(person));
         }
         Ok(())
     }
 
-    /// Somebody leaves of itself, or is gone.
+    /// Removes a participant that leaves.
     pub fn leave(&mut self, id: &PersonId, connection: ConnectionId) -> Result<(), Refusal> {
         self.roster.joined(id, connection)?;
-        // Nothing published is no reason to stay.
+        // Somebody without a publication can leave too.
         let _ = self.media_ended(id);
+        let client = self.clients.remove_participant(id);
         let person = self.remove(id).ok_or(Refusal::NotInRoom)?;
         tracing::info!(room = %self.name, %id, %connection, "participant left");
         self.tell_all(Notice::Left(&person));
-        self.notify_of(&person, &Event::Left(&person));
+        self.notify(client.as_deref(), &Event::Left(&person));
         Ok(())
     }
 
-    /// A client's connection ends.
+    /// Removes the participant of a client's connection that has ended.
     pub fn gone(&mut self, id: &PersonId, connection: ConnectionId) {
         self.roster.forget_kicked(connection);
-        // Whoever is not in the room any more has nothing to leave.
+        // It may have left or been kicked before.
         let _ = self.leave(id, connection);
     }
 
-    /// Throws somebody out, as the client `by` asked for, if a client did.
-    pub fn kick(&mut self, id: &PersonId, by: Option<&dyn Connection>) -> Result<(), Refusal> {
+    /// Kicks a participant, by the client `by` or an administrator.
+    pub fn kick(&mut self, id: &PersonId, by: Option<&dyn Client>) -> Result<(), Refusal> {
         if self.roster.is_kicked(id) {
             return Ok(());
         }
@@ -47,15 +48,17 @@ impl State {
             return Ok(());
         };
         let subscriptions = self.subscriptions.disown(id);
-        person.tell(&Told::new(self, Notice::ThrownOut));
+        if let Some(client) = self.clients.remove_participant(id) {
+            client.tell(&Told::new(self, Notice::ThrownOut), None);
+        }
         self.tell_all(Notice::Kicked(&person));
         self.notify(by, &Event::Kicked(&person));
         if let Some(media) = &media {
             self.unsubscribe_all(id, media);
         }
-        if self.settings.require_pvtid {
+        if self.settings.require_private_id {
             for key in subscriptions {
-                // It may have ended meanwhile.
+                // The subscription may have ended meanwhile.
                 let _ = self.change_subscriber(key, |it, all| it.block(all));
             }
         }
@@ -66,12 +69,13 @@ impl State {
         Ok(())
     }
 
-    /// The room ends: all are told and lose their PeerConnections.
+    /// Ends the room: tells all clients and closes their PeerConnections.
     pub fn destroy(&mut self) {
         self.destroyed = true;
         self.tell_all(Notice::Destroyed);
-        // First the subscriptions: there is nothing left to offer them again.
+        // Subscriptions first, so that none gets an offer for the ends of the publications.
         self.subscriptions.close_all();
+        self.clients = Clients::default();
         for person in self.roster.remove_all() {
             if let Some(media) = self.publications.end(person.id()) {
                 media.close();
@@ -81,7 +85,7 @@ impl State {
         }
     }
 
-    /// Takes out what somebody publishes; subscriptions have still to let go of it.
+    /// Removes a publication. The caller has to remove it from the subscriptions.
     pub(super) fn end_media(&mut self, id: &PersonId) -> Option<Publication> {
         self.tell_news();
         let media = self.publications.end(id)?;
@@ -89,9 +93,10 @@ impl State {
         Some(media)
     }
 
-    /// Takes somebody out whose media is gone already.
+    /// Removes a participant without a publication.
     pub(super) fn remove(&mut self, id: &PersonId) -> Option<Participant> {
         let person = self.roster.remove(id)?;
+        self.clients.remove_participant(id);
         self.subscriptions.disown(id);
         Some(person)
     }

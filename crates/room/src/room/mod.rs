@@ -1,84 +1,89 @@
-//! A room: what happens in it, part by part.
+//! A room: its commands, each as steps on its parts.
 //!
-//! The parts keep their own: [`Roster`] who is there, [`Publications`] what they send, [`Subscriptions`] what is received,
-//! [`Speakers`] who has the floor, and [`News`] whom the others have not been told of. What happens in a room is here, as
-//! the steps that it takes of them.
+//! Each part owns its state: [`Roster`] the participants, [`Publications`] what they send,
+//! [`Subscriptions`] what is received, [`Speakers`] the dominant speaker, [`Clients`] the way to
+//! the clients, and [`Announcements`] the publishers that the others do not know yet.
 
+mod client;
 mod join;
 mod leave;
+mod notifications;
 mod publish;
 mod relay;
 mod remote;
 mod speech;
 mod subscribe;
-mod telling;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use portunus_media::MediaPlane;
 use portunus_record::Recorder;
 
-use crate::news::News;
+use crate::announcements::Announcements;
 use crate::publication::{FileNames, Origin, Publication, Publications, dummy_streams};
 use crate::roster::{Participant, Party, Profile, Roster};
 use crate::speakers::Speakers;
 use crate::subscription::{Subscriber, Subscriptions};
-use crate::{ConnectionId, Dummy, PersonId, Refusal, RoomSettings, Stream, Watcher};
+use crate::{ConnectionId, Dummy, PersonId, Refusal, RoomSettings, Stream};
 
+use client::Clients;
+pub use client::{Client, Told, Watcher};
 pub use join::Join;
 pub use publish::Configured;
 pub use remote::{NewRemote, hear};
 pub use subscribe::{Outcome, Switched};
 
-/// A room. Whatever happens in it happens under its lock, so that all see it in the same order.
+/// A room. All changes happen under its lock, so that all clients see them in the same order.
 #[derive(Debug)]
 pub struct Room {
     state: Mutex<State>,
 }
 
-/// What a room is made of.
+/// The parts of a new room.
 #[derive(Debug)]
 pub struct Setup {
-    /// What it is called in descriptions, files and the log.
+    /// Its name in descriptions, files and the log.
     pub name: Arc<str>,
-    /// What it is like.
+    /// Its settings.
     pub settings: RoomSettings,
-    /// Where its media flows.
+    /// The media plane.
     pub media: MediaPlane,
-    /// What it records with.
+    /// The recorder.
     pub recorder: Recorder,
-    /// What names of recorded files begin with.
+    /// The prefixes of names of recorded files.
     pub names: FileNames,
-    /// Those who watch the server.
+    /// The observers of the server.
     pub watcher: Box<dyn Watcher>,
 }
 
-/// What is in a room.
+/// The state of a room, with its commands.
 #[derive(Debug)]
 pub struct State {
     name: Arc<str>,
     settings: RoomSettings,
     destroyed: bool,
+    clients: Clients,
     roster: Roster,
     publications: Publications,
     subscriptions: Subscriptions,
     speakers: Speakers,
-    news: News,
+    announcements: Announcements,
     watcher: Box<dyn Watcher>,
 }
 
 impl Room {
-    /// A room in which nobody is.
+    /// Returns an empty room.
     pub fn new(setup: Setup) -> Self {
         let mut state = State {
             name: setup.name,
             settings: setup.settings,
             destroyed: false,
+            clients: Clients::default(),
             roster: Roster::default(),
             publications: Publications::new(setup.media, setup.recorder, setup.names),
             subscriptions: Subscriptions::default(),
             speakers: Speakers::default(),
-            news: News::default(),
+            announcements: Announcements::default(),
             watcher: setup.watcher,
         };
         state.measure_speech();
@@ -87,26 +92,26 @@ impl Room {
         }
     }
 
-    /// What is in it.
+    /// Locks the room.
     pub fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    /// What it is called.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it is like.
+    /// Returns its settings.
     pub const fn settings(&self) -> &RoomSettings {
         &self.settings
     }
 
-    /// Changes what it is like. Codecs and header extensions are those of what is negotiated from now on.
+    /// Replaces its settings. Codecs and header extensions apply to later negotiations only.
     pub fn edit(&mut self, settings: RoomSettings) {
-        let asks = settings.fir_freq != self.settings.fir_freq;
+        let asks = settings.keyframes.interval_s != self.settings.keyframes.interval_s;
         self.settings = settings;
         if asks {
             for id in self.roster.ids() {
@@ -115,23 +120,23 @@ impl State {
         }
     }
 
-    /// Whether it has ended.
+    /// Returns whether it has ended.
     pub const fn is_destroyed(&self) -> bool {
         self.destroyed
     }
 
-    /// Whether somebody is in it; who only holds a place does not count.
+    /// Returns whether there is a participant or a subscription. A placeholder does not count.
     pub fn is_used(&self) -> bool {
         let mut people = self.roster.iter();
         people.any(|person| !person.is_dummy()) || !self.subscriptions.is_empty()
     }
 
-    /// Who is in it.
+    /// Returns the participants.
     pub fn people(&self) -> impl Iterator<Item = &Participant> {
         self.roster.iter()
     }
 
-    /// Somebody who is in it.
+    /// Returns a participant.
     pub fn person(&self, id: &PersonId) -> Option<&Participant> {
         self.roster.get(id)
     }
@@ -142,37 +147,37 @@ impl State {
         Ok(self.publications.get(id).is_some())
     }
 
-    /// What somebody publishes, whether its media is up or not.
+    /// Returns a participant's publication, whether its media is up or not.
     pub fn publication(&self, id: &PersonId) -> Option<&Publication> {
         self.publications.get(id)
     }
 
-    /// What somebody publishes whose media is up.
+    /// Returns a participant's publication if its media is up.
     pub fn published(&self, id: &PersonId) -> Option<&Publication> {
         self.publications.up(id)
     }
 
-    /// Those whose media is up, in the order in which it came up.
+    /// Returns the feeds whose media is up, in the order in which it came up.
     pub fn feeds(&self) -> impl Iterator<Item = &PersonId> {
         self.publications.in_order().map(|(feed, _)| feed)
     }
 
-    /// Who has the floor.
+    /// Returns the dominant speaker.
     pub fn dominant(&self) -> Option<&PersonId> {
         self.speakers.dominant()
     }
 
-    /// A subscription.
+    /// Returns a subscription.
     pub fn subscriber(&self, key: ConnectionId) -> Option<&Subscriber> {
         self.subscriptions.get(key).ok()
     }
 
-    /// How many m-lines of subscriptions receive a stream of somebody.
+    /// Returns the number of m-lines of all subscriptions that receive a stream.
     pub fn receivers(&self, feed: &PersonId, stream: &Stream) -> usize {
         self.subscriptions.receivers(feed, stream)
     }
 
-    /// Adds the room's placeholder publisher under an id that is free, if the room has one. Nobody is told of it.
+    /// Adds the room's placeholder publisher, if it has one, under a free id. Sends no notice.
     pub fn add_dummy(&mut self, id: PersonId) {
         let Some(dummy) = &self.settings.dummy else {
             return;

@@ -1,23 +1,26 @@
-//! Publishing, and changing how.
+//! Publications: their negotiation, their settings, moderation and recording.
 
 use portunus_record::Format;
 use portunus_sdp::{Jsep, LocalJsep, SdpType};
 
 use super::State;
-use crate::publication::{Configure, Origin, Publication, Recorded, Stream, answer};
+use crate::publication::{
+    AnswerRequest, Answered, Configure, Origin, Publication, Recorded, Stream,
+};
 use crate::{ConnectionId, Notice, PersonId, Refusal};
 
-/// What a [`Configure`] came to.
+/// The outcome of a [`Configure`].
 #[derive(Debug)]
 pub struct Configured {
     /// The answer to the offer, if there was one.
     pub answer: Option<LocalJsep>,
-    /// What is published has changed: call [`State::tell_updated`] once the publisher was told.
+    /// Whether the publication has changed. The door calls [`State::tell_updated`] after its
+    /// answer.
     pub changed: bool,
 }
 
 impl State {
-    /// Changes how a participant publishes. With an offer it begins to publish, or renegotiates.
+    /// Changes the settings of a participant. An offer starts or renegotiates its publication.
     pub fn configure(
         &mut self,
         id: &PersonId,
@@ -47,7 +50,7 @@ impl State {
         Ok(configured)
     }
 
-    /// Answers an offer.
+    /// Answers a publisher's offer.
     fn negotiate(
         &mut self,
         id: &PersonId,
@@ -62,13 +65,20 @@ impl State {
             self.publications.check_limit(self.settings.publishers)?;
         }
         let bitrate = configure.bitrate.unwrap_or(person.settings.bitrate);
-        let name = format!("VideoRoom {}", self.name);
-        let before = self.streams(id);
-        let wanted = (forced, person.permissions);
-        let (answer, streams) = answer(&self.settings, name, wanted, jsep, before, bitrate);
+        let request = AnswerRequest {
+            room: &self.settings,
+            name: format!("VideoRoom {}", self.name),
+            forced,
+            permissions: person.permissions,
+            bitrate,
+        };
+        let Answered {
+            description,
+            streams,
+        } = request.answer(jsep, self.streams(id));
         configure.check_mids(&streams)?;
         let connection = person.connection().ok_or(Refusal::NotInRoom)?.clone();
-        let local = connection.answer(answer)?;
+        let local = connection.answer(description)?;
         if is_new {
             let origin = Origin::Client(connection.clone());
             self.publications.start(id, origin, jsep.e2ee, streams);
@@ -79,7 +89,7 @@ impl State {
         Ok(local)
     }
 
-    /// Applies what needs no negotiation; says whether streams are described otherwise by now.
+    /// Applies the settings. Returns whether streams have new descriptions.
     fn apply(&mut self, id: &PersonId, configure: &Configure, negotiated: bool) -> bool {
         let Some(person) = self.roster.get_mut(id) else {
             return false;
@@ -95,22 +105,22 @@ impl State {
             let profile = &profile;
             self.tell_others(id, Notice::Renamed { id, profile });
         }
-        let (changed, described) = self.publications.configure(id, configure);
+        let changed = self.publications.configure(id, configure);
         if negotiated {
             self.relay_feed(id);
             self.reseat_all();
             self.publications.extend_remotes(&self.name, id);
         } else {
-            for stream in changed {
+            for stream in changed.relayed {
                 self.relay_stream(id, stream);
             }
         }
         self.update_media(id);
         self.record(id, configure.begins_recording());
-        described
+        changed.described
     }
 
-    /// A PeerConnection is up. Returns false if it was before.
+    /// Notes that a publisher's PeerConnection is up. Returns false if it was before.
     pub fn media_up(&mut self, id: &PersonId) -> bool {
         let is_new = self.publications.came_up(id);
         if is_new {
@@ -119,7 +129,7 @@ impl State {
         is_new
     }
 
-    /// Closes or opens a stream against its publisher's will.
+    /// Mutes or unmutes a stream for a moderator.
     pub fn moderate(&mut self, id: &PersonId, mid: &str, mute: bool) -> Result<(), Refusal> {
         self.check_participant(id)?;
         if let Some(stream) = self.publications.moderate(id, mid, mute)? {
@@ -131,7 +141,8 @@ impl State {
         Ok(())
     }
 
-    /// Checks that there is a participant `id`. The dummy publisher does not count: nobody can moderate it.
+    /// Checks that there is a participant `id`. A placeholder does not count, as it has no
+    /// moderation.
     pub(super) fn check_participant(&self, id: &PersonId) -> Result<(), Refusal> {
         let person = self.roster.get(id).filter(|person| !person.is_dummy());
         person.map(drop).ok_or_else(|| Refusal::NoSuchUser {
@@ -140,17 +151,17 @@ impl State {
         })
     }
 
-    /// Records all that there is and that comes, or nothing any more.
+    /// Records all present and future participants, or none.
     pub fn record_all(&mut self, on: bool, format: Option<Format>) -> Result<(), Refusal> {
-        self.settings.record_format = format.or(self.settings.record_format);
-        if on == self.settings.record {
+        self.settings.recording.format = format.or(self.settings.recording.format);
+        if on == self.settings.recording.on {
             return Ok(());
         }
         let people = self.roster.ids();
         if on && !people.is_empty() {
             self.check_recording(None)?;
         }
-        self.settings.record = on;
+        self.settings.recording.on = on;
         for id in people {
             if let Some(person) = self.roster.get_mut(&id) {
                 person.settings.record.on = on;
@@ -160,13 +171,13 @@ impl State {
         Ok(())
     }
 
-    /// Checks that recordings of this name could be made.
+    /// Checks that recordings with this name prefix can be made.
     fn check_recording(&self, name: Option<&str>) -> Result<(), Refusal> {
-        let dir = self.settings.rec_dir.as_deref();
+        let dir = self.settings.recording.dir.as_deref();
         self.publications.check_recording(dir, name)
     }
 
-    /// Brings the recordings of a participant up to date; those that failed begin `anew`, or do not.
+    /// Brings the recordings of a participant up to date. Restarts failed ones if `anew`.
     pub(super) fn record(&mut self, id: &PersonId, anew: bool) {
         if let Some(person) = self.roster.get(id) {
             let room = &self.settings;
@@ -175,21 +186,21 @@ impl State {
                 id,
                 display: person.profile.display.as_deref(),
                 description: &room.description,
-                dir: room.rec_dir.as_deref(),
-                format: room.record_format,
+                dir: room.recording.dir.as_deref(),
+                format: room.recording.format,
             };
             let settings = &person.settings.record;
             self.publications.record(&of, settings, anew);
         }
     }
 
-    /// Has the media plane listen to what somebody sends, keep it and ask for keyframes, as the room wants it.
+    /// Brings the monitoring and the keyframe handling of a publication up to date.
     pub(super) fn update_media(&mut self, id: &PersonId) {
         self.listen(id);
         self.publications.update_keyframes(id, &self.settings);
     }
 
-    /// What somebody publishes, stream by stream.
+    /// Returns the streams of a publication. They are empty without one.
     pub(super) fn streams(&self, id: &PersonId) -> &[Stream] {
         self.publications.get(id).map_or(&[], Publication::streams)
     }

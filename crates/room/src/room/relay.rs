@@ -1,19 +1,20 @@
-//! What follows for subscriptions from what happens to others: who is on their seats, what is relayed, and by which layers.
+//! Updates of subscriptions after changes of others: their seats, routes and layers.
 
 use portunus_media::{Layer, LayerReason, RouteId};
 
 use super::State;
-use crate::publication::Publication;
-use crate::subscription::{CurrentLayer, Subscriber, changed_layers};
+use crate::publication::{Layering, Publication};
+use crate::subscription::{RelayedLayer, Subscriber, changed_layers};
 use crate::{ConnectionId, Notice, PersonId, Refusal};
 
 impl State {
-    /// Lets those who are followed take the seats, in all subscriptions that have some.
+    /// Assigns the seats of all subscriptions.
     pub(super) fn reseat_all(&mut self) {
         self.reseat_followers(false);
     }
 
-    /// Gives the seats of all subscriptions away anew. For the `dominant` speaker, all who follow the speakers are told.
+    /// Assigns the seats of all subscriptions. If the `dominant` speaker has changed, tells all
+    /// subscribers that follow the speakers.
     pub(super) fn reseat_followers(&mut self, dominant: bool) {
         let followers = self.subscriptions.followers();
         if followers.is_empty() {
@@ -25,7 +26,7 @@ impl State {
         }
     }
 
-    /// Gives the seats of one subscription away anew; its client is told of the changes, and if the `dominant` speaker has.
+    /// Assigns the seats of one subscription, and tells its client the changes.
     fn reseat(&mut self, key: ConnectionId, ranked: &[PersonId], dominant: bool) {
         let changed = self.change_subscriber(key, |subscriber, publications| {
             let changed = subscriber.reseat(ranked, publications);
@@ -43,7 +44,7 @@ impl State {
         self.tell_subscriber(key, Notice::Seats(key, &changed));
     }
 
-    /// Gives the seats of a new subscription away, of which its client is told with all the rest.
+    /// Assigns the seats of a new subscription. The answer to its client will contain them.
     pub(super) fn seat(&mut self, key: ConnectionId) {
         let speakers = self.subscriptions.get(key).ok();
         let ranked = self.ranked(speakers.and_then(|known| known.seating.speakers()));
@@ -51,7 +52,7 @@ impl State {
         drop(seated);
     }
 
-    /// Follows another number of speakers, of as many at most as there are seats for.
+    /// Changes the number of speakers that a subscription follows, up to the number of its slots.
     pub(super) fn follow_speakers(
         &mut self,
         key: ConnectionId,
@@ -66,15 +67,15 @@ impl State {
         Ok(())
     }
 
-    /// The first publishers, for those who follow so many speakers: those who spoke, the most recent first, and then the
-    /// others in the order in which they came.
+    /// Returns the publishers to assign to `followed` slots: first the speakers, the most recent
+    /// one first, then the others in order.
     fn ranked(&self, followed: Option<usize>) -> Vec<PersonId> {
-        // One more than anybody follows, because nobody sees itself.
+        // One more, because a participant does not see itself.
         let most = followed.map_or(0, |most| most.saturating_add(1));
         self.speakers.ranked(self.publications.publishers(), most)
     }
 
-    /// Makes the routes of one stream what they should be.
+    /// Brings the routes of one stream up to date.
     pub(super) fn relay_stream(&mut self, feed: &PersonId, index: usize) {
         let publications = &self.publications;
         publications.gate_forwarders(feed, index);
@@ -84,7 +85,7 @@ impl State {
         }
     }
 
-    /// Makes the routes of all that somebody publishes what they should be, whatever mids it had before.
+    /// Brings the routes of all streams of a publication up to date, also after new mids.
     pub(super) fn relay_feed(&mut self, feed: &PersonId) {
         for index in 0..self.streams(feed).len() {
             self.publications.gate_forwarders(feed, index);
@@ -92,7 +93,7 @@ impl State {
         self.subscriptions.relay_feed(feed, &self.publications);
     }
 
-    /// Takes what somebody published, which is gone, off all subscriptions.
+    /// Removes an ended publication from all subscriptions.
     pub(super) fn unsubscribe_all(&mut self, feed: &PersonId, media: &Publication) {
         self.notify_ended(feed, media);
         for key in self.subscriptions.remove_feed(feed) {
@@ -101,7 +102,7 @@ impl State {
         self.reseat_all();
     }
 
-    /// A route relays another layer: the client is told.
+    /// Tells a subscriber that a route relays another layer.
     pub fn layer_changed(
         &mut self,
         key: ConnectionId,
@@ -117,26 +118,33 @@ impl State {
         let Some(stream) = publication.and_then(|known| known.stream(change.feed_mid)) else {
             return;
         };
-        let (simulcast, svc, index) = (stream.simulcast, stream.svc, stream.index);
-        // Not all publishers can say of themselves that they send it.
-        let found = !simulcast && !svc && layer.spatial.is_some();
-        if found {
+        let (mut layering, index) = (stream.format.layering(), stream.index);
+        // Not all publishers can announce SVC.
+        if layering == Layering::Single && layer.spatial.is_some() {
+            layering = Layering::Svc;
             self.publications.found_svc(&change.feed, change.feed_mid);
             self.relay_stream(&change.feed, index);
             self.tell_updated(&change.feed);
         }
-        for (kind, layer) in changed_layers((simulcast, svc || found), change.before, layer) {
-            self.tell_layer(key, (change.mid, kind, layer, reason));
+        let mid = change.mid;
+        for (kind, layer) in changed_layers(layering, change.before, layer) {
+            let relayed = RelayedLayer {
+                mid,
+                kind,
+                layer,
+                reason,
+            };
+            self.tell_layer(key, relayed);
         }
     }
 
-    /// Tells the client of a subscription which layer an m-line receives.
-    pub(super) fn tell_layer(&self, key: ConnectionId, (mid, kind, layer, reason): CurrentLayer) {
+    /// Tells a subscriber which layer an m-line receives.
+    pub(super) fn tell_layer(&self, key: ConnectionId, relayed: RelayedLayer) {
         let notice = Notice::Layer {
-            mid,
-            kind,
-            layer,
-            reason,
+            mid: relayed.mid,
+            kind: relayed.kind,
+            layer: relayed.layer,
+            reason: relayed.reason,
         };
         self.tell_subscriber(key, notice);
     }

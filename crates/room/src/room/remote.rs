@@ -1,4 +1,4 @@
-//! Publishers of other servers, publishers of ours on other servers, and forwarders.
+//! Publishers of other servers, publications on other servers, and forwarders.
 
 use std::sync::Weak;
 
@@ -17,18 +17,18 @@ use crate::{Event, Notice, PersonId, Refusal};
 /// A publisher of another server.
 #[derive(Debug)]
 pub struct NewRemote {
-    /// Where its media comes in.
+    /// Its media.
     pub remote: Remote,
-    /// What it shows of itself.
+    /// Its name and metadata.
     pub profile: Profile,
-    /// What it sends is encrypted end to end.
+    /// Whether it is encrypted end to end.
     pub e2ee: bool,
-    /// What it sends.
+    /// Its streams.
     pub streams: Vec<Stream>,
 }
 
 impl State {
-    /// Checks that there may be one more publisher of another server, with this id.
+    /// Checks that a publisher of another server can be added with this id.
     pub fn check_remote(&self, id: &PersonId) -> Result<(), Refusal> {
         self.roster.check_free(id)?;
         self.publications.check_limit(self.settings.publishers)
@@ -39,7 +39,7 @@ impl State {
         let mut person = Participant::new(id.clone(), Party::Remote);
         person.profile = new.profile;
         person.settings.record = RecordSettings {
-            on: self.settings.record,
+            on: self.settings.recording.on,
             ..RecordSettings::default()
         };
         self.roster.add(person);
@@ -52,8 +52,8 @@ impl State {
         self.record(id, false);
     }
 
-    /// What another server's publisher sends by now: of streams that there are, and of new ones. A stream that the update does
-    /// not describe keeps its description.
+    /// Updates a publisher of another server: its known streams, and new ones. An update without a
+    /// description keeps the stream's.
     pub fn update_remote(
         &mut self,
         id: &PersonId,
@@ -77,7 +77,7 @@ impl State {
         }
     }
 
-    /// Takes a publisher of another server out.
+    /// Removes a publisher of another server.
     pub fn remove_remote(&mut self, id: &PersonId) {
         let media = self.end_media(id);
         let Some(person) = self.remove(id) else {
@@ -91,7 +91,7 @@ impl State {
         }
     }
 
-    /// The streams of a publisher of another server.
+    /// Returns the streams of a publisher of another server.
     pub fn remote_streams(&self, id: &PersonId) -> Result<&[Stream], Refusal> {
         match self.roster.named(id)?.is_remote() {
             true => Ok(self.streams(id)),
@@ -109,7 +109,7 @@ impl State {
         self.publications.forward(id, mid, request, None)
     }
 
-    /// What somebody publishes, to be forwarded.
+    /// Returns a publication that can be forwarded.
     pub fn forwardable(&self, id: &PersonId) -> Result<&Publication, Refusal> {
         self.publications.forwardable(id)
     }
@@ -126,7 +126,7 @@ impl State {
         }
     }
 
-    /// Checks that a publisher can be published elsewhere by this name.
+    /// Checks that a publisher can be published on another server with this id.
     pub fn check_remote_id(&self, id: &PersonId, remote_id: &str) -> Result<(), Refusal> {
         if self.roster.named(id)?.connection().is_none() {
             return Err(Refusal::NotOurs);
@@ -141,7 +141,7 @@ impl State {
         }
     }
 
-    /// Publishes somebody of ours on another server, too.
+    /// Publishes a local publisher on another server.
     pub fn publish_remotely(
         &mut self,
         id: &PersonId,
@@ -152,7 +152,7 @@ impl State {
         Ok(())
     }
 
-    /// Ends that.
+    /// Ends a publication on another server.
     pub fn unpublish_remotely(&mut self, id: &PersonId, remote_id: &str) -> Result<(), Refusal> {
         self.roster.named(id)?;
         match self.publications.unpublish_remotely(id, remote_id) {
@@ -161,7 +161,7 @@ impl State {
         }
     }
 
-    /// The other servers that somebody is published on.
+    /// Returns the publications of a participant on other servers.
     pub fn remotes(&self, id: &PersonId) -> Result<&[RemotePublication], Refusal> {
         self.roster.named(id)?;
         let publication = self.publications.get(id);
@@ -169,7 +169,7 @@ impl State {
     }
 }
 
-/// Takes what is heard of a publisher of another server until it is gone.
+/// Passes the audio levels of a remote publisher to the room until the publisher is gone.
 pub async fn hear(room: Weak<Room>, id: PersonId, mut hears: mpsc::Receiver<Heard>) {
     while let Some(Heard { ingest, sound }) = hears.recv().await {
         let Some(room) = room.upgrade() else { return };

@@ -1,4 +1,4 @@
-//! Listening to those who publish: who talks, and who has the floor.
+//! Audio levels of publishers: who talks, and who is the dominant speaker.
 
 use portunus_media::SpeechActivity;
 use portunus_rtp::Mid;
@@ -9,31 +9,31 @@ use crate::publication::detection;
 use crate::{Event, Notice, PersonId};
 
 impl State {
-    /// Listens to what somebody sends, where the room wants that and packets say how loud they are.
+    /// Brings the monitoring of a publication's audio up to date.
     pub(super) fn listen(&mut self, id: &PersonId) {
         let Some(person) = self.roster.get(id) else {
             return;
         };
         let detection = detection(person.settings.talk, &self.settings);
         let measured = self.speakers.measured();
-        for (mid, level) in self.publications.listen(id, detection, measured) {
+        for (mid, level) in self.publications.monitor(id, detection, measured) {
             self.heard(id, mid, false, level);
         }
     }
 
-    /// Somebody has begun or ceased to talk, with this average level in -dBov: all are told.
+    /// Notes that a participant talks or is silent, with its average level in -dBov. Tells all.
     pub fn heard(&mut self, id: &PersonId, mid: Mid, talking: bool, level: f64) {
         let Some(talk) = self.publications.heard(id, mid, talking, level) else {
             return;
         };
-        if let Some(person) = self.roster.get(id) {
-            self.notify_of(person, &Event::Talk(&talk));
+        if self.roster.get(id).is_some() {
+            self.notify_of(id, &Event::Talk(&talk));
         }
         self.tell_all(Notice::Talk(&talk));
     }
 
-    /// Takes what was heard of somebody. If it makes that one the dominant speaker, it takes a seat where it has none, and
-    /// those who want to know are told.
+    /// Notes the speech activity of a participant. A new dominant speaker gets a seat where it has
+    /// none, and is announced.
     pub fn speech(&mut self, id: &PersonId, mid: Mid, activity: SpeechActivity) {
         if !self.publications.is_measured(id, mid) {
             return;
@@ -47,7 +47,7 @@ impl State {
         self.reseat_followers(true);
     }
 
-    /// Measures speech as long as anybody wants to know of it.
+    /// Measures speech while the room or a subscription needs the speakers.
     pub(super) fn measure_speech(&mut self) {
         let wanted = self.settings.dominant_speaker || self.subscriptions.most_followed().is_some();
         if !self.speakers.measure(wanted) {

@@ -1,33 +1,34 @@
-//! Subscribing, and changing what is received.
+//! Subscriptions: their start, changes, negotiation and end.
 
 use std::sync::Arc;
 
 use portunus_sdp::{Description, Jsep, LocalJsep};
 
-use super::State;
+use super::{Client, State, Told};
 use crate::publication::Publications;
 use crate::subscription::{
-    Change, Offer, Subscriber, SubscriberConfigure, SubscriberJoin, Switch, Watch,
+    Change, Offer, Subscriber, SubscriberConfigure, SubscriberJoin, Switch, Switching, Viewer,
+    Watch,
 };
-use crate::{Connection, ConnectionId, Event, Notice, PersonId, Refusal, Told};
+use crate::{Connection, ConnectionId, Event, Notice, Refusal};
 
-/// What a change of a subscription came to.
+/// The outcome of a change of a subscription.
 #[derive(Debug)]
 pub enum Outcome {
-    /// It is done, without an offer.
+    /// The change is done and needs no offer.
     Done,
-    /// It has to be offered, which happens by itself once the last offer is answered: see [`Notice::Offered`].
+    /// An offer follows by [`Notice::Offered`] once the last offer is answered.
     Later,
-    /// It has to be offered by this.
+    /// The offer.
     Offer(LocalJsep),
 }
 
-/// What a [`Switch`] came to.
+/// The outcome of a [`Switch`].
 #[derive(Debug)]
 pub struct Switched {
-    /// M-lines that have another source.
+    /// The number of m-lines with another source.
     pub changes: usize,
-    /// An offer of m-lines that were inactive.
+    /// The offer of m-lines that were inactive.
     pub offer: Option<LocalJsep>,
 }
 
@@ -35,52 +36,62 @@ impl State {
     /// Adds a subscription. Returns its offer. `trusted` clients need no private id.
     pub fn join_subscriber(
         &mut self,
-        connection: Arc<dyn Connection>,
+        client: Arc<dyn Client>,
         join: SubscriberJoin,
         trusted: bool,
     ) -> Result<LocalJsep, Refusal> {
-        let owner = self.owner(join.private_id, trusted)?;
-        let way = (connection, self.publications.media.clone());
-        let subscriber = join.subscriber(way, owner, &self.settings, &self.publications)?;
-        self.begin(subscriber, None)
+        let viewer = self.viewer(client.clone(), join.private_id, trusted)?;
+        let subscriber = join.subscriber(viewer, &self.settings, &self.publications)?;
+        self.begin(client, subscriber, None)
     }
 
-    /// Adds a subscription whose m-lines are seats. Returns its offer, or the answer to the client's. `trusted` clients
-    /// need no private id.
+    /// Adds a subscription whose m-lines are seats. Returns its offer, or the answer to the
+    /// client's offer. `trusted` clients need no private id.
     pub fn watch(
         &mut self,
-        connection: Arc<dyn Connection>,
+        client: Arc<dyn Client>,
         watch: &Watch,
         jsep: Option<&Jsep>,
         trusted: bool,
     ) -> Result<LocalJsep, Refusal> {
-        let owner = self.owner(watch.private_id, trusted)?;
-        let way = (connection, self.publications.media.clone());
-        let room = (&*self.name, &self.settings);
-        let (subscriber, answer) = watch.subscriber(way, owner, jsep, room, &self.publications)?;
-        self.begin(subscriber, answer)
+        let viewer = self.viewer(client.clone(), watch.private_id, trusted)?;
+        let (room, settings) = (&*self.name, &self.settings);
+        let watched = watch.subscriber(viewer, jsep, room, settings, &self.publications);
+        let (subscriber, answer) = watched?;
+        self.begin(client, subscriber, answer)
     }
 
-    /// The participant whose private id it is, where the room needs one or it is given. Trusted clients
-    /// need none.
-    fn owner(&self, private_id: Option<u64>, trusted: bool) -> Result<Option<PersonId>, Refusal> {
+    /// Returns the client of a new subscription. It belongs to the participant with `private_id`,
+    /// which the room may require of clients that are not `trusted`.
+    fn viewer(
+        &self,
+        connection: Arc<dyn Connection>,
+        private_id: Option<u64>,
+        trusted: bool,
+    ) -> Result<Viewer, Refusal> {
         let owner = private_id.and_then(|id| self.roster.owner_of(id));
-        if self.settings.require_pvtid && owner.is_none() && !trusted {
+        if self.settings.require_private_id && owner.is_none() && !trusted {
             return Err(Refusal::OwnerNeeded);
         }
-        Ok(owner.cloned())
+        Ok(Viewer {
+            connection,
+            media: self.publications.media.clone(),
+            owner: owner.cloned(),
+        })
     }
 
-    /// Takes a new subscription in, whose seats are given away before its client knows anything. Returns its offer, or the
-    /// `answer` to the client's.
+    /// Adds a subscription and assigns its seats. Returns its offer, or the `answer` to the
+    /// client's.
     fn begin(
         &mut self,
+        client: Arc<dyn Client>,
         subscriber: Subscriber,
         answer: Option<Description>,
     ) -> Result<LocalJsep, Refusal> {
-        let key = subscriber.connection.id();
+        let key = client.id();
         let seated = subscriber.has_seats();
         self.subscriptions.insert(subscriber);
+        self.clients.add_subscriber(client);
         if seated {
             self.measure_speech();
             self.seat(key);
@@ -94,7 +105,7 @@ impl State {
         Ok(local)
     }
 
-    /// Changes a subscription in view of what is published.
+    /// Calls `change` with a subscription and the publications.
     pub(super) fn change_subscriber<T>(
         &mut self,
         key: ConnectionId,
@@ -105,12 +116,12 @@ impl State {
             .change(key, |subscriber| change(subscriber, publications))
     }
 
-    /// Checks that there is this subscription.
+    /// Checks that a subscription exists.
     pub fn check_subscriber(&self, key: ConnectionId) -> Result<(), Refusal> {
         self.subscriptions.get(key).map(drop)
     }
 
-    /// A subscription ends.
+    /// Ends a subscription.
     pub fn leave_subscriber(&mut self, key: ConnectionId) {
         self.subscriber_hung_up(key);
         self.forget_subscriber(key);
@@ -118,27 +129,26 @@ impl State {
 
     fn forget_subscriber(&mut self, key: ConnectionId) {
         self.subscriptions.remove(key);
+        self.clients.remove_subscriber(key);
         self.measure_speech();
     }
 
-    /// The PeerConnection is gone: nothing is received any more until the client subscribes again.
+    /// Removes all streams of a subscription whose PeerConnection has ended. It can subscribe
+    /// again.
     pub fn subscriber_hung_up(&mut self, key: ConnectionId) {
-        let Ok(subscriber) = self.subscriptions.get(key) else {
+        let before = self.received(key);
+        if self.subscriptions.change(key, Subscriber::end).is_err() {
             return;
-        };
-        let (client, before) = (subscriber.connection.clone(), self.received(key));
-        // It is there.
-        let _ = self.subscriptions.change(key, Subscriber::end);
-        self.notify_unsubscribed(&*client, &before);
+        }
+        self.notify_unsubscribed(key, &before);
         self.measure_speech();
     }
 
-    /// Changes what a subscription receives.
+    /// Adds and removes streams of a subscription.
     pub fn change(&mut self, key: ConnectionId, change: Change) -> Result<Outcome, Refusal> {
-        let client = self.subscriptions.get(key)?.connection.clone();
         let before = self.received(key);
         let changed = self.change_subscriber(key, |it, all| it.change(change, all))??;
-        self.notify_unsubscribed(&*client, &before);
+        self.notify_unsubscribed(key, &before);
         let offer = |subscriber: &mut Subscriber| subscriber.negotiation.change(changed);
         let outcome = self.outcome(key, offer)?;
         if let Outcome::Offer(_) = outcome {
@@ -149,10 +159,11 @@ impl State {
 
     /// Puts other sources on m-lines.
     pub fn switch(&mut self, key: ConnectionId, switch: Switch) -> Result<Switched, Refusal> {
-        let (changes, offers) = self.change_subscriber(key, |it, all| it.switch(switch, all))??;
+        let change = |it: &mut Subscriber, all: &Publications| it.switch(switch, all);
+        let Switching { changes, revived } = self.change_subscriber(key, change)??;
         let mut offer = None;
         let renegotiate = |subscriber: &mut Subscriber| subscriber.negotiation.renegotiate(false);
-        if offers && self.subscriptions.change(key, renegotiate)? == Offer::Now {
+        if revived && self.subscriptions.change(key, renegotiate)? == Offer::Now {
             offer = self.offer_by_itself(key);
             if offer.is_some() {
                 self.notify_subscription(key, &Event::Resubscribed(key));
@@ -161,7 +172,7 @@ impl State {
         Ok(Switched { changes, offer })
     }
 
-    /// Changes how a subscription receives.
+    /// Changes the settings of a subscription.
     pub fn configure_subscriber(
         &mut self,
         key: ConnectionId,
@@ -183,7 +194,7 @@ impl State {
         self.outcome(key, offer)
     }
 
-    /// Makes an offer if that is what is to be done.
+    /// Makes an offer if `due` returns that.
     fn outcome(
         &mut self,
         key: ConnectionId,
@@ -196,7 +207,7 @@ impl State {
         }
     }
 
-    /// Stops or resumes all media.
+    /// Stops or resumes all media of a subscription.
     pub fn pause(&mut self, key: ConnectionId, paused: bool) -> Result<(), Refusal> {
         self.change_subscriber(key, |it, all| it.pause(paused, all))
     }
@@ -204,14 +215,14 @@ impl State {
     /// Takes the client's answer.
     pub fn accept(&mut self, key: ConnectionId, answer: &Description) -> Result<(), Refusal> {
         self.change_subscriber(key, |it, all| it.accept(answer, all))?;
-        // Somebody may have a seat where the client cannot decode it.
+        // The client may not decode the codec of a publisher on a seat.
         if self.subscriptions.get(key)?.has_seats() {
             self.reseat_all();
         }
         Ok(())
     }
 
-    /// Offers what waited until the last offer was answered.
+    /// Makes the offer that waited for the answer to the last one.
     pub fn offer_pending(&mut self, key: ConnectionId) {
         let next = |subscriber: &mut Subscriber| subscriber.negotiation.next();
         let offer = self.subscriptions.change(key, next);
@@ -220,15 +231,15 @@ impl State {
         }
     }
 
-    /// The client's offer took the place of ours, which nobody will answer now.
+    /// Notes that the client's offer replaced ours, which will have no answer.
     pub fn offer_replaced(&mut self, key: ConnectionId) {
-        // Who has left has no offer.
+        // A subscription that has ended has no offer.
         let _ = self
             .subscriptions
             .change(key, |subscriber| subscriber.negotiation.replaced());
     }
 
-    /// Offers m-lines that have lost their publisher.
+    /// Offers the removal of m-lines whose publisher has gone.
     pub(super) fn offer_removal(&mut self, key: ConnectionId) {
         let offer = self.subscriptions.change(key, Subscriber::offer_removal);
         if offer == Ok(Offer::Now) {
@@ -236,20 +247,20 @@ impl State {
         }
     }
 
-    /// Makes an offer that no request is answered with, and tells the client.
+    /// Makes an offer without a request, and tells the client.
     fn tell_offer(&mut self, key: ConnectionId) {
         let Some(offer) = self.offer_by_itself(key) else {
             return;
         };
-        if let Ok(subscriber) = self.subscriptions.get(key) {
+        if let Some(client) = self.clients.subscriber(key) {
             let told = Told::new(self, Notice::Offered(key));
-            subscriber.connection.tell(&told, Some(offer));
+            client.tell(&told, Some(offer));
         }
         self.notify_subscription(key, &Event::Resubscribed(key));
     }
 
-    /// Makes an offer that no request is answered with. Returns `None` if the PeerConnection is being closed, which ends
-    /// the subscription.
+    /// Makes an offer without a request. Returns `None` if the PeerConnection is being closed,
+    /// which ends the subscription.
     fn offer_by_itself(&mut self, key: ConnectionId) -> Option<LocalJsep> {
         let failed = |error: &Refusal| {
             tracing::debug!(%error, "a subscription cannot be renegotiated");
@@ -257,7 +268,7 @@ impl State {
         self.offer(key).inspect_err(failed).ok()
     }
 
-    /// Makes an offer of what the subscription has; there must be none that waits for its answer.
+    /// Offers all m-lines of a subscription. The last offer has to be answered.
     fn offer(&mut self, key: ConnectionId) -> Result<LocalJsep, Refusal> {
         let (room, settings, publications) = (&self.name, &self.settings, &self.publications);
         self.subscriptions.change(key, |subscriber| {

@@ -1,4 +1,4 @@
-//! Who is in a room, and who was thrown out of it.
+//! The participants of a room, and those who were kicked.
 
 mod participant;
 mod settings;
@@ -9,24 +9,24 @@ pub(crate) use participant::Party;
 pub use participant::{Participant, Permissions, Profile};
 pub use settings::{MediaSettings, RecordSettings, TalkSettings};
 
-use crate::{ConnectionId, PersonId, Refusal, Told};
+use crate::{ConnectionId, PersonId, Refusal};
 
-/// Publishers of other servers that are remembered after they were thrown out.
+/// The limit of kicked publishers of other servers that are remembered.
 const MAX_KICKED_REMOTES: usize = 64;
 
-/// Who is in a room. Each participant is known by its own id and by its own private id, and nobody else is.
+/// The participants of a room, by their ids and by their private ids.
 #[derive(Debug, Default)]
 pub(crate) struct Roster {
     people: HashMap<PersonId, Participant>,
     by_private_id: HashMap<u32, PersonId>,
-    /// Who was thrown out and still holds the connection.
+    /// The kicked participants whose connections are not gone yet.
     kicked: HashMap<ConnectionId, PersonId>,
-    /// Publishers of other servers that were thrown out last, the newest at the end.
+    /// The last kicked publishers of other servers, the newest at the end.
     kicked_remotes: VecDeque<PersonId>,
 }
 
 impl Roster {
-    /// Checks that nobody has an id.
+    /// Checks that no participant has this id.
     pub(crate) fn check_free(&self, id: &PersonId) -> Result<(), Refusal> {
         match self.people.contains_key(id) {
             true => Err(Refusal::IdExists(id.to_string())),
@@ -34,7 +34,7 @@ impl Roster {
         }
     }
 
-    /// Adds somebody under an id that is free.
+    /// Adds a participant.
     pub(crate) fn add(&mut self, mut person: Participant) {
         let id = person.id().clone();
         self.remove(&id);
@@ -44,7 +44,7 @@ impl Roster {
         self.people.insert(id, person);
     }
 
-    /// A private id that nobody has.
+    /// Returns a free private id.
     fn new_private_id(&self) -> u32 {
         loop {
             let id = rand::random();
@@ -54,20 +54,20 @@ impl Roster {
         }
     }
 
-    /// Takes somebody out.
+    /// Removes a participant.
     pub(crate) fn remove(&mut self, id: &PersonId) -> Option<Participant> {
         let person = self.people.remove(id)?;
         self.by_private_id.remove(&person.private_id());
         Some(person)
     }
 
-    /// Takes out whoever is there.
+    /// Removes all participants.
     pub(crate) fn remove_all(&mut self) -> impl Iterator<Item = Participant> {
         self.by_private_id.clear();
         std::mem::take(&mut self.people).into_values()
     }
 
-    /// Takes somebody out who is thrown out, and remembers that: of a client as long as its connection is there.
+    /// Removes a kicked participant and remembers it: a client until its connection is gone.
     pub(crate) fn kick(&mut self, id: &PersonId) -> Option<Participant> {
         let person = self.remove(id)?;
         if let Some(connection) = person.connection() {
@@ -81,13 +81,13 @@ impl Roster {
         Some(person)
     }
 
-    /// Whether this one was thrown out and has not come back.
+    /// Returns whether a participant was kicked and has not come back.
     pub(crate) fn is_kicked(&self, id: &PersonId) -> bool {
         let mut kicked = self.kicked.values().chain(&self.kicked_remotes);
         !self.people.contains_key(id) && kicked.any(|kicked| kicked == id)
     }
 
-    /// A client's connection ends.
+    /// Forgets that a client was kicked, because its connection is gone.
     pub(crate) fn forget_kicked(&mut self, connection: ConnectionId) {
         self.kicked.remove(&connection);
     }
@@ -96,13 +96,13 @@ impl Roster {
         self.people.get(id)
     }
 
-    /// The one that a request names as `id`.
+    /// Returns the participant that a request names.
     pub(crate) fn named(&self, id: &PersonId) -> Result<&Participant, Refusal> {
         let person = self.people.get(id);
         person.ok_or_else(|| Refusal::NoSuchFeed(id.to_string()))
     }
 
-    /// The participant that `connection` has joined as.
+    /// Returns participant `id` if `connection` has joined as it.
     pub(crate) fn joined(
         &self,
         id: &PersonId,
@@ -114,12 +114,12 @@ impl Roster {
             .ok_or(Refusal::NotInRoom)
     }
 
-    /// The participant whose private id it is.
+    /// Returns the participant with this private id.
     pub(crate) fn owner_of(&self, private_id: u64) -> Option<&PersonId> {
         self.by_private_id.get(&u32::try_from(private_id).ok()?)
     }
 
-    /// Somebody, to change what it shows or how its media is treated.
+    /// Returns a participant, to change its profile or its settings.
     pub(crate) fn get_mut(&mut self, id: &PersonId) -> Option<&mut Participant> {
         self.people.get_mut(id)
     }
@@ -131,19 +131,15 @@ impl Roster {
     pub(crate) fn ids(&self) -> Vec<PersonId> {
         self.people.keys().cloned().collect()
     }
-
-    /// Tells all clients but that of `subject`.
-    pub(crate) fn tell(&self, subject: Option<&PersonId>, told: &Told<'_>) {
-        let others = self.people.values();
-        for person in others.filter(|person| Some(person.id()) != subject) {
-            person.tell(told);
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
     use super::*;
 
     fn add(roster: &mut Roster, id: &PersonId, party: Party) -> u64 {
@@ -162,7 +158,7 @@ mod tests {
         roster.remove(&al);
         assert_eq!(roster.owner_of(of_al), None);
         assert_eq!(roster.owner_of(u64::MAX), None);
-        // Whoever comes with an id that was taken is not its first holder.
+        // A new participant with a former id has another private id.
         let again = add(&mut roster, &bo, Party::Remote);
         assert_eq!(roster.owner_of(of_bo), None);
         assert_eq!(roster.owner_of(again), Some(&bo));

@@ -1,47 +1,47 @@
-//! Someone who has joined a room, and what others see of them.
+//! A participant of a room.
 
 use std::sync::Arc;
 
 use portunus_sdp::Kind;
 
 use super::MediaSettings;
-use crate::{Connection, ConnectionId, PersonId, Told};
+use crate::{Connection, ConnectionId, PersonId};
 
-/// Someone who has joined a room, publishing or not.
+/// A participant of a room, whether it publishes or not.
 #[derive(Debug)]
 pub struct Participant {
     id: PersonId,
     pub(super) private_id: u32,
     party: Party,
-    /// What it shows of itself.
+    /// Its name and metadata.
     pub profile: Profile,
-    /// What it may do.
+    /// Its permissions.
     pub permissions: Permissions,
-    /// How its media is treated.
+    /// The settings of its media.
     pub settings: MediaSettings,
 }
 
-/// Who stands behind a participant.
+/// The party behind a participant.
 #[derive(Debug, Clone)]
 pub(crate) enum Party {
     /// A client.
     Client(Arc<dyn Connection>),
-    /// Another server, which sends what one of its participants does.
+    /// Another server, for one of its participants.
     Remote,
-    /// Nobody: it holds the places of publishers who are still to come.
+    /// Nobody: it is a placeholder for later publishers.
     Dummy,
 }
 
-/// What a participant shows of itself.
+/// The parts of a participant that others see.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Profile {
-    /// Its name for people.
+    /// Its display name.
     pub display: Option<String>,
-    /// Anything else, as a text that only doors understand.
+    /// Other data, as a text that only doors understand.
     pub metadata: Option<String>,
 }
 
-/// What a participant may publish.
+/// The kinds of media that a participant may publish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Permissions {
     /// Audio.
@@ -60,7 +60,7 @@ impl Permissions {
         data: true,
     };
 
-    /// Whether media of `kind` may be published.
+    /// Returns whether media of `kind` may be published.
     pub const fn publishes(self, kind: Kind) -> bool {
         match kind {
             Kind::Audio => self.audio,
@@ -71,7 +71,7 @@ impl Permissions {
 }
 
 impl Participant {
-    /// Somebody who shows nothing, has no private id and may do everything.
+    /// Returns a participant with all permissions, without a profile and a private id.
     pub(crate) fn new(id: PersonId, party: Party) -> Self {
         Participant {
             id,
@@ -83,17 +83,17 @@ impl Participant {
         }
     }
 
-    /// Its id.
+    /// Returns its id.
     pub const fn id(&self) -> &PersonId {
         &self.id
     }
 
-    /// What ties subscriptions to this participant; only its client is told of it.
+    /// Returns the secret number by which subscriptions name it as their owner.
     pub const fn private_id(&self) -> u32 {
         self.private_id
     }
 
-    /// The client's connection, if there is a client.
+    /// Returns the client's connection, if there is a client.
     pub fn connection(&self) -> Option<&Arc<dyn Connection>> {
         match &self.party {
             Party::Client(connection) => Some(connection),
@@ -101,37 +101,30 @@ impl Participant {
         }
     }
 
-    /// Whether it is the client of this connection.
+    /// Returns whether it is the client of this connection.
     pub(crate) fn is(&self, connection: ConnectionId) -> bool {
         self.connection().is_some_and(|own| own.id() == connection)
     }
 
-    /// Whether another server sends what it publishes.
+    /// Returns whether another server sends its media.
     pub const fn is_remote(&self) -> bool {
         matches!(self.party, Party::Remote)
     }
 
-    /// Whether it only holds places.
+    /// Returns whether it is a placeholder.
     pub const fn is_dummy(&self) -> bool {
         matches!(self.party, Party::Dummy)
     }
 
-    /// Tells the client something, if there is one.
-    pub(crate) fn tell(&self, told: &Told<'_>) {
-        if let Some(connection) = self.connection() {
-            connection.tell(told, None);
-        }
-    }
-
-    /// Ends the client's PeerConnection, if there is one.
+    /// Closes the client's PeerConnection, if there is one.
     pub(crate) fn close(&self) {
         if let Some(connection) = self.connection() {
             connection.close();
         }
     }
 
-    /// Changes what is shown of a client. Returns what the others are told, which is nothing where there was nothing to see
-    /// before.
+    /// Changes the profile of a client. Returns the changes to tell the others. A first name and
+    /// first metadata are none.
     pub(crate) fn rename(&mut self, profile: Profile) -> Vec<Profile> {
         let mut news = Vec::new();
         if profile.display.is_some() {
@@ -149,7 +142,8 @@ impl Participant {
         news
     }
 
-    /// Changes what is shown of somebody on another server. Returns what the others are told of any change.
+    /// Changes the profile of a participant of another server. Returns the change to tell the
+    /// others.
     pub(crate) fn rename_remote(&mut self, profile: Profile) -> Option<Profile> {
         let before = self.profile.clone();
         self.profile.display = profile.display.or(self.profile.display.take());

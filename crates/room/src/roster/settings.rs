@@ -1,36 +1,36 @@
-//! How what somebody sends is treated, as they asked for it or as the room has it.
+//! The settings of a participant's media.
 
 use portunus_record::Format;
 
-/// The settings of a participant; they stay when it ceases to publish.
+/// The settings of a participant's media. They stay when it stops publishing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MediaSettings {
-    /// The cap on what is sent, in bit/s; 0 means no cap.
+    /// The cap on its bitrate, in bit/s; 0 means no cap.
     pub bitrate: u64,
     /// When it counts as talking.
     pub talk: TalkSettings,
-    /// Whether it is recorded, and as what.
+    /// Its recordings.
     pub record: RecordSettings,
 }
 
-/// When somebody counts as talking, where that is not as the room has it.
+/// When a participant counts as talking. `None` means as in the room's settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TalkSettings {
-    /// The packets over which the level is averaged.
+    /// The number of packets over which the level is averaged.
     pub packets: Option<u64>,
-    /// The average from which on somebody talks, in -dBov.
+    /// The average level from which on it talks, in -dBov: 0 (loudest) to 127 (silence).
     pub level: Option<u64>,
 }
 
-/// Whether somebody is recorded, and as what.
+/// The recordings of a participant.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RecordSettings {
     /// Whether it is recorded.
     pub on: bool,
-    /// What names of files begin with; `None` means room and id.
+    /// The prefix of file names. `None` means room and id.
     pub name: Option<String>,
-    /// The format of the files; `None` means that of the room.
+    /// The format of the files. `None` means that of the room.
     pub format: Option<Format>,
-    /// The client may know why something is not recorded.
+    /// Whether the client may know why a recording failed.
     pub told_why: bool,
 }

@@ -1,8 +1,8 @@
-//! The dominant speaker: one of many, who has the floor until somebody else takes it.
+//! The dominant speaker: one publisher, until another one takes over.
 //!
-//! After the idea of Volfin and Cohen (2012): the media plane says of everybody how much they spoke over three lengths of
-//! time, and whoever speaks is compared to the dominant one over all of them. A cough is loud, but short; a word of
-//! agreement is voiced, but not for a second; and whoever has spoken for long loses the floor only by falling silent.
+//! It follows Volfin and Cohen (2012). The media plane measures the share of speech over three
+//! lengths of time. A challenger has to be ahead of the dominant speaker over all of them. A cough
+//! is loud, but short. A word of agreement does not last a second. A long speech ends by silence.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,29 +13,29 @@ use tokio::time::Instant;
 
 use crate::PersonId;
 
-/// What was said longer ago is nothing that is said now: reports come every 200 ms.
+/// The age from which on a report does not count. Reports come every 200 ms.
 const FRESH: Duration = Duration::from_millis(700);
-/// The dominant speaker stays it for so long.
+/// The least time before another speaker takes over.
 const HOLD: Duration = Duration::from_millis(800);
-/// From here on somebody speaks: 9 dB above the noise, and 400 ms of the last second.
+/// The activity of a speaker: 9 dB above the noise, 400 ms of the last second.
 const SPEAKS: SpeechActivity = SpeechActivity {
     immediate: 3,
     medium: 4,
     long: 1,
 };
-/// By how much of each length a challenger has to be ahead, in the logarithm of the odds.
+/// The lead that a challenger needs over each length of time, in the logarithm of the odds.
 const AHEAD: [f64; 3] = [1.0, 1.0, -2.0];
 
-/// Finds the dominant speaker of a room; it knows no clock.
+/// Finds the dominant speaker of a room. It has no clock.
 #[derive(Debug, Default)]
 pub(super) struct Dominant {
     heard: HashMap<(PersonId, Mid), (SpeechActivity, Instant)>,
-    /// Who it is, and since when.
+    /// The dominant speaker, and since when.
     now: Option<(PersonId, Instant)>,
 }
 
 impl Dominant {
-    /// Takes what was heard of a stream; true if `id` has become the dominant speaker.
+    /// Notes the activity of a stream. Returns whether `id` becomes the dominant speaker.
     pub(super) fn hear(
         &mut self,
         id: &PersonId,
@@ -66,18 +66,18 @@ impl Dominant {
         true
     }
 
-    /// Somebody does not publish any more.
+    /// Forgets somebody who has stopped publishing.
     pub(super) fn forget(&mut self, id: &PersonId) {
         self.heard.retain(|(known, _), _| known != id);
         self.now.take_if(|(dominant, _)| dominant == id);
     }
 
-    /// The dominant speaker.
+    /// Returns the dominant speaker.
     pub(super) fn id(&self) -> Option<&PersonId> {
         self.now.as_ref().map(|(id, _)| id)
     }
 
-    /// How much somebody speaks now, on the stream with the most of it.
+    /// Returns the present activity of somebody, on the stream with the most of it.
     fn activity_of(&self, id: &PersonId, now: Instant) -> SpeechActivity {
         let own = self.heard.iter().filter(|((known, _), _)| known == id);
         let fresh = own.filter(|(_, (_, at))| now.duration_since(*at) < FRESH);
@@ -88,7 +88,7 @@ impl Dominant {
     }
 }
 
-/// Whether a challenger is ahead of the dominant speaker over all lengths of time.
+/// Returns whether a challenger is ahead of the dominant speaker over all lengths of time.
 fn takes_over(challenger: SpeechActivity, dominant: SpeechActivity) -> bool {
     let lengths = [
         (challenger.immediate, dominant.immediate),
@@ -100,7 +100,7 @@ fn takes_over(challenger: SpeechActivity, dominant: SpeechActivity) -> bool {
     lengths.all(|(ahead, needed)| ahead > needed)
 }
 
-/// The logarithm of the odds that something is speech of which so many tenths are.
+/// Returns the logarithm of the odds of speech for a share of `tenths`.
 fn odds(tenths: u8) -> f64 {
     let tenths = f64::from(tenths.min(10));
     ((tenths + 0.5) / (10.5 - tenths)).ln()
@@ -108,7 +108,7 @@ fn odds(tenths: u8) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     fn al() -> PersonId {
@@ -121,14 +121,14 @@ mod tests {
 
     const REPORT: Duration = Duration::from_millis(200);
 
-    /// People whose speech is measured as the media plane does it, in a time of its own.
+    /// A talk, with speech measured as in the media plane, in virtual time.
     struct Talk {
         dominant: Dominant,
         now: Instant,
         start: Instant,
         /// Whether each spoke in the last blocks, the newest last.
         spoken: HashMap<PersonId, Vec<u8>>,
-        /// Who became dominant, and when.
+        /// The dominant speakers, and their times.
         changes: Vec<(PersonId, Duration)>,
     }
 
@@ -144,7 +144,8 @@ mod tests {
             }
         }
 
-        /// For `time`, those named speak with these tenths of each block voiced; others are silent.
+        /// Continues for `time`. In each block the named people speak with this share of voice in
+        /// tenths.
         fn goes_on(&mut self, speaking: &[(&PersonId, u8)], time: Duration) {
             let end = self.now + time;
             while self.now < end {

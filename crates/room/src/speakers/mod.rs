@@ -1,4 +1,4 @@
-//! Who speaks in a room: who does so now, and who did most recently.
+//! The speakers of a room: the dominant one, and the recent ones.
 
 mod dominant;
 
@@ -11,17 +11,17 @@ use tokio::time::Instant;
 use crate::PersonId;
 use dominant::Dominant;
 
-/// Those who have spoken and still publish.
+/// The publishers who have spoken.
 #[derive(Debug, Default)]
 pub(crate) struct Speakers {
     dominant: Dominant,
-    /// Those who were the dominant speaker, the last one first.
+    /// The publishers that were the dominant speaker, the last one first.
     recent: Vec<PersonId>,
     measured: bool,
 }
 
 impl Speakers {
-    /// Takes what was heard of somebody; true if it makes that one the dominant speaker.
+    /// Notes the speech activity of a publisher. Returns whether it becomes the dominant speaker.
     pub(crate) fn hear(
         &mut self,
         id: &PersonId,
@@ -37,19 +37,19 @@ impl Speakers {
         is_new
     }
 
-    /// Somebody does not publish any more.
+    /// Forgets somebody who has stopped publishing.
     pub(crate) fn forget(&mut self, id: &PersonId) {
         self.dominant.forget(id);
         self.recent.retain(|known| known != id);
     }
 
-    /// The dominant speaker.
+    /// Returns the dominant speaker.
     pub(crate) fn dominant(&self) -> Option<&PersonId> {
         self.dominant.id()
     }
 
-    /// The first `most` of those who publish, which are given in the order in which they came: first those who spoke, the
-    /// most recent one before the others.
+    /// Returns `most` of the `publishers`: first the speakers, the most recent one first, then the
+    /// others in their order.
     pub(crate) fn ranked<'a>(
         &'a self,
         publishers: impl Iterator<Item = &'a PersonId>,
@@ -61,12 +61,12 @@ impl Speakers {
         ranked.take(most).cloned().collect()
     }
 
-    /// Whether speech is measured.
+    /// Returns whether speech is measured.
     pub(crate) const fn measured(&self) -> bool {
         self.measured
     }
 
-    /// Measures speech from now on, or does not; false if that was so before.
+    /// Sets whether speech is measured. Returns whether that is a change.
     pub(crate) fn measure(&mut self, measured: bool) -> bool {
         std::mem::replace(&mut self.measured, measured) != measured
     }
@@ -74,7 +74,11 @@ impl Speakers {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
     use std::time::Duration;
 
     use super::*;

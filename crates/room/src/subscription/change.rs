@@ -1,116 +1,19 @@
-//! What a subscription receives: streams come, go, and take the m-lines of others.
+//! Changes of a subscription: streams come, go, and take the m-lines of others.
 
 use std::collections::{BTreeSet, HashMap};
 
 use portunus_rtp::Mid;
-use portunus_sdp::{CodecName, Kind};
-use serde::Deserialize;
+use portunus_sdp::Kind;
 
-use super::layers::LayerRequest;
 use super::line::Line;
+use super::request::{Change, Unsubscribe};
+use super::track::{Track, e2ee_of, tracks};
 use super::{MAX_LINES, Subscriber};
 use crate::publication::Publications;
 use crate::{PersonId, Refusal};
 
-/// What a subscription receives from now on, and what no more.
-#[derive(Debug, Clone, Default)]
-pub struct Change {
-    /// What it receives.
-    pub subscribe: Vec<Subscribe>,
-    /// What it receives no more.
-    pub unsubscribe: Vec<Unsubscribe>,
-}
-
-/// A stream, or all streams of a publisher.
-#[derive(Debug, Clone, Deserialize)]
-pub struct Subscribe {
-    /// The publisher.
-    pub feed: PersonId,
-    /// The publisher's m-line; `None` means all of them.
-    pub mid: Option<String>,
-    /// The client's name for it.
-    pub crossrefid: Option<String>,
-    /// Whether its media is let through.
-    #[serde(default = "yes")]
-    pub send: bool,
-    /// Which layers.
-    pub layers: LayerRequest,
-}
-
-/// A stream, all streams of a publisher, or an m-line of the subscription.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub struct Unsubscribe {
-    /// The publisher.
-    pub feed: Option<PersonId>,
-    /// The publisher's m-line; `None` means all of them.
-    pub mid: Option<String>,
-    /// The m-line of the subscription, which says more than the publisher.
-    pub sub_mid: Option<String>,
-}
-
-pub(super) const fn yes() -> bool {
-    true
-}
-
-/// A stream that is going to be received.
-#[derive(Debug)]
-pub(crate) struct Track {
-    pub(super) mid: Mid,
-    pub(super) kind: Kind,
-    pub(super) codec: Option<CodecName>,
-    pub(super) request: Subscribe,
-}
-
-/// The streams that are requested, if all feeds and m-lines are known. Disabled ones are left out.
-pub(crate) fn tracks(
-    requests: Vec<Subscribe>,
-    publications: &Publications,
-) -> Result<Vec<Track>, Refusal> {
-    let mut tracks = Vec::new();
-    for request in requests {
-        let publication = publications.published(&request.feed)?;
-        let mut streams: Vec<_> = publication.streams().iter().collect();
-        if let Some(mid) = &request.mid {
-            streams.retain(|stream| stream.mid.as_str() == mid);
-            if streams.is_empty() {
-                return Err(Refusal::NoSuchFeed(format!("{} mid {mid}", request.feed)));
-            }
-        }
-        for stream in streams.into_iter().filter(|stream| !stream.disabled) {
-            // More could not be had; that is known before they take memory.
-            if tracks.len() >= 2 * MAX_LINES {
-                return Err(Refusal::TooManyLines);
-            }
-            tracks.push(Track {
-                mid: stream.mid,
-                kind: stream.kind,
-                codec: stream.codec,
-                request: request.clone(),
-            });
-        }
-    }
-    Ok(tracks)
-}
-
-/// Whether all are encrypted end to end, if they all are or none is.
-pub(crate) fn e2ee_of(
-    tracks: &[Track],
-    publications: &Publications,
-) -> Result<Option<bool>, Refusal> {
-    let mut e2ee = None;
-    for track in tracks {
-        let this = publications.published(&track.request.feed)?.e2ee;
-        if e2ee.is_some_and(|e2ee| e2ee != this) {
-            return Err(Refusal::MixedFeeds);
-        }
-        e2ee = Some(this);
-    }
-    Ok(e2ee)
-}
-
 impl Subscriber {
-    /// Changes what is received; says whether that has to be offered. Nothing is done by halves.
+    /// Adds and removes streams; after an error, none. Returns whether an offer is due.
     pub(crate) fn change(
         &mut self,
         change: Change,
@@ -138,12 +41,12 @@ impl Subscriber {
         for track in tracks {
             changed |= self.subscribe(track)?;
         }
-        // One more publisher on the m-line of data takes no offer.
+        // Another publisher on the m-line of data needs no offer, but a route.
         self.relay(publications);
         Ok(changed)
     }
 
-    /// Takes a stream into an m-line; says whether that has to be offered.
+    /// Puts a stream on a free or a new m-line. Returns whether an offer is due.
     pub(crate) fn subscribe(&mut self, track: Track) -> Result<bool, Refusal> {
         let mut lines = self.lines.iter_mut();
         if track.kind == Kind::Data
@@ -169,7 +72,7 @@ impl Subscriber {
         Ok(true)
     }
 
-    /// Lets streams go; says whether that has to be offered.
+    /// Removes streams. Returns whether an offer is due.
     fn unsubscribe(&mut self, request: &Unsubscribe, publications: &Publications) -> bool {
         let mut changed = false;
         for index in self.concerned(request, publications) {
@@ -184,7 +87,7 @@ impl Subscriber {
         changed
     }
 
-    /// Receives nothing of a publisher any more; says whether that has to be offered.
+    /// Removes all streams of a publisher. Returns whether an offer is due.
     pub(super) fn remove_feed(&mut self, feed: &PersonId) -> bool {
         let mut changed = false;
         for line in &mut self.lines {
@@ -193,7 +96,7 @@ impl Subscriber {
         changed
     }
 
-    /// The m-lines that are not to receive what they do.
+    /// Returns the indices of the m-lines whose streams a request removes.
     fn concerned(&self, request: &Unsubscribe, publications: &Publications) -> Vec<usize> {
         let lines = self.lines.iter().enumerate();
         let bound = lines.filter(|(_, line)| line.seat.is_none());
@@ -211,7 +114,7 @@ impl Subscriber {
         concerned.map(|(index, _)| index).collect()
     }
 
-    /// Whether anything is left to receive once these requests are done, which concern these m-lines.
+    /// Returns whether a stream is left after `requests`, which concern the m-lines in `concerned`.
     fn keeps_some(&self, requests: &[Unsubscribe], concerned: &[Vec<usize>]) -> bool {
         let goes = |index: usize, feed: &PersonId| {
             let mut requests = requests.iter().zip(concerned);
@@ -224,7 +127,7 @@ impl Subscriber {
         lines.any(|(index, line)| line.feeds().iter().any(|feed| !goes(index, feed)))
     }
 
-    /// Checks that there is room for these streams once the m-lines that are `concerned` are free.
+    /// Checks that the streams fit once the m-lines in `concerned` are free.
     fn check_room_for(&self, tracks: &[Track], concerned: &[Vec<usize>]) -> Result<(), Refusal> {
         let freed: BTreeSet<usize> = concerned.iter().flatten().copied().collect();
         let mut free: HashMap<_, usize> = HashMap::new();
@@ -243,19 +146,12 @@ impl Subscriber {
         self.check_room(more)
     }
 
-    /// Checks that there is room for so many more m-lines of audio and video.
+    /// Checks that `more` m-lines of audio and video fit.
     pub(super) fn check_room(&self, more: usize) -> Result<(), Refusal> {
         let lines = self.lines.iter().filter(|line| line.kind != Kind::Data);
         match lines.count().saturating_add(more) > MAX_LINES {
             true => Err(Refusal::TooManyLines),
             false => Ok(()),
         }
-    }
-}
-
-impl Unsubscribe {
-    /// The feed, where it is not the m-line that is named.
-    fn feed_only(&self) -> Option<&PersonId> {
-        self.feed.as_ref().filter(|_| self.sub_mid.is_none())
     }
 }

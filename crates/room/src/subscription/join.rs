@@ -1,18 +1,16 @@
 //! Joining to receive.
 
-use std::sync::Arc;
-
-use portunus_media::MediaPlane;
 use portunus_sdp::Kind;
 use serde::Deserialize;
 
-use super::Subscriber;
-use super::change::{Subscribe, e2ee_of, tracks, yes};
+use super::request::{Subscribe, yes};
 use super::seating::Follow;
+use super::track::{e2ee_of, tracks};
+use super::{Subscriber, Viewer};
 use crate::publication::Publications;
-use crate::{Connection, PersonId, Refusal, RoomSettings};
+use crate::{Refusal, RoomSettings};
 
-/// What somebody wants to receive who joins for that.
+/// The join of a subscriber.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct SubscriberJoin {
@@ -20,35 +18,34 @@ pub struct SubscriberJoin {
     pub private_id: Option<u64>,
     /// Streams are named by their publishers in `a=msid`.
     pub use_msid: bool,
-    /// New offers are made without being asked for when a publisher goes.
+    /// Whether the room makes a new offer by itself when a publisher goes.
     #[serde(default = "yes")]
     pub autoupdate: bool,
     /// The streams. They are not read with the rest.
     #[serde(skip)]
     pub streams: Vec<Subscribe>,
-    /// The kinds of media that are received of `streams`; `None` means all.
+    /// The kinds of media to receive of `streams`. `None` means all.
     #[serde(skip)]
     pub kinds: Option<Vec<Kind>>,
-    /// The most recent speakers, if they are wanted.
+    /// The most recent speakers to follow. `None` follows none.
     #[serde(skip)]
     pub last_n: Option<LastN>,
 }
 
-/// The most recent speakers are wanted.
+/// A request to follow the most recent speakers.
 #[derive(Debug, Clone)]
 pub struct LastN {
-    /// How many; at most [`super::MAX_SPEAKERS`].
+    /// Their number, at most [`super::MAX_SPEAKERS`].
     pub speakers: usize,
-    /// Which of their media.
+    /// The kinds of their media to receive.
     pub kinds: Vec<Kind>,
 }
 
 impl SubscriberJoin {
-    /// The subscription that it asks for; its m-lines wait to be offered.
+    /// Returns the requested subscription. Its m-lines are not offered yet.
     pub(crate) fn subscriber(
         self,
-        (connection, media): (Arc<dyn Connection>, MediaPlane),
-        owner: Option<PersonId>,
+        viewer: Viewer,
         options: &RoomSettings,
         publications: &Publications,
     ) -> Result<Subscriber, Refusal> {
@@ -61,7 +58,7 @@ impl SubscriberJoin {
             return Err(Refusal::NothingToOffer);
         }
         let e2ee = e2ee_of(&tracks, publications)?.unwrap_or(options.require_e2ee);
-        let mut subscriber = Subscriber::new((connection, media), owner, self.private_id, e2ee);
+        let mut subscriber = Subscriber::new(viewer, self.private_id, e2ee);
         subscriber.use_msid = self.use_msid;
         subscriber.autoupdate = self.autoupdate;
         for track in tracks {

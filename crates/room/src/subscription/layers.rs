@@ -1,16 +1,18 @@
-//! The layers of a stream: which are requested, which are relayed, and what is told of that.
+//! The layers of a stream: those that a viewer requests, and those that it receives.
 
 use std::time::Duration;
 
 use portunus_media::{Layer, LayerReason, Priority, Reason, layer_number};
+use portunus_rtp::Mid;
 use serde::Deserialize;
 
 use crate::delay::Delay;
+use crate::publication::Layering;
 
-/// How long the requested encoding may be silent before a lower one is relayed, unless the client says it.
+/// The default of [`LayerRequest::fallback`].
 const FALLBACK: Duration = Duration::from_millis(250);
 
-/// What a viewer wants of a stream from now on. What is `None` stays as it is; 0 is the lowest layer, 2 the highest.
+/// A viewer's wishes for a stream. `None` leaves a wish as it is. Layers are 0 (lowest) to 2.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct LayerRequest {
@@ -20,7 +22,7 @@ pub struct LayerRequest {
     /// The temporal layer of simulcast.
     #[serde(deserialize_with = "layer_number")]
     pub temporal: Option<u8>,
-    /// How long the encoding may be silent before a lower one is relayed, in µs; 0 means the default.
+    /// The silence of an encoding after which a lower one is relayed, in µs; 0 means the default.
     pub fallback: Option<u64>,
     /// The spatial layer of SVC.
     #[serde(deserialize_with = "layer_number")]
@@ -28,34 +30,34 @@ pub struct LayerRequest {
     /// The temporal layer of SVC.
     #[serde(deserialize_with = "layer_number")]
     pub temporal_layer: Option<u8>,
-    /// Whether it comes before other streams.
+    /// Its priority over other streams when bandwidth is short.
     pub priority: Option<Priority>,
-    /// The least playout delay, in units of 10 ms; a negative one turns both off.
+    /// The least playout delay, in 10 ms. A negative one removes both limits.
     pub min_delay: Option<i64>,
-    /// The greatest playout delay, in units of 10 ms; a negative one turns both off.
+    /// The greatest playout delay, in 10 ms. A negative one removes both limits.
     pub max_delay: Option<i64>,
 }
 
-/// What a viewer has requested of a stream: its layers, its playout delay, and whether it comes before others.
+/// The wishes of a viewer for a stream so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestedLayers {
     /// The encoding of simulcast.
     pub substream: u8,
     /// The temporal layer of simulcast.
     pub temporal: u8,
-    /// How long the encoding may be silent before a lower one is relayed.
+    /// The silence of an encoding after which a lower one is relayed.
     pub fallback: Duration,
     /// The spatial layer of SVC.
     pub spatial_layer: u8,
     /// The temporal layer of SVC.
     pub temporal_layer: u8,
-    /// Whether it comes before other streams.
+    /// Its priority over other streams when bandwidth is short.
     pub priority: Priority,
-    /// The playout delay, which goes before that of the publisher.
+    /// The playout delay. It overrides the publisher's.
     pub(crate) delay: Delay,
 }
 
-/// Which kind of layer.
+/// A kind of layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LayerKind {
     /// An encoding of simulcast.
@@ -99,64 +101,73 @@ impl RequestedLayers {
     }
 }
 
-/// Which of the requested layers are relayed already, and why: nothing will change then that could be told. `layered` says
-/// whether the stream has simulcast, and whether it has SVC.
-pub(super) fn current_among(
+/// A layer that an m-line of a subscription receives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RelayedLayer {
+    /// The m-line of the subscription.
+    pub(crate) mid: Mid,
+    pub(crate) kind: LayerKind,
+    /// The number of the layer; 0 is the lowest.
+    pub(crate) layer: u8,
+    pub(crate) reason: LayerReason,
+}
+
+/// Returns the requested layers that are relayed already. No later change will report them.
+pub(super) fn current_layers(
     requested: &LayerRequest,
-    layered: (bool, bool),
+    layering: Layering,
     current: Layer,
-    reason: Option<LayerReason>,
-) -> Vec<(LayerKind, u8, LayerReason)> {
+) -> Vec<(LayerKind, u8)> {
     let same = |requested: Option<u8>, current| requested.filter(|_| requested == current);
-    let layers = match layered {
-        (true, _) => [
-            (
-                LayerKind::Encoding,
-                same(requested.substream, current.substream),
-            ),
+    let (substream, spatial) = (requested.substream, requested.spatial_layer);
+    let layers = match layering {
+        Layering::Simulcast => [
+            (LayerKind::Encoding, same(substream, current.substream)),
             (
                 LayerKind::Temporal,
                 same(requested.temporal, current.temporal),
             ),
         ],
-        (false, true) => [
-            (
-                LayerKind::SpatialOfSvc,
-                same(requested.spatial_layer, current.spatial),
-            ),
+        Layering::Svc => [
+            (LayerKind::SpatialOfSvc, same(spatial, current.spatial)),
             (
                 LayerKind::TemporalOfSvc,
                 same(requested.temporal_layer, current.temporal),
             ),
         ],
-        (false, false) => return Vec::new(),
+        Layering::Single => return Vec::new(),
     };
-    // It may have come for another reason, but stays for this one.
-    let best = LayerReason::Chosen(Reason::Best);
-    let bound = LayerReason::Chosen(Reason::ClientBound);
-    let reason = if reason == Some(best) { best } else { bound };
     let current = layers.into_iter();
     current
-        .filter_map(|(kind, layer)| Some((kind, layer?, reason)))
+        .filter_map(|(kind, layer)| Some((kind, layer?)))
         .collect()
 }
 
-/// Which layers are others by now, and of which kind.
+/// Returns the reason for which a requested layer stays that came for `reason`.
+pub(super) fn current_reason(reason: Option<LayerReason>) -> LayerReason {
+    let best = LayerReason::Chosen(Reason::Best);
+    match reason == Some(best) {
+        true => best,
+        false => LayerReason::Chosen(Reason::ClientBound),
+    }
+}
+
+/// Returns the layers that differ between `before` and `now`.
 pub(crate) fn changed_layers(
-    (simulcast, svc): (bool, bool),
+    layering: Layering,
     before: Layer,
     now: Layer,
 ) -> Vec<(LayerKind, u8)> {
-    let layers = match (simulcast, svc) {
-        (true, _) => [
+    let layers = match layering {
+        Layering::Simulcast => [
             (LayerKind::Encoding, before.substream, now.substream),
             (LayerKind::Temporal, before.temporal, now.temporal),
         ],
-        (false, true) => [
+        Layering::Svc => [
             (LayerKind::SpatialOfSvc, before.spatial, now.spatial),
             (LayerKind::TemporalOfSvc, before.temporal, now.temporal),
         ],
-        (false, false) => return Vec::new(),
+        Layering::Single => return Vec::new(),
     };
     let changed = layers.into_iter().filter(|(_, before, now)| before != now);
     changed
@@ -180,21 +191,21 @@ mod tests {
     fn what_changed_is_told_by_the_kind_of_the_stream() {
         let (low, high) = (layer(0, 1), layer(2, 1));
         assert_eq!(
-            changed_layers((true, false), low, high),
+            changed_layers(Layering::Simulcast, low, high),
             [(LayerKind::Encoding, 2)]
         );
-        assert_eq!(changed_layers((true, false), high, high), []);
-        let first = changed_layers((true, false), Layer::default(), low);
+        assert_eq!(changed_layers(Layering::Simulcast, high, high), []);
+        let first = changed_layers(Layering::Simulcast, Layer::default(), low);
         assert_eq!(first, [(LayerKind::Encoding, 0), (LayerKind::Temporal, 1)]);
         let svc = Layer {
             spatial: Some(1),
             ..Layer::default()
         };
         assert_eq!(
-            changed_layers((false, true), low, svc),
+            changed_layers(Layering::Svc, low, svc),
             [(LayerKind::SpatialOfSvc, 1)]
         );
-        assert_eq!(changed_layers((false, false), low, high), []);
+        assert_eq!(changed_layers(Layering::Single, low, high), []);
     }
 
     #[test]
@@ -206,17 +217,14 @@ mod tests {
         };
         let bound = LayerReason::Chosen(Reason::ClientBound);
         let best = LayerReason::Chosen(Reason::Best);
-        let current = current_among(&requested, (true, false), layer(2, 1), None);
-        assert_eq!(current, [(LayerKind::Encoding, 2, bound)]);
-        let current = current_among(&requested, (true, false), layer(2, 0), Some(best));
-        assert_eq!(
-            current,
-            [
-                (LayerKind::Encoding, 2, best),
-                (LayerKind::Temporal, 0, best)
-            ]
-        );
-        let current = current_among(&requested, (false, false), layer(2, 0), None);
+        let current = current_layers(&requested, Layering::Simulcast, layer(2, 1));
+        assert_eq!(current, [(LayerKind::Encoding, 2)]);
+        assert_eq!(current_reason(None), bound);
+        let current = current_layers(&requested, Layering::Simulcast, layer(2, 0));
+        let both = [(LayerKind::Encoding, 2), (LayerKind::Temporal, 0)];
+        assert_eq!(current, both);
+        assert_eq!(current_reason(Some(best)), best);
+        let current = current_layers(&requested, Layering::Single, layer(2, 0));
         assert_eq!(current, []);
     }
 

@@ -1,47 +1,50 @@
-//! What is received in a room: subscriptions, each of them one PeerConnection with any number of streams.
+//! The subscriptions of a room. A subscription is a PeerConnection with any number of streams.
 
 mod change;
 mod configure;
+mod format;
 mod join;
 mod layers;
 mod line;
 mod negotiation;
 mod payloads;
+mod request;
 mod seat;
 mod seating;
 mod subscriber;
 mod switch;
+mod track;
 mod watch;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::Arc;
 
 use portunus_rtp::Mid;
 use portunus_sdp::MAX_MEDIA;
 
-pub use change::{Change, Subscribe, Unsubscribe};
-pub(crate) use configure::CurrentLayer;
-pub use configure::{LineSetting, SubscriberConfigure};
 pub use join::{LastN, SubscriberJoin};
-pub(crate) use layers::changed_layers;
 pub use layers::{LayerKind, LayerRequest, RequestedLayers};
+pub(crate) use layers::{RelayedLayer, changed_layers};
 pub use line::Line;
 pub(crate) use negotiation::Offer;
+pub use request::{Change, LineSetting, Subscribe, SubscriberConfigure, Unsubscribe};
 pub(crate) use seating::Follow;
 pub use subscriber::Subscriber;
+pub(crate) use subscriber::Viewer;
+pub(crate) use switch::Switching;
 pub use switch::{Switch, SwitchEntry};
 pub use watch::{MAX_SPEAKERS, Watch};
 
 use crate::publication::{Publication, Publications, Stream};
-use crate::{Connection, ConnectionId, PersonId, Refusal};
+use crate::{ConnectionId, PersonId, Refusal};
 
-/// The most m-lines of audio and video of a subscription: with one of data, its answers can be read.
+/// The limit of m-lines of audio and video of a subscription. One of data is left, within the limit
+/// for answers.
 const MAX_LINES: usize = MAX_MEDIA - 1;
 
 /// The subscriptions of a room, by their connections.
 ///
-/// Who receives something of a publisher, who has seats and whose private id somebody gave follows from the subscriptions:
-/// they are changed by [`Subscriptions::change`] only, which keeps that.
+/// [`Subscriptions::change`] alone changes one, because it updates the indexes: the receivers of
+/// each publisher, the subscriptions with seats, and those of each owner.
 #[derive(Debug, Default)]
 pub(crate) struct Subscriptions {
     by_connection: HashMap<ConnectionId, Entry>,
@@ -50,7 +53,7 @@ pub(crate) struct Subscriptions {
     followers: BTreeSet<ConnectionId>,
 }
 
-/// A subscription, and what it is known by.
+/// A subscription, with its keys in the indexes.
 #[derive(Debug)]
 struct Entry {
     subscriber: Subscriber,
@@ -85,7 +88,7 @@ impl Subscriptions {
         }
     }
 
-    /// Takes all subscriptions out, whose PeerConnections end.
+    /// Removes all subscriptions and closes their PeerConnections.
     pub(crate) fn close_all(&mut self) {
         for entry in std::mem::take(self).by_connection.into_values() {
             entry.subscriber.connection.close();
@@ -115,7 +118,7 @@ impl Subscriptions {
         Ok(changed)
     }
 
-    /// Brings up to date what a subscription is known by.
+    /// Updates the indexes for a subscription.
     fn index(&mut self, key: ConnectionId) {
         let Some(Entry { subscriber, feeds }) = self.by_connection.get_mut(&key) else {
             return;
@@ -151,7 +154,7 @@ impl Subscriptions {
         self.followers.iter().filter_map(speakers).max()
     }
 
-    /// Somebody leaves: their subscriptions are nobody's, and given back.
+    /// Removes the owner of all its subscriptions. Returns these.
     pub(crate) fn disown(&mut self, owner: &PersonId) -> BTreeSet<ConnectionId> {
         let owned = self.owned.remove(owner).unwrap_or_default();
         for key in &owned {
@@ -162,7 +165,7 @@ impl Subscriptions {
         owned
     }
 
-    /// Nothing of a publisher is received any more; gives the subscriptions where that has to be offered.
+    /// Removes the streams of a publisher. Returns the subscriptions for which an offer is due.
     pub(crate) fn remove_feed(&mut self, feed: &PersonId) -> Vec<ConnectionId> {
         let receivers = self.receivers.get(feed).cloned().unwrap_or_default();
         let changed = receivers.into_iter().filter(|key| {
@@ -172,7 +175,7 @@ impl Subscriptions {
         changed.collect()
     }
 
-    /// Makes the routes of one stream what they should be.
+    /// Brings the routes of one stream up to date.
     pub(crate) fn relay_stream(
         &mut self,
         feed: &PersonId,
@@ -200,18 +203,18 @@ impl Subscriptions {
         &'a self,
         feed: &'a PersonId,
         media: &'a Publication,
-    ) -> impl Iterator<Item = (&'a Arc<dyn Connection>, Mid)> {
+    ) -> impl Iterator<Item = (ConnectionId, Mid)> {
         let keys = self.receivers.get(feed).into_iter().flatten();
-        let entries = keys.filter_map(|key| self.by_connection.get(key));
-        entries.flat_map(move |entry| {
+        let entries = keys.filter_map(|key| Some((*key, self.by_connection.get(key)?)));
+        entries.flat_map(move |(key, entry)| {
             let subscriber = &entry.subscriber;
             let received = media.streams().iter();
             let received = received.filter(move |stream| subscriber.lines_of(feed, stream) > 0);
-            received.map(move |stream| (&subscriber.connection, stream.mid))
+            received.map(move |stream| (key, stream.mid))
         })
     }
 
-    /// How many m-lines receive a stream.
+    /// Returns the number of m-lines that receive a stream.
     pub(crate) fn receivers(&self, feed: &PersonId, stream: &Stream) -> usize {
         let keys = self.receivers.get(feed).into_iter().flatten();
         let entries = keys.filter_map(|key| self.by_connection.get(key));

@@ -2,12 +2,13 @@
 
 use super::payloads::Payloads;
 
-/// How far offer and answer are, and what waits for the next offer. There is at most one offer without an answer.
+/// The state of offers and answers, and the changes for the next offer. At most one offer has no
+/// answer.
 #[derive(Debug, Default)]
 pub(crate) struct Negotiation {
     signaling: Signaling,
     pending: Pending,
-    /// The client made the offer, and takes none of ours.
+    /// The client made the offer, so the room makes none.
     pub(super) of_client: bool,
     /// The payload types that were given out.
     pub(super) payloads: Payloads,
@@ -25,19 +26,19 @@ enum Signaling {
     Stable,
 }
 
-/// What has to be offered as soon as that is possible.
+/// The reasons for the next offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Pending {
     offer: bool,
     restart: bool,
-    /// M-lines of publishers who left: offered with the client's next change, and not by themselves.
+    /// M-lines of gone publishers. They are offered with the client's next change only.
     removals: bool,
 }
 
-/// What to do about a change.
+/// The offer that a change needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Offer {
-    /// There is nothing to offer.
+    /// None.
     Nothing,
     /// It is offered now.
     Now,
@@ -46,7 +47,7 @@ pub(crate) enum Offer {
 }
 
 impl Negotiation {
-    /// The client asked for a change, which may have come to nothing.
+    /// Notes a change that the client requested, and whether it `changed` anything.
     pub(crate) fn change(&mut self, changed: bool) -> Offer {
         if !changed && !self.pending.offer && !self.pending.removals {
             return Offer::Nothing;
@@ -54,7 +55,8 @@ impl Negotiation {
         self.needed()
     }
 
-    /// Something changed by itself, or the client asks for an offer: with ICE restarted, if `restart`.
+    /// Notes a change without a request, or a request for an offer, which restarts ICE if
+    /// `restart`.
     pub(crate) fn renegotiate(&mut self, restart: bool) -> Offer {
         if self.of_client {
             return Offer::Nothing;
@@ -72,7 +74,7 @@ impl Negotiation {
         Offer::Nothing
     }
 
-    /// What waited for an answer that has come.
+    /// Returns the offer to make after an answer.
     pub(crate) fn next(&mut self) -> Offer {
         match self.pending.offer || self.pending.restart {
             true => self.renegotiate(false),
@@ -99,13 +101,13 @@ impl Negotiation {
         self.signaling = Signaling::Stable;
     }
 
-    /// We answered the client's offer, after which there are none of ours.
+    /// Notes that the room answered the client's offer. It makes no offers from then on.
     pub(super) fn answered_client(&mut self) {
         self.signaling = Signaling::Stable;
         self.of_client = true;
     }
 
-    /// The client's offer took the place of ours, which nobody will answer now.
+    /// Notes that the client's offer replaced the room's, which will have no answer.
     pub(crate) fn replaced(&mut self) {
         if self.signaling == Signaling::HaveLocalOffer {
             self.signaling = Signaling::Stable;
@@ -133,7 +135,7 @@ impl Negotiation {
 mod tests {
     use super::*;
 
-    /// One whose first offer was made.
+    /// Returns a negotiation whose first offer was made.
     fn offered() -> Negotiation {
         let mut negotiation = Negotiation::default();
         assert_eq!(negotiation.change(true), Offer::Now);

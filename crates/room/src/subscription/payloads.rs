@@ -1,8 +1,8 @@
 //! The payload types of a subscription's offers.
 //!
-//! All m-lines share one transport, on which a number has to mean the same codec with the same parameters everywhere
-//! and for good (RFC 8843 section 10.1.2). The first source of a codec gets the codec's usual number; those with other
-//! parameters get others.
+//! All m-lines share one transport. There a number means one codec with one set of parameters,
+//! forever (RFC 8843 section 10.1.2). The first source of a codec gets the codec's usual number.
+//! Sources with other parameters get other numbers.
 
 use portunus_rtp::Pt;
 use portunus_sdp::CodecName;
@@ -13,7 +13,7 @@ pub(super) struct Payloads {
     known: Vec<Known>,
 }
 
-/// What a number stands for.
+/// The meaning of a number.
 #[derive(Debug)]
 struct Known {
     codec: CodecName,
@@ -23,8 +23,8 @@ struct Known {
 }
 
 impl Payloads {
-    /// The number for `codec` with `fmtp` and, where they are not its usual ones, `channels`; the usual one where there is no
-    /// other left.
+    /// Returns the number for `codec` with `fmtp` and, if not the codec's usual number of them,
+    /// `channels`. Returns the usual number if none is free.
     pub(super) fn number(
         &mut self,
         codec: CodecName,
@@ -54,7 +54,7 @@ impl Payloads {
     }
 }
 
-/// The same for all publishers, whatever theirs is.
+/// Returns the usual number of a codec. It does not depend on the publisher's.
 const fn usual(codec: CodecName) -> Pt {
     match codec {
         CodecName::Pcmu => Pt(0),

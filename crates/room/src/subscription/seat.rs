@@ -1,56 +1,57 @@
-//! Seats: m-lines of a subscription that are not bound to a publisher. Whoever takes one gives way to others without a
-//! negotiation.
+//! Seats: m-lines of a subscription that are not bound to a publisher. Another publisher takes a
+//! seat without a negotiation.
 
 use portunus_rtp::{ExtensionKind, Mid, Pt};
-use portunus_sdp::{CodecName, Kind};
+use portunus_sdp::{CodecName, Kind, MediaOffer};
 
-use super::line::{fmtp, offered_extensions};
+use super::format::{fmtp, offered_extensions};
 use super::payloads::Payloads;
 use crate::RoomSettings;
 use crate::publication::{Stream, placeholder};
 
-/// What makes an m-line a seat.
+/// An m-line that is not bound to a publisher.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Seat {
-    /// Its place: the m-lines of one slot receive the same publisher.
+    place: SeatPlace,
+    /// The codecs that the room offers; after the client's answer, those that it accepted.
+    formats: Vec<SeatFormat>,
+}
+
+/// The stream of a followed publisher that a seat receives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SeatPlace {
+    /// The slot of the publisher. All m-lines of a slot receive the same publisher.
     pub(super) slot: usize,
-    /// Which of the publisher's streams of the m-line's kind.
-    nth: usize,
-    /// What it may carry; after the client's answer, what it does.
-    pub(super) formats: Vec<SeatFormat>,
+    /// The index among the publisher's streams of the m-line's kind.
+    pub(super) nth: usize,
 }
 
 /// A codec that a seat may carry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct SeatFormat {
-    pub(super) codec: CodecName,
-    pub(super) pt: Option<Pt>,
-    pub(super) fmtp: Option<String>,
+struct SeatFormat {
+    codec: CodecName,
+    pt: Option<Pt>,
+    fmtp: Option<String>,
 }
 
 impl Seat {
-    /// A seat that the client's offer has, for these codecs.
-    pub(super) fn offered(
-        slot: usize,
-        nth: usize,
-        codecs: impl Iterator<Item = CodecName>,
-    ) -> Self {
+    /// Returns a seat of the client's offer, for these codecs.
+    pub(super) fn offered(place: SeatPlace, codecs: impl Iterator<Item = CodecName>) -> Self {
         let format = |codec| SeatFormat {
             codec,
             pt: None,
             fmtp: None,
         };
         Seat {
-            slot,
-            nth,
+            place,
             formats: codecs.map(format).collect(),
         }
     }
 
-    /// A seat to be offered, for all codecs of the room, and the header extensions that go with it.
+    /// Returns a seat for all codecs of the room, and the header extensions to offer with it.
     pub(super) fn new(
         kind: Kind,
-        (slot, nth): (usize, usize),
+        place: SeatPlace,
         options: &RoomSettings,
         payloads: &mut Payloads,
     ) -> (Self, Vec<(ExtensionKind, u8)>) {
@@ -60,8 +61,8 @@ impl Seat {
         for codec in codecs {
             let Some(any) = Mid::new("0") else { continue };
             let stream = placeholder(options, *codec, None, any, 0);
-            let fmtp = fmtp(&stream);
-            for extension in offered_extensions(&stream) {
+            let fmtp = fmtp(&stream.format);
+            for extension in offered_extensions(&stream.format) {
                 if !extensions.contains(&extension) {
                     extensions.push(extension);
                 }
@@ -72,29 +73,39 @@ impl Seat {
                 fmtp,
             });
         }
-        let seat = Seat { slot, nth, formats };
-        (seat, extensions)
+        (Seat { place, formats }, extensions)
     }
 
-    /// Keeps the codecs that the client has taken.
+    pub(super) const fn slot(&self) -> usize {
+        self.place.slot
+    }
+
+    /// Adds its codecs to its m-line in an offer.
+    pub(super) fn offer(&self, media: &mut MediaOffer) {
+        for format in &self.formats {
+            media.add_codec(format.codec, format.pt, format.fmtp.clone());
+        }
+    }
+
+    /// Keeps the codecs that the client has accepted.
     pub(super) fn keep(&mut self, taken: &[CodecName]) {
         self.formats.retain(|format| taken.contains(&format.codec));
     }
 
-    /// The stream of a publisher that belongs on it.
+    /// Returns the stream of a publisher that belongs on the seat.
     pub(super) fn stream_of<'a>(&self, kind: Kind, streams: &'a [Stream]) -> Option<&'a Stream> {
         let carries = |stream: &&Stream| {
-            let codec = stream.codec;
+            let codec = stream.format.codec;
             let known = |format: &SeatFormat| Some(format.codec) == codec;
             stream.kind == kind && !stream.disabled && self.formats.iter().any(known)
         };
-        streams.iter().filter(carries).nth(self.nth)
+        streams.iter().filter(carries).nth(self.place.nth)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     fn stream(index: usize, codec: CodecName) -> Stream {
@@ -112,7 +123,7 @@ mod tests {
         ];
         let both = [CodecName::Vp8, CodecName::H264];
         let shown = |nth, codecs: &[CodecName], streams: &[Stream]| {
-            let seat = Seat::offered(0, nth, codecs.iter().copied());
+            let seat = Seat::offered(SeatPlace { slot: 0, nth }, codecs.iter().copied());
             seat.stream_of(Kind::Video, streams)
                 .map(|stream| stream.index)
         };
@@ -122,7 +133,7 @@ mod tests {
         assert_eq!(shown(0, &[CodecName::Av1], &streams), None);
         streams[1].disabled = true;
         assert_eq!(shown(0, &both, &streams), Some(2));
-        let mut seat = Seat::offered(0, 1, both.into_iter());
+        let mut seat = Seat::offered(SeatPlace { slot: 0, nth: 1 }, both.into_iter());
         seat.keep(&[CodecName::Vp8]);
         let shown = seat.stream_of(Kind::Video, &streams);
         assert_eq!(shown.map(|stream| stream.index), Some(3));

@@ -1,4 +1,4 @@
-//! Who is on the seats of a subscription.
+//! The occupants of a subscription's seats.
 
 use std::collections::VecDeque;
 
@@ -10,22 +10,22 @@ pub(crate) enum Follow {
     /// It has no seats.
     #[default]
     Nobody,
-    /// One publisher, whenever it publishes.
+    /// One publisher, while it publishes.
     Feed(PersonId),
-    /// The most recent speakers, so many of them; all but the subscription's owner.
+    /// This number of the most recent speakers, without the subscription's owner.
     Speakers(usize),
 }
 
-/// Who has which slot: nobody has two, and whoever has one keeps it as long as they are followed.
+/// The occupants of slots. Nobody has two, and an occupant keeps its slot while it is followed.
 #[derive(Debug, Default)]
 pub(crate) struct Seating {
-    /// Whom it follows.
+    /// The publishers that it follows.
     pub(super) follow: Follow,
     slots: Vec<Option<PersonId>>,
 }
 
 impl Seating {
-    /// Empty slots for those whom it follows.
+    /// Returns empty slots.
     pub(super) fn new(follow: Follow, slots: usize) -> Self {
         Seating {
             follow,
@@ -33,7 +33,7 @@ impl Seating {
         }
     }
 
-    /// How many speakers it follows, if it does.
+    /// Returns the number of speakers that it follows, if it follows speakers.
     pub(crate) const fn speakers(&self) -> Option<usize> {
         match self.follow {
             Follow::Speakers(n) => Some(n),
@@ -41,7 +41,8 @@ impl Seating {
         }
     }
 
-    /// Follows another number of speakers; false if there are not so many slots, or it follows none.
+    /// Changes the number of speakers. Returns false if there are fewer slots, or it follows no
+    /// speakers.
     pub(crate) fn set_speakers(&mut self, speakers: usize) -> bool {
         let fits = self.speakers().is_some() && speakers <= self.slots.len();
         if fits {
@@ -50,7 +51,7 @@ impl Seating {
         fits
     }
 
-    /// Gives the slots to those who are followed: of those who are `ranked`, the most recent speaker first, the first who
+    /// Assigns the slots to the followed publishers: for speakers, the first ones of `ranked` that
     /// are `eligible`.
     pub(super) fn assign(&mut self, ranked: &[PersonId], eligible: impl Fn(&PersonId) -> bool) {
         let followed: Vec<&PersonId> = match &self.follow {
@@ -79,7 +80,7 @@ impl Seating {
         }
     }
 
-    /// Who has a slot.
+    /// Returns the occupant of a slot.
     pub(super) fn occupant(&self, slot: usize) -> Option<&PersonId> {
         self.slots.get(slot)?.as_ref()
     }
@@ -97,7 +98,7 @@ mod tests {
         ids.iter().copied().map(id).collect()
     }
 
-    /// Who has which slot; 0 for nobody.
+    /// Returns the occupants of the slots; 0 means nobody.
     fn seated(seating: &Seating) -> Vec<u64> {
         let id = |slot: &Option<PersonId>| {
             let id = slot.as_ref().and_then(|id| id.as_str().parse().ok());

@@ -1,4 +1,4 @@
-//! One subscription.
+//! A subscription.
 
 use std::sync::Arc;
 
@@ -8,25 +8,25 @@ use portunus_sdp::{Description, Kind, LocalJsep, OfferOptions};
 
 use super::line::Line;
 use super::negotiation::{Negotiation, Offer};
-use super::seat::Seat;
+use super::seat::{Seat, SeatPlace};
 use super::seating::{Follow, Seating};
 use crate::publication::{Publication, Publications, Stream};
 use crate::{Connection, PersonId, Refusal, RoomSettings};
 
-/// Someone who receives, by one connection.
+/// A subscription: an m-line for each received stream, on one PeerConnection.
 #[derive(Debug)]
 pub struct Subscriber {
     pub(crate) connection: Arc<dyn Connection>,
     pub(super) media: MediaPlane,
-    /// The participant whose private id it gave, as long as that one is there.
+    /// The participant whose private id the client gave, while it is in the room.
     pub(super) owner: Option<PersonId>,
-    /// The private id that it gave.
+    /// The private id that the client gave.
     pub private_id: Option<u64>,
     /// Streams are named by their publishers in `a=msid`.
     pub(super) use_msid: bool,
-    /// New offers are made without being asked for when a publisher goes.
+    /// Whether the room makes a new offer by itself when a publisher goes.
     pub(super) autoupdate: bool,
-    /// Whether what it receives is encrypted end to end. It is as its first feed was.
+    /// Whether its media is encrypted end to end, like that of its first feed.
     pub e2ee: bool,
     /// The m-lines in their order.
     pub lines: Vec<Line>,
@@ -34,8 +34,17 @@ pub struct Subscriber {
     pub(crate) seating: Seating,
     /// Whether all media is stopped.
     pub paused: bool,
-    /// Its owner was thrown out: nothing is relayed any more.
+    /// Whether its owner was kicked. Nothing is relayed then.
     pub(super) owner_kicked: bool,
+}
+
+/// The client of a new subscription.
+#[derive(Debug)]
+pub(crate) struct Viewer {
+    pub(crate) connection: Arc<dyn Connection>,
+    pub(crate) media: MediaPlane,
+    /// The participant whose private id the client gave.
+    pub(crate) owner: Option<PersonId>,
 }
 
 /// Another layer of a stream is relayed.
@@ -50,17 +59,12 @@ pub(crate) struct LayerChange {
 }
 
 impl Subscriber {
-    /// A subscription that receives nothing yet.
-    pub(crate) fn new(
-        (connection, media): (Arc<dyn Connection>, MediaPlane),
-        owner: Option<PersonId>,
-        private_id: Option<u64>,
-        e2ee: bool,
-    ) -> Self {
+    /// Returns a subscription without m-lines.
+    pub(super) fn new(viewer: Viewer, private_id: Option<u64>, e2ee: bool) -> Self {
         Subscriber {
-            connection,
-            media,
-            owner,
+            connection: viewer.connection,
+            media: viewer.media,
+            owner: viewer.owner,
             private_id,
             use_msid: false,
             autoupdate: true,
@@ -73,13 +77,13 @@ impl Subscriber {
         }
     }
 
-    /// Its owner was thrown out.
+    /// Stops all media, because its owner was kicked.
     pub(crate) fn block(&mut self, publications: &Publications) {
         self.owner_kicked = true;
         self.relay(publications);
     }
 
-    /// The publishers that it receives something of.
+    /// Returns the publishers from which it receives.
     pub(super) fn feeds(&self) -> impl Iterator<Item = &PersonId> {
         self.lines.iter().flat_map(Line::feeds)
     }
@@ -101,7 +105,8 @@ impl Subscriber {
                 let earlier = kinds.iter().take(place);
                 let nth = earlier.filter(|other| *other == kind).count();
                 let payloads = &mut self.negotiation.payloads;
-                let (seat, extensions) = Seat::new(*kind, (slot, nth), options, payloads);
+                let place = SeatPlace { slot, nth };
+                let (seat, extensions) = Seat::new(*kind, place, options, payloads);
                 let line = Line::with_seat(*kind, mid, seat, extensions);
                 self.lines.push(line);
             }
@@ -121,8 +126,8 @@ impl Subscriber {
         self.lines.iter().any(|line| line.seat.is_some())
     }
 
-    /// Gives the seats to those who are followed, of all who are `ranked`; gives the m-lines that others have now, or
-    /// nobody.
+    /// Assigns the seats to the followed publishers among `ranked`. Returns the indices of the
+    /// m-lines with another occupant, or none.
     pub(crate) fn reseat(
         &mut self,
         ranked: &[PersonId],
@@ -136,7 +141,7 @@ impl Subscriber {
         let mut changed = Vec::new();
         for (index, line) in self.lines.iter_mut().enumerate() {
             let Some(seat) = &line.seat else { continue };
-            let occupant = self.seating.occupant(seat.slot);
+            let occupant = self.seating.occupant(seat.slot());
             let track = occupant.and_then(|feed| {
                 let streams = publications.up(feed)?.streams();
                 Some((feed, seat.stream_of(line.kind, streams)?))
@@ -148,7 +153,7 @@ impl Subscriber {
         changed
     }
 
-    /// Makes an offer of all m-lines; there must be none that waits for its answer.
+    /// Makes an offer of all m-lines. The last one has to be answered.
     pub(crate) fn offer(
         &mut self,
         room: &str,
@@ -158,7 +163,7 @@ impl Subscriber {
         for line in &mut self.lines {
             line.update_format(publications, &mut self.negotiation.payloads);
         }
-        let transport_cc = options.transport_wide_cc_ext;
+        let transport_cc = options.extensions.transport_cc;
         let lines = self.lines.iter();
         let media = lines.map(|line| line.offer(publications, transport_cc, self.use_msid));
         let description = Description::offer(OfferOptions {
@@ -173,12 +178,12 @@ impl Subscriber {
         Ok(offer.with_e2ee(self.e2ee))
     }
 
-    /// What to do about m-lines that have lost their publisher.
+    /// Returns the offer that is due after m-lines have lost their publisher.
     pub(crate) fn offer_removal(&mut self) -> Offer {
         self.negotiation.removed(self.autoupdate)
     }
 
-    /// Answers the client's offer; media flows from then on.
+    /// Answers the client's offer, and starts its media.
     pub(crate) fn answer(
         &mut self,
         answer: Description,
@@ -208,7 +213,7 @@ impl Subscriber {
         self.relay(publications);
     }
 
-    /// The PeerConnection is gone: nothing is received any more until the client subscribes again.
+    /// Removes all m-lines, because the PeerConnection has ended. The client can subscribe again.
     pub(crate) fn end(&mut self) {
         for line in &mut self.lines {
             line.clear(&self.media);
@@ -226,7 +231,7 @@ impl Subscriber {
         }
     }
 
-    /// Makes the routes of one stream what they should be.
+    /// Brings the routes of one stream up to date.
     pub(super) fn relay_stream(
         &mut self,
         feed: &PersonId,
@@ -245,7 +250,7 @@ impl Subscriber {
         !self.paused && !self.owner_kicked
     }
 
-    /// The streams that it receives: publishers, and their mids.
+    /// Returns the streams that it receives: publishers, and their mids.
     pub(crate) fn received(&self, publications: &Publications) -> Vec<(PersonId, Mid)> {
         let mut received = Vec::new();
         for feed in self.feeds() {
@@ -260,13 +265,14 @@ impl Subscriber {
         received
     }
 
-    /// How many m-lines receive a stream.
+    /// Returns the number of m-lines that receive a stream.
     pub(super) fn lines_of(&self, feed: &PersonId, stream: &Stream) -> usize {
         let lines = self.lines.iter();
         lines.filter(|line| line.receives(feed, stream)).count()
     }
 
-    /// A route relays other layers of a stream; none if it is not known, or carries data.
+    /// Notes that a route relays another layer. Returns `None` if the route is unknown or carries
+    /// data.
     pub(crate) fn layer_changed(
         &mut self,
         route: RouteId,

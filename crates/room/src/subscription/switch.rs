@@ -1,4 +1,4 @@
-//! Putting other sources on m-lines, without a negotiation.
+//! Switches of m-lines to other sources, without a negotiation.
 
 use portunus_rtp::Mid;
 use serde::Deserialize;
@@ -8,12 +8,12 @@ use super::layers::LayerRequest;
 use crate::publication::Publications;
 use crate::{PersonId, Refusal};
 
-/// Other sources for m-lines.
+/// A switch of m-lines to other sources.
 #[derive(Debug, Clone)]
 pub enum Switch {
     /// Single streams.
     Streams(Vec<SwitchEntry>),
-    /// Everything to this publisher.
+    /// All m-lines to this publisher.
     Feed(PersonId),
 }
 
@@ -26,18 +26,26 @@ pub struct SwitchEntry {
     pub mid: String,
     /// The m-line of the subscription.
     pub sub_mid: String,
-    /// Which layers.
+    /// The requested layers.
     pub layers: LayerRequest,
 }
 
+/// The outcome of a [`Switch`].
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Switching {
+    /// The number of m-lines with another source.
+    pub(crate) changes: usize,
+    /// Whether one of them was inactive, so that an offer is due.
+    pub(crate) revived: bool,
+}
+
 impl Subscriber {
-    /// Puts other sources on m-lines. Returns how many have another one, and whether some were inactive, so that they have to be
-    /// offered anew.
+    /// Puts other sources on m-lines.
     pub(crate) fn switch(
         &mut self,
         switch: Switch,
         publications: &Publications,
-    ) -> Result<(usize, bool), Refusal> {
+    ) -> Result<Switching, Refusal> {
         let entries = match switch {
             Switch::Streams(entries) => entries,
             Switch::Feed(feed) => self.matching(&feed, publications)?,
@@ -57,18 +65,18 @@ impl Subscriber {
                 return Err(Refusal::MixedFeeds);
             }
         }
-        let (mut changes, mut offers) = (0, false);
+        let mut switching = Switching::default();
         for entry in &entries {
             if let Some(revived) = self.switch_line(entry, publications) {
-                changes += 1;
-                offers |= revived;
+                switching.changes += 1;
+                switching.revived |= revived;
             }
         }
         self.relay(publications);
-        Ok((changes, offers))
+        Ok(switching)
     }
 
-    /// Entries that switch everything to `feed`, m-line by m-line of the same kind and codec.
+    /// Returns entries that switch all m-lines to streams of `feed` with the same kind and codec.
     fn matching(
         &self,
         feed: &PersonId,
@@ -91,7 +99,8 @@ impl Subscriber {
         Ok(entries)
     }
 
-    /// Puts a source on an m-line, if it fits and is another one; says whether the m-line was inactive.
+    /// Puts another source on an m-line. Returns whether the m-line was inactive, or `None` if the
+    /// source is the same or does not fit.
     fn switch_line(&mut self, entry: &SwitchEntry, publications: &Publications) -> Option<bool> {
         let stable = self.negotiation.is_stable();
         let mut lines = self.lines.iter_mut();

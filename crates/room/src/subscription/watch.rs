@@ -1,44 +1,42 @@
-//! Watching one publisher, or whoever speaks, in one exchange, and by an offer of the client where it makes one. It is what
-//! WHEP does.
+//! Subscriptions to one publisher or to the speakers in a single exchange, also by the client's
+//! offer. WHEP uses them.
 
-use std::sync::Arc;
-
-use portunus_media::MediaPlane;
 use portunus_sdp::{AnswerOptions, CodecSpec, Description, Direction, Jsep, Kind, Media, SdpType};
 use serde::Deserialize;
 
-use super::Subscriber;
 use super::line::Line;
-use super::seat::Seat;
+use super::seat::{Seat, SeatPlace};
 use super::seating::Follow;
+use super::{Subscriber, Viewer};
 use crate::publication::{Publication, Publications, answer_options, single};
-use crate::{Connection, PersonId, Refusal, RoomSettings};
+use crate::{PersonId, Refusal, RoomSettings};
 
 /// The most speakers that a subscription can have.
 pub const MAX_SPEAKERS: usize = 50;
 
-/// One publisher, or whoever speaks.
+/// A request to follow one publisher, or the speakers.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Watch {
-    /// The publisher; `None` means whoever speaks.
+    /// The publisher. `None` means the speakers.
     pub feed: Option<PersonId>,
     /// The private id of the participant to whom the subscription belongs.
     pub private_id: Option<u64>,
-    /// How many speakers, at most [`MAX_SPEAKERS`]; `None` means as many as the offer has room for, or as publish now.
+    /// The number of speakers, at most [`MAX_SPEAKERS`]. `None` means the number that fits in the
+    /// offer, or of the present publishers.
     pub last_n: Option<usize>,
-    /// Whether the viewer can decrypt what is encrypted end to end; `None` means as its offer says, if it makes one.
+    /// Whether the viewer can decrypt end-to-end encryption. `None` means as its offer says.
     pub e2ee: Option<bool>,
 }
 
 impl Watch {
-    /// The subscription that it asks for, and the answer to the client's offer, if there is one.
+    /// Returns the requested subscription, and the answer to the client's offer, if there is one.
     pub(crate) fn subscriber(
         &self,
-        (connection, media): (Arc<dyn Connection>, MediaPlane),
-        owner: Option<PersonId>,
+        viewer: Viewer,
         jsep: Option<&Jsep>,
-        (room, options): (&str, &RoomSettings),
+        room: &str,
+        options: &RoomSettings,
         publications: &Publications,
     ) -> Result<(Subscriber, Option<Description>), Refusal> {
         let feed = self.feed.as_ref().map(|feed| publications.published(feed));
@@ -51,7 +49,7 @@ impl Watch {
         if e2ee && !decrypts {
             return Err(Refusal::Encrypted);
         }
-        let mut subscriber = Subscriber::new((connection, media), owner, self.private_id, e2ee);
+        let mut subscriber = Subscriber::new(viewer, self.private_id, e2ee);
         let answer = match jsep {
             Some(jsep) => {
                 let media = self.take_offer(&mut subscriber, options, &jsep.description);
@@ -93,7 +91,7 @@ impl Watch {
         subscriber.add_seats(Follow::Feed(id.clone()), 1, &kinds, options)
     }
 
-    /// Seats for what is to be watched, on the m-lines of the client's offer; gives the answer to these.
+    /// Makes seats of the m-lines of the client's offer. Returns the answer to these.
     fn take_offer(
         &self,
         subscriber: &mut Subscriber,
@@ -126,7 +124,7 @@ impl Watch {
                 Some(_) => (0, *count),
                 None => (*count, 0),
             };
-            let seat = Seat::offered(slot, nth, codecs);
+            let seat = Seat::offered(SeatPlace { slot, nth }, codecs);
             lines.push(Line::with_seat(kind, mid, seat, Vec::new()));
             *count += 1;
             media.push(answered);
@@ -142,8 +140,8 @@ impl Watch {
     }
 }
 
-/// Answers an m-line with all codecs that the room has and the viewer takes; none if that is none, or if it does not
-/// receive.
+/// Answers an m-line with all codecs of the room that the viewer accepts. Returns `None` without a
+/// codec, or if the viewer does not receive.
 fn answer_line(options: &RoomSettings, offered: &Media) -> Option<Media> {
     if offered.rejected || !offered.direction.receives() {
         return None;
@@ -158,7 +156,7 @@ fn answer_line(options: &RoomSettings, offered: &Media) -> Option<Media> {
     Some(answer)
 }
 
-/// Keeps an m-line for which there is nothing, so that it can carry the bundle.
+/// Keeps an m-line without a stream, so that it can carry the bundle.
 fn inactive(offered: &Media) -> Media {
     let mut options = AnswerOptions::default();
     options.audio.direction = Direction::Inactive;

@@ -1,14 +1,15 @@
-//! Conferences without a plugin: what people in them notice, and what the media plane is asked for.
+//! Conferences without a plugin: the view of the clients, and the requests to the media plane.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
-mod forwarding;
+mod crowd;
+mod forwarders;
 mod moderation;
-mod speaking;
-mod switching;
-mod together;
+mod speakers;
+mod switches;
 mod world;

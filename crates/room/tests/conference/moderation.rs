@@ -7,7 +7,7 @@ use crate::world::World;
 fn settings() -> RoomSettings {
     RoomSettings {
         publishers: 10,
-        require_pvtid: true,
+        require_private_id: true,
         ..RoomSettings::default()
     }
 }
@@ -74,12 +74,12 @@ async fn who_is_thrown_out_is_neither_seen_nor_sees() {
     assert_eq!(publishers[0].take(), ["thrown out"]);
     assert!(publishers[0].is_closed());
     assert_eq!(publishers[1].take(), ["p0 kicked"]);
-    // Those who watch it are offered the rest, and what it watches is closed.
+    // Its viewers get an offer of the rest, and its own subscription is closed.
     let feeds: Vec<_> = world.seen_by(&of_p1).into_iter().map(|it| it.0).collect();
     assert_eq!(feeds, ["p2", "p2"]);
     assert_eq!(of_p1.take(), ["updated by an offer"]);
     assert!(world.seen_by(&of_p0).iter().all(|(_, _, open, _)| !open));
-    // It is not there any more, and nobody can throw it out again or moderate it.
+    // It is gone, so nobody can kick or moderate it again.
     assert_eq!(world.state().kick(&"p0".into(), None), Ok(()));
     assert!(world.state().moderate(&"p0".into(), "0", true).is_err());
     let unknown = world.state().kick(&"nobody".into(), None);

@@ -1,4 +1,4 @@
-//! A room on a media plane without workers, and clients whose door only notes what they are told.
+//! A room on a media plane without workers, and clients whose door only notes the notices.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -8,9 +8,9 @@ use std::time::Duration;
 use portunus_media::{MediaPlane, PeerId, PeerOptions, Priority, SourceRef};
 use portunus_record::{JointRecording, JointSpec, Recorder, Recording, RecordingSpec};
 use portunus_room::{
-    Configure, Connection, ConnectionId, Event, FileNames, Join, LayerRequest, Notice, Permissions,
-    PersonId, Profile, RecordedClient, Refusal, Room, RoomSettings, Setup, State, Subscribe,
-    SubscriberJoin, TalkSettings, Told, Watcher,
+    self as room, Configure, Connection, ConnectionId, Event, FileNames, Join, LayerRequest,
+    Notice, Permissions, PersonId, Profile, RecordedClient, Refusal, Room, RoomSettings, Setup,
+    State, Subscribe, SubscriberJoin, TalkSettings, Told, Watcher,
 };
 use portunus_rtp::{ExtensionKind, Mid, Rid};
 use portunus_sdp::{
@@ -22,7 +22,7 @@ use portunus_sdp::{
 pub struct World {
     pub room: Arc<Room>,
     pub media: MediaPlane,
-    /// What those who watch the server were told.
+    /// The events for the observers of the server.
     pub watched: Arc<Mutex<Vec<String>>>,
     next: Cell<u64>,
 }
@@ -32,9 +32,9 @@ pub struct World {
 pub struct Client {
     id: ConnectionId,
     pub peer: PeerId,
-    /// What it was told, with the id of what it was written as.
+    /// The notices to it, with the addresses of their written forms.
     told: Mutex<Vec<(String, usize)>>,
-    /// The last description that was made for it.
+    /// The last description made for it.
     made: Mutex<Option<Description>>,
     closed: Mutex<bool>,
 }
@@ -42,7 +42,7 @@ pub struct Client {
 #[derive(Debug)]
 struct Watching(Arc<Mutex<Vec<String>>>);
 
-/// A route: from whom, the kind of media, whether it is open, and which encoding is wanted.
+/// A route: publisher, kind of media, whether it is open, and the wanted encoding.
 pub type Seen = (String, &'static str, bool, u8);
 
 impl World {
@@ -65,12 +65,12 @@ impl World {
         }
     }
 
-    /// A room with so many who publish audio and three encodings of video: `p0`, `p1`, …
+    /// Returns a room with `count` publishers of audio and three encodings of video: `p0`, `p1`, …
     pub async fn with_publishers(settings: RoomSettings, count: usize) -> (Self, Vec<Arc<Client>>) {
         let world = World::new(settings);
         let names = (0..count).map(|index| format!("p{index}"));
         let publishers: Vec<_> = names.map(|name| world.publisher(&name)).collect();
-        // All are told of all.
+        // The announcements to all are over then.
         tokio::time::sleep(Duration::from_millis(100)).await;
         for publisher in &publishers {
             publisher.take();
@@ -102,7 +102,7 @@ impl World {
         })
     }
 
-    /// Joins, and publishes nothing.
+    /// Adds a participant that does not publish.
     pub fn join(&self, name: &str) -> Arc<Client> {
         self.join_with(name, Permissions::ALL).expect("a free id")
     }
@@ -122,7 +122,7 @@ impl World {
         Ok(client)
     }
 
-    /// Joins and publishes; its media is up.
+    /// Adds a publisher whose media is up.
     pub fn publisher(&self, name: &str) -> Arc<Client> {
         let client = self.join(name);
         self.publish(name, &client).expect("an answer");
@@ -140,7 +140,7 @@ impl World {
         Ok(configured.answer.expect("an answer"))
     }
 
-    /// Subscribes to all streams of these and answers the offer; media flows.
+    /// Subscribes to all streams of `feeds` and answers the offer. Media flows.
     pub fn viewer(&self, feeds: &[&str], layers: &LayerRequest) -> Arc<Client> {
         let client = self.client();
         self.subscribe(&client, feeds, layers, None)
@@ -161,13 +161,12 @@ impl World {
             streams: feeds.iter().map(|feed| all_of(feed, layers)).collect(),
             ..SubscriberJoin::default()
         };
-        let connection: Arc<dyn Connection> = client.clone();
-        self.state().join_subscriber(connection, join, false)?;
+        self.state().join_subscriber(client.clone(), join, false)?;
         self.answer(client);
         Ok(())
     }
 
-    /// Answers the last offer that was made for a client: it takes everything.
+    /// Answers the last offer for a client and accepts all m-lines.
     pub fn answer(&self, client: &Client) {
         let offer = client.made.lock().unwrap().take().expect("an offer");
         let mut options = AnswerOptions::default();
@@ -180,7 +179,7 @@ impl World {
         state.offer_pending(client.id);
     }
 
-    /// What a client receives, in order.
+    /// Returns the routes to a client, in order.
     pub fn seen_by(&self, client: &Client) -> Vec<Seen> {
         let state = self.state();
         let routes = self.media.requested().routes.into_iter();
@@ -204,12 +203,12 @@ impl World {
         seen
     }
 
-    /// How many routes there are in all.
+    /// Returns the number of all routes.
     pub fn routes(&self) -> usize {
         self.media.requested().routes.len()
     }
 
-    /// What those who watch the server were told since the last time.
+    /// Returns the new events for the observers.
     pub fn take_watched(&self) -> Vec<String> {
         std::mem::take(&mut self.watched.lock().unwrap())
     }
@@ -220,13 +219,13 @@ impl Client {
         self.id
     }
 
-    /// What it was told since the last time.
+    /// Returns the new notices.
     pub fn take(&self) -> Vec<String> {
         let told = std::mem::take(&mut *self.told.lock().unwrap());
         told.into_iter().map(|(text, _)| text).collect()
     }
 
-    /// The addresses of what it was told since the last time: the same for what was written once.
+    /// Returns the addresses of the new notices. Notices with one written form share it.
     pub fn take_addresses(&self) -> Vec<usize> {
         let told = std::mem::take(&mut *self.told.lock().unwrap());
         told.into_iter().map(|(_, address)| address).collect()
@@ -241,7 +240,7 @@ impl Client {
         self.made.lock().unwrap().is_some()
     }
 
-    /// The m-lines of the last description that was made for it.
+    /// Returns the last description made for it.
     pub fn made(&self) -> Description {
         self.made.lock().unwrap().clone().expect("a description")
     }
@@ -278,16 +277,6 @@ impl Connection for Client {
         *self.closed.lock().unwrap() = true;
     }
 
-    fn tell(&self, told: &Told<'_>, offer: Option<LocalJsep>) {
-        let text = told.written(|| written(&told.notice));
-        let offered = if offer.is_some() { " by an offer" } else { "" };
-        let address = std::rc::Rc::as_ptr(&text) as usize;
-        let told = (format!("{text}{offered}"), address);
-        self.told.lock().unwrap().push(told);
-    }
-
-    fn notify(&self, _room: &State, _event: &Event<'_>) {}
-
     fn record(
         &self,
         _mid: Mid,
@@ -305,6 +294,18 @@ impl Connection for Client {
     ) -> Option<JointRecording> {
         None
     }
+}
+
+impl room::Client for Client {
+    fn tell(&self, told: &Told<'_>, offer: Option<LocalJsep>) {
+        let text = told.written(|| written(&told.notice));
+        let offered = if offer.is_some() { " by an offer" } else { "" };
+        let address = std::rc::Rc::as_ptr(&text) as usize;
+        let told = (format!("{text}{offered}"), address);
+        self.told.lock().unwrap().push(told);
+    }
+
+    fn notify(&self, _room: &State, _event: &Event<'_>) {}
 }
 
 impl Watcher for Watching {
@@ -363,7 +364,7 @@ pub fn mid(text: &str) -> Mid {
     Mid::new(text).expect("a mid")
 }
 
-/// Audio that says how loud it is, and three encodings of video.
+/// Returns an offer of audio with levels, and of video with three encodings.
 fn offer() -> Jsep {
     let media = [
         (Kind::Audio, CodecName::Opus),

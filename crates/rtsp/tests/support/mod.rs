@@ -1,4 +1,4 @@
-//! Pulling in tests: what a sink was told, and what stops it.
+//! Pulls in tests: the calls of the sink, and the stop.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a sink was told.
+/// A call of the sink.
 #[derive(Debug, PartialEq)]
 pub enum Told {
     Connected(Vec<MediumKind>),
@@ -18,7 +18,7 @@ pub enum Told {
     Report(usize),
 }
 
-/// Passes on what it is told, as much as is asked for.
+/// Passes on the calls, as many as fit.
 struct Listener(mpsc::Sender<Told>);
 
 impl Sink for Listener {
@@ -41,7 +41,7 @@ impl Sink for Listener {
     }
 }
 
-/// Pulls in the background; what is told, and what stops it.
+/// A pull in the background, with the calls of its sink and its stop.
 pub struct Pull {
     told: mpsc::Receiver<Told>,
     stop: Option<oneshot::Sender<()>>,
@@ -65,7 +65,7 @@ impl Pull {
         }
     }
 
-    /// Waits until `is_it` was told.
+    /// Waits for a call for which `is_it` is true.
     pub async fn until(&mut self, what: &str, is_it: impl Fn(&Told) -> bool) -> Told {
         let mut last_error = String::new();
         let waiting = async {

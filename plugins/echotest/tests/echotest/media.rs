@@ -1,4 +1,4 @@
-//! What comes back: routes, layers, data, bitrates, and what the client is told of them.
+//! The echo: routes, layers, data, bitrates, and the events about them.
 
 use std::time::Duration;
 
@@ -192,7 +192,7 @@ async fn svc_layers_have_names_of_their_own() {
         json!({ "echotest": "event", "videocodec": "vp9", "spatial_layer": 1, "temporal_layer": 2,
                 "reason": "client-bound" })
     );
-    // What the client says of its layers is told back when it changes.
+    // A change of the client's layers is reported to it.
     let layer = Layer {
         sent: Some(SentLayers {
             spatial: 2,

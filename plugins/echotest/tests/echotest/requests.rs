@@ -1,4 +1,4 @@
-//! What is asked, answered and refused, and how it ends.
+//! Requests, answers, refusals, and the end.
 
 use portunus_core::events::{EventFilter, EventKind};
 use portunus_core::media::{CloseReason, Event};
@@ -352,7 +352,7 @@ async fn an_offer_that_is_refused_leaves_nothing_behind() {
     assert!(server.peers().is_empty());
     call(&mut client, json!({}), &LINES).await;
     refused(&mut client).await;
-    // What was agreed on before stays, and candidates are for that again.
+    // The former negotiation stays, and candidates belong to it again.
     assert_eq!(server.peers().len(), 1);
     let candidate = "candidate:1 1 udp 1 192.0.2.1 9 typ host";
     let trickle =

@@ -1,4 +1,4 @@
-//! A server with the plugin, and what clients of it do.
+//! A server with the plugin, and its clients.
 
 use std::sync::Arc;
 

@@ -1,22 +1,22 @@
-//! `create`, and the mountpoints that are there from the start.
+//! `create`, and the mountpoints of the configuration.
 
 use std::sync::Arc;
 
 use portunus_core::configuration::PortRange;
 use portunus_core::{Fields, Object};
-use portunus_resources::{Asker, Maker, Reservation, Written, off_thread};
+use portunus_resources::{Asker, Maker, Reloadable, Reservation, Resources, Written, off_thread};
 use serde_json::{Map, Value};
 
 use crate::bounds::Bounds;
 use crate::mountpoint::{self, Mountpoint};
-use crate::plugin::Shared;
 use crate::refusal::Refusal;
+use crate::shared::Shared;
 use crate::spec::{MountpointSpec, Origin, SourceSpec};
 
 /// The most streams of a mountpoint that a client makes: each may have four sockets.
 const MAX_STREAMS_OF_CLIENTS: usize = 16;
 
-/// The most bytes that such a stream keeps since its last keyframe.
+/// The limit of bytes that such a stream caches from its last keyframe on.
 const MAX_KEPT_OF_CLIENTS: u32 = 1 << 20;
 
 pub(super) async fn create(
@@ -45,7 +45,7 @@ pub(super) async fn create(
         let made = mountpoint.clone();
         let spec = move || Some(made.to_spec(&made.details()));
         if let Err(error) = off_thread(move || saved.keep(spec, || ())).await {
-            // What was asked for is a mountpoint that stays: without that there is none.
+            // A permanent mountpoint was requested, and it cannot be saved.
             let _ = mountpoints.remove(&mountpoint);
             mountpoint.close().await;
             return Err(error.into());
@@ -64,7 +64,7 @@ pub(super) async fn create(
     Ok(created.into())
 }
 
-/// What a mountpoint of a client takes of the server.
+/// Checks and limits the resources of a client's mountpoint.
 fn limit(spec: &mut MountpointSpec, ports: PortRange) -> Result<(), Refusal> {
     let (media, keyframes) = match &mut spec.source {
         SourceSpec::Rtp(rtp) => (&rtp.media, &mut rtp.keyframes),
@@ -88,17 +88,17 @@ fn limit(spec: &mut MountpointSpec, ports: PortRange) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Makes the mountpoints that are there from the start. One that cannot be made is told in the log; an RTSP server
-/// that does not answer holds up nobody.
+/// Makes the mountpoints of the configuration and of the file of permanent ones. Logs each failure.
+/// An RTSP server that does not answer delays no other mountpoint.
 ///
-/// Those of the file of saved mountpoints were made by requests, and reach as far as these may, unless the configuration
-/// has what they play: then only their details were edited.
+/// A saved mountpoint has the bounds of requests, unless the configuration has its source: then
+/// only its details were edited.
 pub(crate) async fn create_all(
     shared: &Arc<Shared>,
     specs: Vec<MountpointSpec>,
     configured: &[SourceSpec],
 ) {
-    // The ids that are written down go first, before random ones are chosen.
+    // Mountpoints with ids come first, before random ids are chosen.
     let (known, unknown): (Vec<_>, Vec<_>) = specs.into_iter().partition(|s| s.id.is_some());
     for spec in known.into_iter().chain(unknown) {
         let name = spec.name.clone().unwrap_or_default();
@@ -131,11 +131,9 @@ pub(crate) async fn create_all(
     }
 }
 
-/// Makes a mountpoint of the configuration while the server runs. An RTSP server that does not answer is tried on.
-pub(crate) async fn create_configured(
-    shared: &Arc<Shared>,
-    spec: MountpointSpec,
-) -> Result<(), Refusal> {
+/// Makes a mountpoint of the configuration while the server runs. Retries an RTSP server that does
+/// not answer.
+async fn create_configured(shared: &Arc<Shared>, spec: MountpointSpec) -> Result<(), Refusal> {
     let reservation = shared
         .mountpoints
         .reserve(spec.id.clone(), Maker::Operator)?;
@@ -153,10 +151,29 @@ async fn make(
     reservation: Reservation<Mountpoint>,
     bounds: Bounds,
 ) -> Result<Arc<Mountpoint>, Refusal> {
-    let mountpoint = mountpoint::open(shared, spec, reservation.id().clone(), bounds).await?;
+    let mountpoint = mountpoint::open(
+        shared.open_context(),
+        spec,
+        reservation.id().clone(),
+        bounds,
+    )
+    .await?;
     let mountpoint = Arc::new(mountpoint);
     reservation.keep(mountpoint.clone());
     mountpoint.begin_pulling();
     mountpoint.announce();
     Ok(mountpoint)
+}
+
+impl Reloadable for Shared {
+    type Resource = Mountpoint;
+
+    fn resources(&self) -> &Resources<Mountpoint> {
+        &self.mountpoints
+    }
+
+    async fn make_configured(self: Arc<Self>, spec: MountpointSpec) -> Result<(), String> {
+        let made = create_configured(&self, spec).await;
+        made.map_err(|refusal| refusal.to_string())
+    }
 }

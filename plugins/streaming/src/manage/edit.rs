@@ -7,8 +7,8 @@ use portunus_resources::{check_secret, off_thread};
 use serde_json::{Value, json};
 
 use super::managed;
-use crate::plugin::Shared;
 use crate::refusal::Refusal;
+use crate::shared::Shared;
 use crate::spec::{DETAILS, SourceSpec};
 
 pub(super) async fn edit(
@@ -26,7 +26,7 @@ pub(super) async fn edit(
     // Another edit may be waiting for the disk.
     let turn = mountpoint.editing.clone().lock_owned().await;
     let before = mountpoint.details().clone();
-    // Once more: another may have changed the secret just now.
+    // Another edit may have changed the secret meanwhile.
     before.access.check_secret(fields)?;
     let details = DETAILS.edited(&before, fields)?;
     if details.access.secret.is_some() && before.access.secret.is_none() {
@@ -38,7 +38,7 @@ pub(super) async fn edit(
             .with("metadata", details.metadata.clone().unwrap_or_default())
     });
     match saved {
-        // What cannot be written changes nothing.
+        // An edit that cannot be saved changes nothing.
         Some(saved) => {
             let (all, edited) = (shared.clone(), mountpoint.clone());
             let write = move || {
@@ -46,7 +46,7 @@ pub(super) async fn edit(
                     let is_there = all.mountpoints.has(&edited);
                     is_there.then(|| edited.to_spec(&details))
                 };
-                // It goes on where nobody waits for the answer any more; so does the turn.
+                // The write continues if the client is gone, and holds the lock until its end.
                 let _turn = turn;
                 saved.keep(spec, || *edited.details() = details.clone())
             };
@@ -66,8 +66,9 @@ pub(super) async fn edit(
     Ok(json!({ "streaming": "edited", "id": mountpoint.id.to_json(), "permanent": permanent }))
 }
 
-/// A secret lets its owner publish, and shows the token of publishers, files and servers. Whoever gives it to a mountpoint
-/// that has none, which anybody may edit, has to know the token, or may make such a mountpoint.
+/// Checks the first secret of a mountpoint. A secret permits to publish, and shows the token of
+/// publishers, files and servers. Anybody may edit a mountpoint without a secret, so the client has
+/// to know the token, or have the right to create such a mountpoint.
 fn check_first_secret(
     source: &SourceSpec,
     fields: Fields<'_>,

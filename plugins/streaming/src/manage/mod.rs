@@ -1,4 +1,5 @@
-//! The requests that manage mountpoints; they are answered at once, also for administrators.
+//! The requests that manage mountpoints, of clients and of administrators. They are answered at
+//! once.
 
 mod create;
 mod edit;
@@ -10,12 +11,12 @@ use portunus_core::{Asked, Fields, Handle, Later, PluginRequest, Reply, Right, R
 use portunus_resources::{Asker, Id, Maker, off_thread};
 use serde_json::{Map, Value, json};
 
-use crate::mountpoint::Mountpoint;
-use crate::plugin::Shared;
+use crate::mountpoint::{Disclosure, Mountpoint};
 use crate::refusal::Refusal;
 use crate::requests::Request;
+use crate::shared::Shared;
 
-pub(crate) use create::{create_all, create_configured};
+pub(crate) use create::create_all;
 
 /// Answers a request that manages mountpoints.
 pub(crate) fn reply(
@@ -59,7 +60,7 @@ async fn answer(
             shared.notify(client, || mountpoint.event("kicked_all").into());
             Ok(json!({ "streaming": "kicked_all" }))
         }
-        // Those that an event answers need a client's handle, and administrators have none.
+        // Events answer the others. They need a client's handle, which administrators do not have.
         _ => Err(Refusal::UnknownRequest(request.names().concat())),
     }
 }
@@ -82,11 +83,12 @@ fn info(
     if has_secret {
         fields.member::<&str>("secret")?;
     }
-    let secret = (&mountpoint.id, access.secret.as_deref());
-    let admin = shared.mountpoints.shows_secret(secret, fields, maker)?;
-    // Where there is no secret, that anybody may manage it does not mean that anybody may see the server's disk and network.
+    let secret = access.secret.as_deref();
+    let mountpoints = &shared.mountpoints;
+    let admin = mountpoints.shows_secret(&mountpoint.id, secret, fields, maker)?;
+    // Anybody may manage a mountpoint without a secret, but not see the server's disk and network.
     let places = admin && (has_secret || rights.may(Right::Create));
-    Ok(json!({ "streaming": "info", "info": mountpoint.info(admin, places) }))
+    Ok(json!({ "streaming": "info", "info": mountpoint.info(Disclosure { admin, places }) }))
 }
 
 async fn destroy(
@@ -96,7 +98,7 @@ async fn destroy(
 ) -> Result<Value, Refusal> {
     let mountpoint = managed(shared, fields)?;
     match shared.mountpoints.permanent(fields)?.cloned() {
-        // What cannot be removed for good stays.
+        // A mountpoint that cannot be removed from the file stays.
         Some(saved) => {
             let (shared, mountpoint) = (shared.clone(), mountpoint.clone());
             let forget = move || {

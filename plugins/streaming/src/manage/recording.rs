@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::managed;
 use crate::mountpoint::Mountpoint;
-use crate::plugin::Shared;
 use crate::refusal::Refusal;
+use crate::shared::Shared;
 use crate::spec::{MediaKind, SourceSpec};
 
 /// The members of older clients, which name the first stream of a kind.
@@ -50,7 +50,7 @@ pub(super) async fn recording(shared: &Shared, fields: Fields<'_>) -> Result<Val
     Ok(json!({ "streaming": "ok" }))
 }
 
-/// Starts all recordings that are asked for, or none.
+/// Starts all requested recordings, or none.
 async fn start(
     shared: &Shared,
     mountpoint: &Mountpoint,
@@ -80,13 +80,12 @@ async fn start(
         }
     } else {
         let streams: Vec<usize> = wanted.into_keys().collect();
-        let file = (first, format);
-        match mountpoint.start_shared_recording(recorder, &streams, file, of) {
+        match mountpoint.start_shared_recording(recorder, &streams, first, format, of) {
             Ok(outcome) => started.extend(streams.iter().map(|it| (*it, outcome.clone()))),
             Err(refusal) => problem = Some(refusal),
         }
     }
-    // What is recorded comes in, also where it is kept from viewers.
+    // A recorded stream has to come in, even if viewers do not get it.
     mountpoint.let_in();
     for (_, outcome) in &started {
         if let Err(error) = outcome.clone().opened().await {

@@ -1,4 +1,4 @@
-//! A mountpoint as requests show it.
+//! A mountpoint in answers.
 
 use portunus_core::Object;
 use portunus_core::media::ingest::Refusal;
@@ -11,8 +11,17 @@ fn on(flag: bool) -> Option<bool> {
     flag.then_some(true)
 }
 
+/// The confidential members of `info` that a client gets.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Disclosure {
+    /// Those for clients that may manage the mountpoint.
+    pub(crate) admin: bool,
+    /// The places of its media on the disk and in the network.
+    pub(crate) places: bool,
+}
+
 impl Mountpoint {
-    /// `live`, or `on demand` if each viewer sees it from its start.
+    /// Returns `on demand` if each viewer sees it from its start, or else `live`.
     pub(crate) fn type_name(&self) -> &'static str {
         match self.spec.source {
             SourceSpec::OnDemand(_) => "on demand",
@@ -43,9 +52,11 @@ impl Mountpoint {
             .into()
     }
 
-    /// The object `info`; what is secret only for `admin`, who is everybody where there is no secret. Where its media comes
-    /// from, on the disk and in the network, only with `places`.
-    pub(crate) fn info(&self, admin: bool, places: bool) -> Value {
+    /// Returns the object `info`. Confidential members are for `admin` only, who is everybody
+    /// without a secret. The places of its media on the disk and in the network are there only with
+    /// `places`.
+    pub(crate) fn info(&self, disclosure: Disclosure) -> Value {
+        let Disclosure { admin, places } = disclosure;
         let details = self.details().clone();
         let has_secret = details.access.secret.is_some();
         let whip = matches!(self.spec.source, SourceSpec::Whip(_));
@@ -55,7 +66,7 @@ impl Mountpoint {
             .enumerate()
             .map(|(index, stream)| match self.is_file() {
                 true => stream.info_of_file(),
-                false => stream.info(index, (admin, places), whip),
+                false => stream.info(index, disclosure, whip),
             })
             .collect();
         let public = Object::new()
@@ -86,7 +97,7 @@ impl Mountpoint {
                 .with_some("token_required", on(whip.token.is_some() || has_secret)),
         };
         let with_confidential = match self.spec.source {
-            // The token: where no secret has to be shown, everybody would be told.
+            // The token is for those who showed the secret.
             SourceSpec::Whip(_) => admin && has_secret,
             SourceSpec::Rtp(_)
             | SourceSpec::Live(_)
@@ -129,7 +140,7 @@ impl Mountpoint {
     }
 }
 
-/// What is wrong with what comes for a stream.
+/// Returns the fault of a stream's packets.
 fn refused(refusal: Refusal) -> Value {
     let age = u64::try_from(refusal.age.as_millis()).unwrap_or(u64::MAX);
     Object::new()
@@ -175,7 +186,8 @@ impl Stream {
             .into()
     }
 
-    fn info(&self, index: usize, (admin, places): (bool, bool), whip: bool) -> Value {
+    fn info(&self, index: usize, disclosure: Disclosure, whip: bool) -> Value {
+        let Disclosure { admin, places } = disclosure;
         let is_data = self.kind() == MediaKind::Data;
         let live = self.live().clone();
         let codec_required = whip && self.spec.codec.is_some();
@@ -239,7 +251,7 @@ impl Stream {
     }
 }
 
-/// What event handlers and logs are told of a mountpoint that was made.
+/// The members for event handlers and logs about a new mountpoint.
 impl Mountpoint {
     pub(crate) fn announce(&self) {
         let streams: Vec<String> = self.streams.iter().map(Stream::summary).collect();

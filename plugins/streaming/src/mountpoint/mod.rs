@@ -1,11 +1,12 @@
-//! A mountpoint: what it is, who watches it, and where its media comes from.
+//! A mountpoint: its streams, its viewers, and its source.
 
+mod client;
+mod file_source;
 mod info;
 mod open;
-mod played;
-mod published;
-mod pulled;
-mod recorded;
+mod publisher;
+mod recordings;
+mod rtsp_source;
 mod stream;
 
 use std::collections::HashMap;
@@ -23,52 +24,53 @@ use crate::bounds::Bounds;
 use crate::spec::{
     DETAILS, Details, MediaKind, MountpointSpec, PayloadFormat, PayloadTypes, SourceSpec,
 };
-use crate::viewer::{Viewer, ViewerId};
 
-pub(crate) use open::open;
-pub(crate) use played::Playing;
-pub(crate) use published::Published;
-use published::Publisher;
+pub(crate) use client::{Client, ClientId};
+pub(crate) use file_source::Playing;
+pub(crate) use info::Disclosure;
+pub(crate) use open::{OpenContext, open};
+pub(crate) use publisher::Published;
+use publisher::Publisher;
 pub(crate) use stream::{Age, Live, Ports, Stream};
 
 use open::Feeding;
 
-/// How long it is waited for that the sockets of a mountpoint are closed.
+/// The timeout for the sockets of a closed mountpoint.
 const CLOSING: Duration = Duration::from_secs(5);
 
 /// A mountpoint.
 pub(crate) struct Mountpoint {
     pub(crate) id: Id,
     pub(crate) name: String,
-    /// As it was asked for, with the ports that it has.
+    /// The specification, with the ports in use.
     pub(crate) spec: MountpointSpec,
-    /// Its streams; their places never change.
+    /// The streams. Their indices never change.
     pub(crate) streams: Vec<Stream>,
-    /// What can be edited.
+    /// The options that can be edited.
     details: Mutex<Details>,
-    /// Held from the look at the details until they are changed, also over the time that a disk takes.
+    /// The lock of an edit, from the check of the details to the write to the disk.
     pub(crate) editing: Arc<tokio::sync::Mutex<()>>,
     enabled: AtomicBool,
     watched: Mutex<Watched>,
-    /// The server that it is pulled from has said what it has.
+    /// Whether the RTSP server has described its media.
     described: AtomicBool,
-    /// Whose media it is, if a client publishes it.
+    /// The client that publishes, if there is one.
     publisher: Mutex<Option<Publisher>>,
     feeding: Feeding,
-    /// How long the file lasts that each viewer sees from its start.
+    /// The duration of a file that plays for each viewer.
     duration: Option<Duration>,
     bounds: Bounds,
     media: MediaPlane,
-    /// Where whoever watches the server is told of what no client does to it.
+    /// The events that no client has caused.
     events: PluginEvents,
 }
 
-/// Who watches.
+/// The viewers.
 #[derive(Default)]
 struct Watched {
-    /// Destroyed: nobody can watch any more.
+    /// Whether the mountpoint has ended, so that it takes no viewers.
     over: bool,
-    viewers: HashMap<ViewerId, Arc<Viewer>>,
+    viewers: HashMap<ClientId, Arc<dyn Client>>,
 }
 
 impl Resource for Mountpoint {
@@ -128,7 +130,8 @@ impl Mountpoint {
         self.enabled.load(Ordering::Acquire)
     }
 
-    /// Whether its viewers all see the same, and can be switched to another such mountpoint.
+    /// Returns whether all viewers see the same, so that they can switch to another such
+    /// mountpoint.
     pub(crate) fn is_live(&self) -> bool {
         match self.spec.source {
             SourceSpec::Rtp(_) | SourceSpec::Rtsp(_) | SourceSpec::Whip(_) => true,
@@ -141,7 +144,7 @@ impl Mountpoint {
         matches!(self.spec.source, SourceSpec::OnDemand(_))
     }
 
-    /// How long the file lasts that each viewer sees from its start, if it says so.
+    /// Returns the duration of a file that plays for each viewer, if it is known.
     pub(crate) fn duration(&self) -> Option<Duration> {
         self.duration
     }
@@ -160,7 +163,7 @@ impl Mountpoint {
         }
     }
 
-    /// Whether somebody sends to it.
+    /// Returns whether packets come in.
     fn is_fed(&self) -> bool {
         match &self.spec.source {
             SourceSpec::Rtp(_) | SourceSpec::Rtsp(_) | SourceSpec::Whip(_) => self
@@ -190,13 +193,14 @@ impl Mountpoint {
         }
     }
 
-    /// Whether a stream whose codec nobody has said is not there, as far as one can know.
+    /// Returns whether all of the source's codecs are known, so that a stream without one does not
+    /// exist.
     pub(crate) fn is_described(&self) -> bool {
         self.is_published() || self.described.load(Ordering::Acquire)
     }
 
-    /// The payload type that viewers are offered for `format` as stream number `index`: the one that was asked for, or
-    /// `usual`, unless another stream has it for something else.
+    /// Returns the payload type of `format` for viewers, as stream `index`: the requested one or
+    /// `usual`, unless another stream has it for another format.
     fn payload_type(&self, index: usize, format: &PayloadFormat, usual: u8) -> u8 {
         let mut types = PayloadTypes::default();
         let others = self.streams.iter().enumerate();
@@ -215,16 +219,16 @@ impl Mountpoint {
         types.find(format, asked, usual).unwrap_or(usual)
     }
 
-    /// Counts `viewer`; false if there is nothing to watch any more.
-    pub(crate) fn add_viewer(&self, viewer: &Arc<Viewer>) -> bool {
+    /// Adds a viewer. Returns false if the mountpoint has ended.
+    pub(crate) fn add_viewer(&self, viewer: Arc<dyn Client>) -> bool {
         let mut watched = lock(&self.watched);
         if !watched.over {
-            watched.viewers.insert(viewer.id, viewer.clone());
+            watched.viewers.insert(viewer.id(), viewer);
         }
         !watched.over
     }
 
-    pub(crate) fn remove_viewer(&self, viewer: ViewerId) {
+    pub(crate) fn remove_viewer(&self, viewer: ClientId) {
         lock(&self.watched).viewers.remove(&viewer);
     }
 
@@ -232,7 +236,7 @@ impl Mountpoint {
         lock(&self.watched).viewers.len()
     }
 
-    pub(crate) fn viewers(&self) -> Vec<Arc<Viewer>> {
+    pub(crate) fn viewers(&self) -> Vec<Arc<dyn Client>> {
         lock(&self.watched).viewers.values().cloned().collect()
     }
 
@@ -251,17 +255,18 @@ impl Mountpoint {
         self.let_in();
     }
 
-    /// Lets in what is wanted: by viewers if it is enabled, or by what records it.
+    /// Opens or closes the source: it is open if the mountpoint is enabled or recorded.
     pub(crate) fn let_in(&self) {
         let enabled = self.is_enabled();
         match &self.spec.source {
-            // A publisher's media is not ours to stop: the routes are closed. A viewer's own file is held.
+            // The source cannot be stopped here. The routes are closed, and own files of viewers
+            // pause.
             SourceSpec::Whip(_) | SourceSpec::OnDemand(_) => {
                 for viewer in self.viewers() {
                     viewer.apply_settings(self);
                 }
             }
-            // What is recorded has to come in all the same: then only the routes are closed.
+            // A recorded source stays open. Then only the routes are closed.
             SourceSpec::Rtp(_) | SourceSpec::Rtsp(_) | SourceSpec::Live(_) => {
                 let wanted = enabled || self.is_recorded();
                 self.feeding.enable(&self.media, wanted);
@@ -270,7 +275,8 @@ impl Mountpoint {
         }
     }
 
-    /// Tells viewers why they are thrown out, and closes their PeerConnections. They may watch again.
+    /// Dismisses all viewers with this status, and closes their PeerConnections. They may watch
+    /// again.
     pub(crate) fn dismiss_viewers(&self, status: &'static str) {
         let viewers = std::mem::take(&mut lock(&self.watched).viewers);
         for viewer in viewers.into_values() {
@@ -278,7 +284,7 @@ impl Mountpoint {
         }
     }
 
-    /// Something that happened to it, as viewers and whoever watches the server are told of it.
+    /// Returns the head of an event, for viewers and observers of the server.
     pub(crate) fn event(&self, name: &str) -> Object {
         Object::new()
             .with("event", name)
@@ -298,8 +304,8 @@ impl Mountpoint {
         lock(&self.watched).over
     }
 
-    /// Ends it: viewers are told, and ports are free again when this is over. Unless it is cut off before it was polled,
-    /// all of that happens however long it is waited for.
+    /// Ends the mountpoint. Returns when its ports are free again. Once polled, the end happens
+    /// even if the caller does not wait for it.
     pub(crate) async fn close(&self) {
         lock(&self.watched).over = true;
         self.dismiss_viewers("stopped");

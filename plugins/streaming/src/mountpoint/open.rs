@@ -1,10 +1,11 @@
-//! Opens mountpoints: what it takes until their media can come.
+//! The start of mountpoints, up to the point where media can come.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use portunus_core::configuration::PortRange;
+use portunus_core::events::PluginEvents;
 use portunus_core::media::ingest::{
     DataIngest, IngestBind, IngestEnd, IngestFeed, IngestId, IngestMedia, IngestOptions,
     IngestSocket, IngestSrtp, ParameterSets, SrtpSuite,
@@ -14,10 +15,9 @@ use portunus_player::Player;
 use portunus_resources::Id;
 use tokio::sync::oneshot;
 
-use super::pulled::Pulling;
-use super::{Mountpoint, Ports, Stream, Watched, lock, played, pulled};
+use super::rtsp_source::Pulling;
+use super::{Mountpoint, Ports, Stream, Watched, file_source, lock, rtsp_source};
 use crate::bounds::Bounds;
-use crate::plugin::Shared;
 use crate::refusal::Refusal;
 use crate::spec::{
     DataType, Details, KeyframeSpec, MediaKind, MediaSpec, MountpointSpec, RtpSpec, SourceSpec,
@@ -27,14 +27,14 @@ use crate::spec::{
 /// The label of the data channel that Janus's clients expect.
 const DATA_CHANNEL: &str = "JanusDataChannel";
 
-/// What feeds a mountpoint, and ends with it.
+/// The ingests and tasks that feed a mountpoint. They end with it.
 #[derive(Debug)]
 pub(super) struct Feeding {
-    /// None once it has ended.
+    /// `None` after the end.
     ingests: Mutex<Option<Vec<IngestId>>>,
     /// Of a file that plays for all.
     _player: Option<Player>,
-    /// What is to be pulled, until that has begun.
+    /// The RTSP session to pull, until the pull starts.
     pulling: Mutex<Option<Pulling>>,
     /// Dropped to end what is pulled.
     stop: Mutex<Option<oneshot::Sender<()>>>,
@@ -56,7 +56,7 @@ impl Feeding {
         }
     }
 
-    /// One more; false if it is over.
+    /// Adds an ingest. Returns false after the end.
     pub(super) fn add(&self, ingest: IngestId) -> bool {
         let mut ingests = lock(&self.ingests);
         if let Some(ingests) = &mut *ingests {
@@ -65,7 +65,7 @@ impl Feeding {
         ingests.is_some()
     }
 
-    /// One less.
+    /// Removes an ingest.
     pub(super) fn remove(&self, ingest: IngestId) {
         if let Some(ingests) = &mut *lock(&self.ingests) {
             ingests.retain(|known| *known != ingest);
@@ -76,7 +76,7 @@ impl Feeding {
         *lock(&self.pulling) = Some(pulling);
     }
 
-    /// What is to be pulled, and what comes true when that is to end.
+    /// Takes the RTSP session to pull. The receiver completes when the pull has to end.
     pub(super) fn begin_pulling(&self) -> Option<(Pulling, oneshot::Receiver<()>)> {
         let pulling = lock(&self.pulling).take()?;
         let (stop, stopped) = oneshot::channel();
@@ -90,7 +90,7 @@ impl Feeding {
         }
     }
 
-    /// What is returned comes true when the sockets are closed.
+    /// Ends all ingests. Each returned value completes when the sockets are closed.
     pub(super) fn close(&self, media: &MediaPlane) -> Vec<IngestEnd> {
         drop(lock(&self.stop).take());
         let ingests = lock(&self.ingests).take().into_iter().flatten();
@@ -98,28 +98,37 @@ impl Feeding {
     }
 }
 
-/// Makes the mountpoint `id` as `spec` says.
+/// The parts of the server that a mountpoint needs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OpenContext<'a> {
+    /// The ports of sockets that do not name theirs.
+    pub(crate) ports: PortRange,
+    pub(crate) media: &'a MediaPlane,
+    pub(crate) events: &'a PluginEvents,
+}
+
+/// Makes the mountpoint `id` of a specification.
 pub(crate) async fn open(
-    shared: &Shared,
+    context: OpenContext<'_>,
     mut spec: MountpointSpec,
     id: Id,
     bounds: Bounds,
 ) -> Result<Mountpoint, Refusal> {
     let mut duration = None;
     let (streams, feeding) = match &mut spec.source {
-        SourceSpec::Rtp(rtp) => open_rtp(rtp, shared.ports, &shared.media)?,
+        SourceSpec::Rtp(rtp) => open_rtp(rtp, context.ports, context.media)?,
         SourceSpec::Whip(whip) => {
             let streams = whip.media.iter().cloned();
             let streams = streams.map(|media| Stream::new(media, None)).collect();
             (streams, Feeding::default())
         }
-        SourceSpec::Live(file) => played::open_live(file, &shared.media, &bounds).await?,
+        SourceSpec::Live(file) => file_source::open_live(file, context.media, &bounds).await?,
         SourceSpec::OnDemand(file) => {
-            let (streams, lasts) = played::open_on_demand(file, &bounds).await?;
+            let (streams, lasts) = file_source::open_on_demand(file, &bounds).await?;
             duration = lasts;
             (streams, Feeding::default())
         }
-        SourceSpec::Rtsp(rtsp) => pulled::open_rtsp(rtsp, shared, &bounds).await?,
+        SourceSpec::Rtsp(rtsp) => rtsp_source::open_rtsp(rtsp, context.ports, &bounds).await?,
     };
     let name = spec
         .name
@@ -140,8 +149,8 @@ pub(crate) async fn open(
         feeding,
         duration,
         bounds,
-        media: shared.media.clone(),
-        events: shared.events.clone(),
+        media: context.media.clone(),
+        events: context.events.clone(),
     })
 }
 
@@ -157,7 +166,7 @@ fn default_name(id: &Id, source: &SourceSpec) -> String {
 }
 
 impl Mountpoint {
-    /// What makes the same mountpoint again, with `details`.
+    /// Returns the specification of the same mountpoint with `details`.
     pub(crate) fn to_spec(&self, details: &Details) -> MountpointSpec {
         MountpointSpec {
             name: Some(self.name.clone()),
@@ -168,14 +177,14 @@ impl Mountpoint {
     }
 }
 
-/// What to keep of a video source for new viewers.
+/// Returns the keyframe cache of a video source.
 pub(super) fn keyframe_cache(spec: KeyframeSpec) -> Option<KeyframeCache> {
     let max_age = Duration::from_millis(spec.ms.into());
     let max_bytes = usize::try_from(spec.bytes).unwrap_or(usize::MAX);
     spec.is_on().then_some(KeyframeCache { max_age, max_bytes })
 }
 
-/// Binds all sockets first: an error leaves nothing behind.
+/// Opens the sockets and starts the ingests. An error leaves no socket open.
 fn open_rtp(
     rtp: &mut RtpSpec,
     range: PortRange,
@@ -193,7 +202,7 @@ fn open_rtp(
             .options(stream, rtp)
             .map(|options| (stream, ports, options))
     });
-    // What can still be wrong is found before the first one starts.
+    // All errors are found before the first ingest starts.
     let options: Vec<_> = options.collect::<Result<_, _>>()?;
     for (stream, ports, options) in options {
         let ingest = media.add_ingest(options);

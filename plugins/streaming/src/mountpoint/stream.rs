@@ -1,4 +1,4 @@
-//! One stream of a mountpoint: what viewers are offered of it, and where its packets come from.
+//! A stream of a mountpoint: its format for viewers, and its source.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use portunus_core::media::{IngestStatus, SourceRef};
 use tokio::time::Instant;
 
 use super::lock;
-use super::recorded::StreamRecording;
+use super::recordings::StreamRecording;
 use crate::spec::{MediaKind, MediaSpec, StreamCodec};
 
 /// Longer than the time between two looks at who uses a mountpoint.
@@ -18,18 +18,18 @@ const FRESH: Duration = Duration::from_secs(120);
 /// A stream of a mountpoint.
 #[derive(Debug)]
 pub(crate) struct Stream {
-    /// As it was asked for.
+    /// The specification.
     pub(crate) spec: MediaSpec,
-    /// The ports that it has.
+    /// The ports in use.
     pub(crate) ports: Option<Ports>,
     live: Mutex<Live>,
     pub(super) recording: Mutex<Option<StreamRecording>>,
 }
 
-/// Where packets are sent to.
+/// The destination of RTP packets for the stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ports {
-    /// The address that is bound, or the group that was joined, if it is not all of them.
+    /// The bound address or multicast group. `None` means all addresses.
     pub(crate) host: Option<String>,
     pub(crate) rtp: u16,
     /// Of simulcast encodings 1 and 2.
@@ -37,18 +37,18 @@ pub(crate) struct Ports {
     pub(crate) rtcp: Option<u16>,
 }
 
-/// What changes with the source.
+/// The parts of a stream that change with its source.
 #[derive(Debug, Clone)]
 pub(crate) struct Live {
-    /// None as long as nobody has said it.
+    /// `None` while it is unknown.
     pub(crate) codec: Option<StreamCodec>,
     pub(crate) pt: u8,
     pub(crate) fmtp: Option<String>,
-    /// Those of audio, where they are not the codec's usual ones.
+    /// The number of audio channels, if it is not the codec's usual one.
     pub(crate) channels: Option<u8>,
     pub(crate) simulcast: bool,
     pub(crate) svc: bool,
-    /// What viewers' routes start from; none while there is no source.
+    /// The source of viewers' routes, if there is one.
     pub(crate) source: Option<SourceRef>,
     pub(crate) age: Age,
 }
@@ -60,14 +60,14 @@ impl Live {
     }
 }
 
-/// How long ago the last packet came.
+/// The time since the last packet.
 #[derive(Debug, Clone)]
 pub(crate) enum Age {
     /// There is no socket or connection.
     None,
-    /// As the media plane sees it; until there is a packet, since the beginning.
+    /// The age in the media plane. Before the first packet it counts from the start.
     Ingest(Arc<IngestStatus>),
-    /// None has come so far since somebody began to publish.
+    /// No packet has come since the publisher started.
     Awaited(Instant),
     /// It comes steadily.
     Now,
@@ -107,7 +107,7 @@ impl Age {
         }
     }
 
-    /// What is wrong with what comes, if anything ever was.
+    /// Returns the fault of the packets, if there was one.
     pub(crate) fn refusal(&self) -> Option<Refusal> {
         match self {
             Age::Ingest(status) => status.refusal(),
@@ -140,7 +140,7 @@ impl Stream {
         }
     }
 
-    /// The same with a source.
+    /// Sets the source.
     pub(crate) fn fed(self, source: SourceRef, status: Arc<IngestStatus>) -> Self {
         {
             let mut live = self.live();

@@ -11,7 +11,7 @@ use super::values::Read;
 /// RTP clock of redundant audio made of Opus, in Hz.
 const RED_CLOCK: u32 = 48_000;
 
-/// What a stream carries.
+/// The codec of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamCodec {
     /// A codec.
@@ -23,7 +23,7 @@ pub enum StreamCodec {
 impl StreamCodec {
     pub(crate) const OPUS: Self = StreamCodec::Plain(CodecName::Opus);
 
-    /// The codec with this name, of an audio or video stream; also as an `rtpmap` has it (`opus/48000/2`).
+    /// Returns the audio or video codec with this name, which may be an `rtpmap` (`opus/48000/2`).
     pub(crate) fn from_name(name: &str, kind: Kind) -> Option<Self> {
         let (encoding, rest) = name.split_once('/').unwrap_or((name, ""));
         if encoding.eq_ignore_ascii_case("red") && kind == Kind::Audio {
@@ -59,7 +59,7 @@ impl StreamCodec {
         }
     }
 
-    /// The payload type that it has if nobody says otherwise.
+    /// Returns its default payload type.
     pub(crate) const fn default_pt(self) -> u8 {
         match self {
             StreamCodec::Plain(codec) => codec.default_pt().0,
@@ -67,7 +67,8 @@ impl StreamCodec {
         }
     }
 
-    /// The payload type of the Opus that redundant audio with these parameters is made of. `None` for other codecs.
+    /// Returns the payload type of the Opus in redundant audio with these parameters. `None` for
+    /// other codecs.
     pub(crate) fn made_of(self, fmtp: Option<&str>) -> Option<u8> {
         if self != StreamCodec::Red {
             return None;
@@ -85,12 +86,12 @@ impl StreamCodec {
         }
     }
 
-    /// Channels of audio; 1 for video.
+    /// Returns the number of audio channels; 1 for video.
     pub(crate) fn channels(self) -> u8 {
         self.spec(0, None).channels.max(1)
     }
 
-    /// The codec as the media plane knows it.
+    /// Returns the codec of the media plane.
     pub(crate) const fn codec(self) -> Codec {
         match self {
             StreamCodec::Plain(codec) => codec.codec(),
@@ -98,7 +99,7 @@ impl StreamCodec {
         }
     }
 
-    /// As it stands in an offer.
+    /// Returns the codec as it is written in an offer.
     pub(crate) fn spec(self, pt: u8, fmtp: Option<&str>) -> CodecSpec {
         let pt = portunus_core::Pt(pt);
         let spec = match self {
@@ -118,7 +119,7 @@ impl StreamCodec {
         }
     }
 
-    /// As `rtpmap` has it: `opus/48000/2`; with `channels` where they are not its usual ones.
+    /// Returns the `rtpmap`: `opus/48000/2`. `channels` replaces the usual number.
     pub(crate) fn rtpmap(self, channels: Option<u8>) -> String {
         let spec = self.spec(0, None);
         match channels.unwrap_or(spec.channels) {
@@ -134,7 +135,7 @@ impl From<StreamCodec> for Value {
     }
 }
 
-/// Reads the codec of audio from a member that ends in `codec`, or from the older one that ends in `rtpmap`.
+/// Reads the audio codec from a member that ends in `codec`, or an older one that ends in `rtpmap`.
 pub(super) fn audio(fields: Fields<'_>, name: &str) -> Read<Option<StreamCodec>> {
     codec(fields, name, Kind::Audio)
 }

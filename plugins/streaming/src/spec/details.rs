@@ -1,23 +1,23 @@
-//! What of a mountpoint can be edited.
+//! The options of a mountpoint that can be edited.
 
 use portunus_resources::{Access, Options, place};
 
 use super::SpecProblem;
 use super::values::clearable;
 
-/// What can be edited.
+/// The options of a mountpoint that can be edited.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Details {
-    /// For people; the name if it is empty.
+    /// The name for people. Empty means the mountpoint's name.
     pub(crate) description: String,
     /// Opaque text for clients.
     pub(crate) metadata: Option<String>,
-    /// Who may manage the mountpoint, and who may watch it.
+    /// Its secret and its pin, and whether it is listed.
     pub(crate) access: Access,
 }
 
 impl Details {
-    /// The same of a mountpoint with this name.
+    /// Sets the default description of a mountpoint with this name.
     pub(crate) fn of(mut self, name: &str) -> Self {
         if self.description.is_empty() {
             name.clone_into(&mut self.description);

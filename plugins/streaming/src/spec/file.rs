@@ -10,25 +10,25 @@ use super::{SpecProblem, StreamCodec};
 /// A file that is played again and again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileSpec {
-    /// Where it is.
+    /// The path.
     pub filename: String,
     /// Play its audio.
     pub audio: bool,
-    /// Play its video; if nothing is said, the video that there is.
+    /// Whether to play its video. `None` means if there is one.
     pub video: Option<bool>,
-    /// What viewers are offered instead of the usual.
+    /// The formats that viewers are offered instead of the usual ones.
     pub offer: FileOffers,
 }
 
-/// What is offered of audio and video.
+/// The formats of audio and video for viewers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct FileOffers {
     pub audio: FileOffer,
     pub video: FileOffer,
 }
 
-/// What is offered of a file's audio or video.
+/// The format of a file's audio or video for viewers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FileOffer {
     /// Payload type.

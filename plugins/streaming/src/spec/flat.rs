@@ -1,4 +1,5 @@
-//! The older form of RTP mountpoints: at most one stream of each kind, its options at the root.
+//! The older form of RTP mountpoints: at most one stream of each kind, with its options in the
+//! request itself.
 
 use portunus_core::{Fields, Mid};
 

@@ -1,4 +1,4 @@
-//! One media stream of a mountpoint: an entry of `media`.
+//! A stream of a mountpoint: an entry of `media`.
 
 use std::net::Ipv4Addr;
 
@@ -11,12 +11,13 @@ use super::codec::codec;
 use super::values::{Read, ignored, multicast, multicast_text, optional_port, payload_type, port};
 use super::{Origin, SpecProblem, StreamCodec};
 
-/// The most streams of a mountpoint: an offer of all of them has not more m-lines than clients read.
+/// The limit of streams of a mountpoint. An offer of all of them stays within the clients' limit of
+/// m-lines.
 const MAX_STREAMS: usize = 511;
 
-/// What a stream carries.
+/// The kind of media of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum MediaKind {
     Audio,
     Video,
@@ -44,9 +45,9 @@ impl From<MediaKind> for Kind {
     }
 }
 
-/// What messages of a data stream are.
+/// The type of messages of a data stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum DataType {
     #[default]
     Text,
@@ -69,10 +70,10 @@ impl From<DataType> for Value {
     }
 }
 
-/// One media stream.
+/// The specification of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MediaSpec {
-    /// What it carries.
+    /// The kind of media.
     pub kind: MediaKind,
     /// The m-line's identification towards viewers.
     pub mid: Mid,
@@ -80,7 +81,7 @@ pub struct MediaSpec {
     pub label: String,
     /// The stream and track in offers.
     pub msid: Option<(String, String)>,
-    /// UDP port; 0: picked from the range.
+    /// The UDP port. 0 means any of the range.
     pub port: u16,
     /// The ports of simulcast encodings 1 and 2.
     pub more_ports: Vec<u16>,
@@ -88,9 +89,9 @@ pub struct MediaSpec {
     pub mcast: Option<Ipv4Addr>,
     /// Interface or address to bind.
     pub iface: Option<String>,
-    /// RTCP port; 0: picked.
+    /// The RTCP port. 0 means any of the range.
     pub rtcpport: Option<u16>,
-    /// Payload type towards viewers; the codec's usual one if none.
+    /// The payload type for viewers. `None` means the codec's usual one.
     pub pt: Option<u8>,
     /// None with data, and where the publisher chooses.
     pub codec: Option<StreamCodec>,
@@ -104,7 +105,7 @@ pub struct MediaSpec {
     pub svc: bool,
     /// H.264 parameter sets, `base64,base64`.
     pub h264sps: Option<String>,
-    /// What data messages are.
+    /// The type of data messages.
     pub datatype: DataType,
     /// Repeat the last message to each new viewer.
     pub buffermsg: bool,
@@ -155,7 +156,7 @@ pub(super) fn read_list(
 }
 
 impl MediaSpec {
-    /// A stream of which only this much is known.
+    /// Returns the specification with defaults.
     pub(crate) fn new(kind: MediaKind, mid: Mid) -> Self {
         MediaSpec {
             kind,
@@ -234,7 +235,7 @@ impl MediaSpec {
         head.with_all(written.collect::<Map<_, _>>()).into()
     }
 
-    /// What must hold for any stream with ports.
+    /// Checks the options of a stream with ports.
     pub(super) fn check(&mut self) -> Result<(), SpecProblem> {
         if self.kind != MediaKind::Data && self.codec.is_none() {
             let reason = format!("the codec of {} is missing", self.mid.as_str());
@@ -260,7 +261,7 @@ impl MediaSpec {
     }
 }
 
-/// Two tokens of at most 64 characters each; else nothing.
+/// Reads two tokens of at most 64 characters each. Other text counts as absent.
 fn msid(fields: Fields<'_>, name: &str) -> Read<Option<(String, String)>> {
     let good = |token: &&str| {
         (1..=64).contains(&token.len()) && token.bytes().all(|byte| byte.is_ascii_graphic())
@@ -344,7 +345,7 @@ const HEAD: Table = Options(&[
     Opt::new("msid", place!(msid, msid, msid_text)),
 ]);
 
-/// Makes the options, most of whose names begin with `$kind`.
+/// Makes the tables of options. Most names have the prefix `$kind`.
 macro_rules! tables {
     ($kind:literal $(, pt: $required:ident)?) => {
         Tables {
@@ -379,9 +380,10 @@ macro_rules! tables {
     };
 }
 
-/// Those of an entry of `media`.
+/// The options of an entry of `media`.
 static LISTED: Tables = tables!("");
-/// Those of the older form, in which each kind has one stream at most, and its options stand at the root.
+/// The options of the older form, where each kind has at most one stream, and its options are in
+/// the request itself.
 pub(super) static AUDIO: Tables = tables!("audio", pt: required);
 pub(super) static VIDEO: Tables = tables!("video", pt: required);
 pub(super) static DATA: Tables = tables!("data");

@@ -1,5 +1,5 @@
-//! What a mountpoint is to be: read from a `create` request, the configuration, or the file of saved mountpoints,
-//! which all name the same things in the same way.
+//! The specification of a mountpoint: from a `create` request, the configuration, or the file of
+//! permanent mountpoints. All have the same members.
 
 mod codec;
 mod details;
@@ -28,25 +28,25 @@ pub use rtp::{KeyframeSpec, RtpSpec, SrtpSpec};
 pub use rtsp::{RtspSpec, RtspTransport};
 pub use whip::WhipSpec;
 
-/// A mountpoint as it was asked for.
+/// The specification of a mountpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountpointSpec {
-    /// Its name; made of its id if none.
+    /// Its name. `None` means a name made of its id.
     pub name: Option<String>,
-    /// Its id; random if none.
+    /// Its id. `None` means a random one.
     pub id: Option<Id>,
-    /// What can be edited.
+    /// The options that can be edited.
     pub(crate) details: Details,
-    /// Where its media comes from.
+    /// The source of its media.
     pub source: SourceSpec,
 }
 
-/// Where a mountpoint's media comes from.
+/// The source of a mountpoint's media.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SourceSpec {
     /// RTP that is sent to ports of the server.
     Rtp(RtpSpec),
-    /// A file with one position for all viewers.
+    /// A file that plays for all viewers together.
     Live(FileSpec),
     /// A file that each viewer sees from its start.
     OnDemand(FileSpec),
@@ -56,12 +56,12 @@ pub enum SourceSpec {
     Whip(WhipSpec),
 }
 
-/// Where a description stands, which decides what must be in it.
+/// The origin of a specification, which decides on required members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// Anything unknown is ignored.
     Request,
-    /// A mistake is better told than ignored; a name is needed.
+    /// Mistakes are errors, and a name is required.
     Configuration,
 }
 
@@ -94,7 +94,8 @@ impl MountpointSpec {
         })
     }
 
-    /// The members that [`MountpointSpec::read`] makes the same of: always with a list of streams.
+    /// Returns the members from which [`MountpointSpec::read`] makes the same specification, with a
+    /// list of streams.
     pub(crate) fn to_members(&self) -> Map<String, Value> {
         let head = Object::new()
             .with_some("name", self.name.as_deref())
@@ -160,7 +161,7 @@ impl SourceSpec {
         members
     }
 
-    /// What `info` has of its options, with those that are confidential or without.
+    /// Returns the options for `info`, with or without the confidential ones.
     pub(crate) fn shown(&self, with_confidential: bool) -> Object {
         match self {
             SourceSpec::Rtp(rtp) => rtp::OPTIONS.shown(rtp, with_confidential),
@@ -173,7 +174,7 @@ impl SourceSpec {
     }
 }
 
-/// Mountpoints are known by their names: those of the configuration may have no ids of their own.
+/// The key of a mountpoint is its name, because the configuration may not give an id.
 impl Written for MountpointSpec {
     const ONE: &'static str = "mountpoint";
     const MANY: &'static str = "mountpoints";
@@ -198,7 +199,7 @@ impl Written for MountpointSpec {
     }
 }
 
-/// A name as its mountpoint has it: it does not start with a digit.
+/// Returns a name that does not start with a digit.
 pub(crate) fn presentable(name: &str) -> String {
     match name.starts_with(|first: char| first.is_ascii_digit()) {
         true => format!("mp-{name}"),

@@ -1,14 +1,17 @@
-//! The payload types of a mountpoint's streams. All m-lines of an offer share a transport, on which a number stands for
-//! one codec with one set of parameters (RFC 8843 section 10.1.2).
+//! The payload types of a mountpoint's streams.
+//!
+//! All m-lines of an offer share a transport. There a number means one codec with one set of
+//! parameters (RFC 8843 section 10.1.2).
 
 use super::{MediaSpec, SpecProblem, StreamCodec};
 
-/// Whether packets with this number can be told from RTCP on the same transport (RFC 5761 section 4).
+/// Returns whether packets with this number differ from RTCP on the same transport (RFC 5761
+/// section 4).
 pub(crate) const fn is_payload_type(pt: u8) -> bool {
     matches!(pt, 0..=63 | 96..=127)
 }
 
-/// What a payload type stands for.
+/// The meaning of a payload type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PayloadFormat {
     codec: StreamCodec,
@@ -28,18 +31,18 @@ impl PayloadFormat {
 #[derive(Debug, Default)]
 pub(crate) struct PayloadTypes {
     taken: Vec<(u8, PayloadFormat)>,
-    /// Those that streams are to have whose codec nobody has said yet.
+    /// The payload types of streams whose codec is unknown.
     reserved: Vec<u8>,
 }
 
 impl PayloadTypes {
-    /// A stream has `pt`. Redundant audio also has that of the codec that it is made of.
+    /// Notes that a stream has `pt`. Redundant audio takes the payload type of its Opus too.
     pub(crate) fn take(&mut self, pt: u8, format: PayloadFormat) {
         self.taken.extend(made_of(&format));
         self.taken.push((pt, format));
     }
 
-    /// A stream is to have `pt`, whatever that will stand for.
+    /// Reserves `pt` for a stream of unknown codec.
     pub(crate) fn reserve(&mut self, pt: u8) {
         self.reserved.push(pt);
     }
@@ -52,10 +55,10 @@ impl PayloadTypes {
             && made_of(format).is_none_or(|(inner, _)| inner != pt)
     }
 
-    /// A payload type for a stream of this format: `asked` if that is free, then `usual`, the codec's usual one, or any.
-    /// Returns `None` if all are taken.
+    /// Returns a payload type for a format: `asked` if it is free, then `usual`, then any. `None`
+    /// if none is free.
     pub(crate) fn find(&self, format: &PayloadFormat, asked: Option<u8>, usual: u8) -> Option<u8> {
-        // The stream itself may have reserved what is asked for.
+        // The stream itself may have reserved the requested one.
         let asked = asked.filter(|pt| self.has_room(*pt, format));
         let others = [usual, format.codec.default_pt()].into_iter();
         let mut others = others.chain(96..=127).chain((35..=63).rev());
@@ -67,21 +70,21 @@ impl PayloadTypes {
     }
 }
 
-/// What redundant audio is made of, and its payload type, which stands in the packets.
+/// Returns the format in redundant audio, and its payload type, which the packets contain.
 fn made_of(format: &PayloadFormat) -> Option<(u8, PayloadFormat)> {
     let pt = format.codec.made_of(format.fmtp.as_deref())?;
     Some((pt, PayloadFormat::new(StreamCodec::OPUS, None)))
 }
 
-/// Gives each stream whose codec is known a payload type: what it asks for, unless that stands for something else; else its
-/// codec's usual one, or a free one.
+/// Assigns a payload type to each stream with a known codec: the requested one, the codec's usual
+/// one, or a free one.
 pub(crate) fn assign(media: &mut [MediaSpec]) -> Result<(), SpecProblem> {
     let mut types = PayloadTypes::default();
     let format = |stream: &MediaSpec| {
         let codec = stream.codec?;
         Some(PayloadFormat::new(codec, stream.fmtp.as_deref()))
     };
-    // What stands in packets cannot be another.
+    // The payload types inside of packets cannot change.
     let inner = media.iter().filter_map(format);
     types.taken = inner.filter_map(|format| made_of(&format)).collect();
     for stream in media.iter_mut() {

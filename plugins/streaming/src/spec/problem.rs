@@ -1,4 +1,4 @@
-//! What is wrong with the description of a mountpoint, and with which member.
+//! A mistake in the specification of a mountpoint, and the member with it.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use portunus_resources::RoomProblem;
 
 use crate::refusal::Refusal;
 
-/// What is wrong with the description of a mountpoint.
+/// A mistake in the specification of a mountpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpecProblem {
-    /// The member that it is about.
+    /// The member.
     pub key: String,
-    /// Which entry of `media` the member is in.
+    /// The index of its entry in `media`.
     pub media: Option<usize>,
     pub(crate) refusal: Refusal,
 }
@@ -68,7 +68,7 @@ impl From<SpecProblem> for Refusal {
     }
 }
 
-/// What is expected, for people who write a configuration.
+/// The message for the author of a configuration.
 impl fmt::Display for SpecProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.refusal {

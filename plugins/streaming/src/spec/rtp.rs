@@ -10,18 +10,18 @@ use super::media::{Feed, MediaSpec, read_list};
 use super::values::{Read, above_0, ignored, number16, number32};
 use super::{Origin, SpecProblem, flat, payload_types};
 
-/// A mountpoint whose streams come to UDP ports.
+/// A mountpoint that receives its streams on UDP ports.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RtpSpec {
-    /// Its streams; never empty.
+    /// Its streams, at least one.
     pub media: Vec<MediaSpec>,
     /// It was described in the older form, without a list.
     pub flat: bool,
-    /// How long a source must be silent before another one takes over, in ms; 0: not at all.
+    /// The silence after which another source takes over, in ms. 0 means never.
     pub collision_ms: u32,
-    /// Which keyframes are kept for new viewers.
+    /// The keyframe cache for new viewers.
     pub keyframes: KeyframeSpec,
-    /// What Janus would use as helper threads; only told, as workers do the fan-out.
+    /// The number of helper threads in Janus. It is shown only, as workers do the fan-out.
     pub threads: u32,
     /// The packets come encrypted.
     pub srtp: Option<SrtpSpec>,
@@ -33,16 +33,16 @@ pub struct RtpSpec {
     pub abs_capture_time: Option<u8>,
 }
 
-/// The packets since the last keyframe that are kept; both 0: none.
+/// The cache of packets from the last keyframe on. There is none if both are 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct KeyframeSpec {
-    /// How old they may be, in ms; 0: any age.
+    /// The limit of their age, in ms. 0 means any age.
     pub ms: u16,
-    /// How many bytes they may be; 0: any size.
+    /// The limit of their bytes. 0 means any size.
     pub bytes: u32,
 }
 
-/// How incoming RTP is encrypted (RFC 4568).
+/// The encryption of incoming RTP (RFC 4568).
 #[derive(Clone, PartialEq, Eq)]
 pub struct SrtpSpec {
     /// 32 or 80: AES_CM_128 with HMAC-SHA1 and tags of this many bits.
@@ -75,7 +75,8 @@ pub(super) const OPTIONS: Options<RtpSpec, SpecProblem> = Options(&[
 
 const ABS_CAPTURE_TIME: &str = "abscapturetime_src_ext_id";
 
-/// Reads the number of a header extension. 0 stands for none, and so does a negative number in the configuration.
+/// Reads the id of a header extension. 0 counts as absent, and in the configuration a negative
+/// number too.
 fn extension_id(fields: Fields<'_>, name: &str) -> Read<Option<u8>> {
     match fields.member::<i64>(name)? {
         None => Ok(None),
@@ -90,7 +91,7 @@ fn out_of_range(id: i64) -> SpecProblem {
 }
 
 impl RtpSpec {
-    /// Reads the options, with the streams in the list `media`, or in the older form without it.
+    /// Reads the options, with the streams in the list `media` or in the older form.
     pub(super) fn read(fields: Fields<'_>, origin: Origin) -> Result<Self, SpecProblem> {
         let options = OPTIONS.read(fields)?;
         if let Some(id @ ..0) = fields.member::<i64>(ABS_CAPTURE_TIME)?
@@ -113,7 +114,7 @@ impl RtpSpec {
 }
 
 impl KeyframeSpec {
-    /// Keeps no more bytes than these.
+    /// Limits the bytes of the cache.
     pub(crate) fn limit(&mut self, bytes: u32) {
         if self.is_on() && (self.bytes == 0 || self.bytes > bytes) {
             self.bytes = bytes;

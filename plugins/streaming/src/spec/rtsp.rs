@@ -10,7 +10,7 @@ use super::file::FileOffers;
 use super::rtp::KeyframeSpec;
 use super::values::{Read, above_0, any_text, ignored, number16, number32, payload_type, seconds};
 
-/// A mountpoint whose media comes from an RTSP server.
+/// A mountpoint that pulls its media from an RTSP server.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RtspSpec {
     /// `rtsp://…`
@@ -23,21 +23,21 @@ pub struct RtspSpec {
     pub audio: bool,
     /// Fetch video.
     pub video: bool,
-    /// What viewers are offered of audio and video, where it is not what the server says.
+    /// The formats for viewers, where they differ from the server's.
     pub offer: FileOffers,
-    /// Which keyframes are kept for new viewers.
+    /// The keyframe cache for new viewers.
     pub keyframes: KeyframeSpec,
-    /// Only told, as for RTP.
+    /// It is shown only, as for RTP.
     pub threads: u32,
-    /// How packets come.
+    /// The transport of packets.
     pub transport: RtspTransport,
     /// Interface for the RTP ports.
     pub iface: Option<String>,
     /// There is no mountpoint if the server cannot be reached.
     pub failcheck: bool,
-    /// Seconds of silence after which it is connected anew, and of the pause between tries.
+    /// The silence after which it reconnects, and the pause between attempts, in s.
     pub reconnect_delay: u64,
-    /// Seconds after which a keep-alive is sent at the latest. With 0 the server says when.
+    /// The interval of keep-alives, in s. 0 means as the server says.
     pub session_timeout: u64,
     /// Seconds that a request may take.
     pub timeout: u64,
@@ -56,10 +56,10 @@ impl std::fmt::Debug for RtspSpec {
     }
 }
 
-/// How packets come from an RTSP server.
+/// The transport of packets from an RTSP server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RtspTransport {
-    /// Over UDP, or over TCP if that brings nothing.
+    /// UDP, or TCP if no packets come by UDP.
     Auto,
     /// Over UDP only.
     Udp,
@@ -145,7 +145,7 @@ const VIDEO: Place<RtspSpec, SpecProblem> = Place {
     write: |rtsp| rtsp.video.into(),
 };
 
-/// Reads a number that is only told: a larger one than there can be is none.
+/// Reads a number that is shown only. A number that is too large counts as absent.
 fn number(fields: Fields<'_>, name: &str) -> Read<u32> {
     let number = fields.member::<u64>(name)?;
     Ok(number.and_then(|number| number.try_into().ok()))
@@ -181,7 +181,7 @@ impl From<RtspTransport> for Value {
 }
 
 impl RtspSpec {
-    /// User and password: one without the other means nothing.
+    /// Returns user and password, if both are there.
     pub(crate) fn login(&self) -> Option<(&str, &str)> {
         self.user.as_deref().zip(self.password.as_deref())
     }

@@ -1,4 +1,9 @@
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test fails by a panic"
+)]
 
 use serde_json::json;
 
@@ -233,7 +238,7 @@ fn numbered(streams: &[(&str, Option<&str>, Option<u8>)]) -> Vec<u8> {
 fn streams_without_payload_types_get_different_ones() {
     let streams = ["vp8", "h264", "vp8", "pcma"].map(|codec| (codec, None, None));
     assert_eq!(numbered(&streams), [96, 97, 96, 8]);
-    // The same codec with other parameters is another one.
+    // Other parameters make it another format.
     let of = |fmtp| ("h264", Some(fmtp), None);
     let streams = [of("profile-level-id=42e01f"), of("profile-level-id=640028")];
     assert_eq!(numbered(&streams), [96, 97]);
@@ -251,7 +256,7 @@ fn no_payload_type_stands_for_two_codecs() {
     assert_eq!(numbered(&streams), [100, 96, 97]);
     let of = |fmtp| ("h264", Some(fmtp), Some(96));
     assert_eq!(numbered(&[of("a=1"), of("a=2"), of("a=1")]), [96, 97, 96]);
-    // What is asked for goes before what is not.
+    // Requested payload types take precedence.
     let streams = [("vp8", None, None), ("h264", None, Some(96))];
     assert_eq!(numbered(&streams), [97, 96]);
     // The number of the Opus in redundant audio stands in its packets.

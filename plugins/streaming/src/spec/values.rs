@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::SpecProblem;
 use super::payload_types::is_payload_type;
 
-/// What is read of an option. `None` leaves it as it is.
+/// The value of an option. `None` leaves it as it is.
 pub(super) type Read<T> = Result<Option<T>, SpecProblem>;
 
 /// Longer than any of the times means, and far from overflow: a day in seconds.
@@ -98,12 +98,12 @@ pub(super) fn multicast_text(group: &Option<Ipv4Addr>) -> Value {
     group.map(|group| group.to_string()).into()
 }
 
-/// Writes a number, unless it is 0.
+/// Writes a number other than 0.
 pub(super) fn above_0<T: Copy + Into<u64>>(number: &T) -> Value {
     Some((*number).into()).filter(|number| *number > 0).into()
 }
 
-/// The place of a member that means nothing, or is read with another one.
+/// The place of a member that is ignored, or read with another one.
 pub(super) const fn ignored<O>() -> Place<O, SpecProblem> {
     Place {
         read: |_, _, _| Ok(()),

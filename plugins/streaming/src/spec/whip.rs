@@ -8,14 +8,14 @@ use super::rtp::KeyframeSpec;
 use super::values::{above_0, number16, number32};
 use super::{Origin, SpecProblem, payload_types};
 
-/// A mountpoint whose media a client publishes over a PeerConnection.
+/// A mountpoint that a client publishes over a PeerConnection.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WhipSpec {
-    /// Its streams; without a codec the publisher's choice holds.
+    /// Its streams. Without a codec, the publisher chooses.
     pub media: Vec<MediaSpec>,
-    /// What a publisher has to show; its secret serves too.
+    /// The token of publishers. The secret works as well.
     pub token: Option<String>,
-    /// Which keyframes are kept for new viewers.
+    /// The keyframe cache for new viewers.
     pub keyframes: KeyframeSpec,
     /// Media is encrypted end to end.
     pub e2ee: bool,

@@ -11,14 +11,14 @@ use crate::mountpoint::Mountpoint;
 use crate::refusal::Refusal;
 use crate::spec::MediaKind;
 
-/// What is changed of one stream, or of all.
+/// The change of one stream, or of all.
 struct Change {
     gate: Gate,
     layers: LayerRequest,
     delays: Delays,
 }
 
-/// Which stream is sent, or no longer.
+/// The gate of a stream.
 #[derive(Deserialize)]
 struct Gate {
     /// `None`: all streams.
@@ -97,7 +97,7 @@ impl Viewer {
 }
 
 impl Watching {
-    /// Applies a change; gives what the client is events at once, as there will be no event for a layer that it has.
+    /// Applies a change. Returns the events about layers that are relayed already.
     fn change(&mut self, change: &Change) -> Vec<Value> {
         let mut events = Vec::new();
         let mountpoint = &self.mountpoint;
@@ -120,7 +120,7 @@ impl Watching {
     }
 }
 
-/// The events for layers that are asked for and relayed already.
+/// Returns the events about requested layers that are relayed already.
 fn in_place(
     subscription: &Subscription,
     request: LayerRequest,

@@ -1,4 +1,4 @@
-//! What happens to a handle's PeerConnection.
+//! Events of a handle's PeerConnection.
 
 use std::sync::Arc;
 
@@ -6,9 +6,7 @@ use portunus_core::media::{Layer, LayerReason, RouteId};
 use portunus_core::{HandleEvent, Mid, Object};
 use serde_json::{Value, json};
 
-use super::subscription::Subscription;
 use super::{Phase, Session, Viewer, Watching};
-use crate::mountpoint::Mountpoint;
 
 impl Viewer {
     pub(super) fn happened(self: &Arc<Self>, event: HandleEvent) {
@@ -46,12 +44,12 @@ impl Viewer {
             }
             Session::Watching(watching) => {
                 watching.phase = Phase::Up;
-                // A kept keyframe goes out with the routes, before the client is told.
+                // A cached keyframe leaves with the routes, before the client hears of it.
                 watching.connect(&self.handle);
                 self.push_result(json!({ "status": "started" }));
                 self.notify("started", &watching.mountpoint);
                 drop(session);
-                // What was offered may be out of date by now.
+                // The offer may be outdated by now.
                 self.renew();
             }
         }
@@ -79,37 +77,10 @@ impl Viewer {
             publishing.receive(mid, substream.unwrap_or(0), receiving);
         }
     }
-
-    /// The mountpoint has other sources now, or other settings.
-    pub(crate) fn apply_settings(&self, mountpoint: &Mountpoint) {
-        let mut session = self.session();
-        if let Session::Watching(watching) = &mut *session
-            && std::ptr::eq(&*watching.mountpoint, mountpoint)
-        {
-            watching.connect(&self.handle);
-            drop(session);
-            self.renew();
-        }
-    }
-
-    /// The sources of these streams of the mountpoint have ended, and with them the routes.
-    pub(crate) fn forget_routes(&self, mountpoint: &Mountpoint, streams: &[usize]) {
-        let mut session = self.session();
-        if let Session::Watching(watching) = &mut *session
-            && std::ptr::eq(&*watching.mountpoint, mountpoint)
-        {
-            let subscriptions = watching.subscriptions.iter_mut();
-            let concerned =
-                |s: &&mut Subscription| s.stream.is_some_and(|it| streams.contains(&it));
-            for subscription in subscriptions.filter(concerned) {
-                subscription.disconnect(&self.handle);
-            }
-        }
-    }
 }
 
 impl Watching {
-    /// The events for a route that relays other layers than before.
+    /// Returns the events about a route that relays another layer.
     fn relayed(&mut self, route: RouteId, layer: Layer, reason: LayerReason) -> Vec<Value> {
         let mountpoint = &self.mountpoint;
         let found = self
@@ -144,7 +115,7 @@ impl Watching {
             let substream = told([("substream", substream), none]);
             [substream, told([("temporal", temporal), none])]
         } else if svc && before.spatial.is_none() && spatial.is_some() {
-            // The first one carries both.
+            // The first event has both.
             let both = [("spatial_layer", spatial), ("temporal_layer", temporal)];
             [told(both), None]
         } else if svc {

@@ -1,15 +1,15 @@
-//! A client's handle: it watches a mountpoint, publishes to one, or does neither.
+//! A client's handle: it watches a mountpoint, publishes to one, or is idle.
 
+mod answer_order;
 mod configure;
 mod events;
 mod offer;
 mod publish;
 mod query;
-mod renew;
+mod renewal;
 mod seek;
 mod subscription;
 mod switch;
-mod turn;
 mod watch;
 mod whep;
 
@@ -24,30 +24,26 @@ use portunus_resources::Asker;
 use serde_json::{Value, json};
 
 use crate::manage;
-use crate::mountpoint::{Mountpoint, Playing};
-use crate::plugin::Shared;
+use crate::mountpoint::{Client, ClientId, Mountpoint, Playing};
 use crate::refusal::Refusal;
 use crate::requests::Request;
+use crate::shared::Shared;
 
+use answer_order::Turn;
 use publish::Publishing;
 use subscription::Subscription;
-use turn::Turn;
 use watch::RequestedStreams;
-
-/// Tells the handles of the plugin apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct ViewerId(pub(crate) u64);
 
 /// A client's handle.
 pub(crate) struct Viewer {
-    pub(crate) id: ViewerId,
+    pub(crate) id: ClientId,
     pub(crate) handle: Handle,
     pub(crate) shared: Arc<Shared>,
     session: Mutex<Session>,
     turn: Mutex<Turn>,
 }
 
-/// What a handle does.
+/// The state of a handle.
 enum Session {
     Idle,
     Watching(Box<Watching>),
@@ -57,32 +53,33 @@ enum Session {
 /// A handle that watches a mountpoint.
 struct Watching {
     mountpoint: Arc<Mountpoint>,
-    /// What of the mountpoint's streams goes to which m-line.
+    /// The subscriptions of m-lines to the mountpoint's streams.
     subscriptions: Vec<Subscription>,
     phase: Phase,
     paused: bool,
     /// A data channel is open.
     data_ready: bool,
-    /// The client said that its media is encrypted end to end.
+    /// Whether the client declared that its media is encrypted end to end.
     e2ee: bool,
-    /// What is played for this viewer alone.
+    /// The file that plays for this viewer.
     playing: Option<Playing>,
-    /// Where that is to begin.
+    /// The position where it starts.
     begins_at: Option<Duration>,
-    /// The streams that were asked for.
+    /// The requested streams.
     requested: RequestedStreams,
-    /// Whether an offer of ours can be made when the streams change: with WHEP it cannot, nor where the client offers.
+    /// Whether a new offer can follow a change of the streams: not with WHEP, and not if the client
+    /// offers.
     renewable: bool,
     /// The offer of ours that waits for its answer.
     offering: Option<Offering>,
 }
 
-/// Why there is an offer of ours.
+/// The reason for the last offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Offering {
     /// The client asked to watch.
     Preparing,
-    /// The streams changed, or ICE restarts: what the client does with its media stays as it is.
+    /// The streams changed, or ICE restarts. Media continues as it is.
     Updating,
 }
 
@@ -96,27 +93,27 @@ impl Offering {
     }
 }
 
-/// How far the PeerConnection is.
+/// The state of the PeerConnection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// Our offer waits for its answer.
     Offered,
-    /// Both sides agree; the transport is not up yet.
+    /// The offer is answered, and the transport is not up yet.
     Answered,
     /// Media can flow.
     Up,
 }
 
-/// What answers an asynchronous request: the result, and a description of ours.
+/// The answer to an asynchronous request: the result, and a description.
 type Answer = (Value, Option<LocalJsep>);
 
 /// The control logic of a handle.
-pub(crate) struct Attached(Arc<Viewer>);
+pub(crate) struct ViewerHandle(Arc<Viewer>);
 
-impl Attached {
+impl ViewerHandle {
     pub(crate) fn new(handle: Handle, shared: Arc<Shared>) -> Self {
-        Attached(Arc::new(Viewer {
-            id: shared.next_viewer(),
+        ViewerHandle(Arc::new(Viewer {
+            id: shared.next_client(),
             handle,
             shared,
             session: Mutex::new(Session::Idle),
@@ -125,7 +122,7 @@ impl Attached {
     }
 }
 
-impl Attached {
+impl ViewerHandle {
     fn request(&self, message: Message) -> Reply {
         let fields = Fields(&message.body);
         let asked = match Request::asked(fields) {
@@ -156,7 +153,7 @@ impl Attached {
     }
 }
 
-impl PluginHandle for Attached {
+impl PluginHandle for ViewerHandle {
     fn message(&mut self, message: Message) -> Reply {
         let offer = message.offer.clone();
         let reply = self.request(message);
@@ -179,8 +176,8 @@ impl PluginHandle for Attached {
     }
 }
 
-/// A plugin's fault ends the handle without a word: neither does it stay among the viewers, nor publish.
-impl Drop for Attached {
+/// A panic of the plugin drops the handle. It must not stay as a viewer or as a publisher.
+impl Drop for ViewerHandle {
     fn drop(&mut self) {
         self.0.leave();
     }
@@ -198,12 +195,12 @@ impl Viewer {
             Request::Seek => self.seek(message),
             Request::Publish => self.publish(message),
             Request::Unpublish => self.unpublish(),
-            // The reply answers the others.
+            // A reply answers the others.
             _ => Err(Refusal::UnknownRequest(request.names().concat())),
         }
     }
 
-    /// Sends the event that answers a request; what follows it in time comes after it.
+    /// Sends the event that answers a request, before all later events.
     fn respond(&self, transaction: &str, answered: Result<(Request, Answer), Refusal>) {
         match answered {
             Ok((request, (result, jsep))) => {
@@ -224,7 +221,7 @@ impl Viewer {
         }
     }
 
-    /// Closes the PeerConnection of who neither watches nor publishes any more.
+    /// Closes the PeerConnection of an idle handle.
     fn close_if_idle(&self) {
         let session = self.session();
         if let Session::Idle = &*session {
@@ -233,7 +230,8 @@ impl Viewer {
         }
     }
 
-    /// The client's offer has been answered, or will not be: then ours is lost whose place it took.
+    /// Notes that the client's offer is answered or dropped. Our offer is lost if the client's
+    /// replaced it.
     fn offer_over(&self, offer: PendingOffer) {
         let mut session = self.session();
         match &mut *session {
@@ -252,7 +250,7 @@ impl Viewer {
         }
     }
 
-    /// Sends an event that nobody asked for.
+    /// Sends an event without a request.
     fn push_result(&self, result: impl Into<Value>) {
         let data = Object::new()
             .with("streaming", "event")
@@ -260,34 +258,14 @@ impl Viewer {
         self.handle.push(None, data, None);
     }
 
-    /// Tells whoever watches the server what the client does with a mountpoint.
+    /// Tells the observers of the server what the client does with a mountpoint.
     fn notify(&self, status: &str, mountpoint: &Mountpoint) {
         let id = || mountpoint.id.to_json();
         self.handle
             .notify(|| json!({ "status": status, "id": id() }));
     }
 
-    /// Sends an event that all viewers are sent.
-    pub(crate) fn tell(&self, notice: &Notice) {
-        self.handle.tell_notice(notice);
-    }
-
-    /// The mountpoint ends, or throws its viewers out.
-    pub(crate) fn dismiss(&self, mountpoint: &Mountpoint, status: &'static str) {
-        let mut session = self.session();
-        let concerned = match &*session {
-            Session::Watching(watching) => std::ptr::eq(&*watching.mountpoint, mountpoint),
-            Session::Publishing(publishing) => std::ptr::eq(&*publishing.mountpoint, mountpoint),
-            Session::Idle => false,
-        };
-        if concerned {
-            *session = Session::Idle;
-            drop(session);
-            self.end(Some(status));
-        }
-    }
-
-    /// Ends whatever the handle does, without a word.
+    /// Ends the session without a message.
     fn leave(&self) {
         let former = std::mem::replace(&mut *self.session(), Session::Idle);
         match former {
@@ -303,5 +281,54 @@ impl Viewer {
 
     fn session(&self) -> MutexGuard<'_, Session> {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Client for Viewer {
+    fn id(&self) -> ClientId {
+        self.id
+    }
+
+    fn tell(&self, notice: &Notice) {
+        self.handle.tell_notice(notice);
+    }
+
+    fn dismiss(&self, mountpoint: &Mountpoint, status: &'static str) {
+        let mut session = self.session();
+        let concerned = match &*session {
+            Session::Watching(watching) => std::ptr::eq(&*watching.mountpoint, mountpoint),
+            Session::Publishing(publishing) => std::ptr::eq(&*publishing.mountpoint, mountpoint),
+            Session::Idle => false,
+        };
+        if concerned {
+            *session = Session::Idle;
+            drop(session);
+            self.end(Some(status));
+        }
+    }
+
+    fn apply_settings(&self, mountpoint: &Mountpoint) {
+        let mut session = self.session();
+        if let Session::Watching(watching) = &mut *session
+            && std::ptr::eq(&*watching.mountpoint, mountpoint)
+        {
+            watching.connect(&self.handle);
+            drop(session);
+            self.renew();
+        }
+    }
+
+    fn forget_routes(&self, mountpoint: &Mountpoint, streams: &[usize]) {
+        let mut session = self.session();
+        if let Session::Watching(watching) = &mut *session
+            && std::ptr::eq(&*watching.mountpoint, mountpoint)
+        {
+            let subscriptions = watching.subscriptions.iter_mut();
+            let concerned =
+                |s: &&mut Subscription| s.stream.is_some_and(|it| streams.contains(&it));
+            for subscription in subscriptions.filter(concerned) {
+                subscription.disconnect(&self.handle);
+            }
+        }
     }
 }

@@ -21,14 +21,14 @@ const TRANSPORT_CC: u8 = 3;
 const VIDEO_ORIENTATION: u8 = 13;
 
 impl Watching {
-    /// The m-lines of all streams that were ever taken: those that are not wanted now are inactive.
+    /// Returns an offer of all m-lines so far. Unwanted ones are inactive.
     pub(super) fn offer(&self) -> Description {
         let mut media: Vec<MediaOffer> = Vec::new();
         for subscription in &self.subscriptions {
             let line = Some(subscription.line);
             let shared = media.iter_mut().find(|media| media.mid == line);
             match shared {
-                // Another data stream has offered it already.
+                // Another data stream shares the m-line.
                 Some(shared) => {
                     if subscription.wanted {
                         shared.direction = Direction::SendOnly;
@@ -50,8 +50,8 @@ impl Watching {
 }
 
 impl Watching {
-    /// All m-lines share a transport, where a payload type stands for one thing. Those that wait for another use have what
-    /// a stream of an earlier mountpoint was, and give way to the present one's.
+    /// Makes payload types unique on the transport. An unused m-line still has the format of an
+    /// earlier mountpoint's stream, and gets another number.
     fn part_payload_types(&self, media: &mut [MediaOffer]) {
         let waits = |media: &MediaOffer| {
             let mut waiting = self.subscriptions.iter().filter(|s| s.stream.is_none());
@@ -66,7 +66,7 @@ impl Watching {
         for media in media.iter_mut().filter(|media| waits(media)) {
             let meets = |codec: &CodecSpec| taken.iter().any(|other| meet(codec, other));
             if media.codecs.iter().any(meets) {
-                // Its parameters name the payload type of another.
+                // Its parameters contain another payload type.
                 media.codecs.retain(|codec| !codec.is_red());
                 for codec in &mut media.codecs {
                     let mut free = (96..=127).rev().chain(35..=63).map(Pt);
@@ -110,7 +110,7 @@ impl Subscription {
         };
         let format = format?;
         let spec = format.spec()?;
-        // Redundant audio needs the codec that it is made of beside it.
+        // Redundant audio needs its Opus in the same m-line.
         let made_of = format.codec?.made_of(spec.fmtp.as_deref());
         if let Some(pt) = made_of {
             media.add_codec(CodecName::Opus, Some(Pt(pt)), None);

@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{Answer, Session, Viewer};
-use crate::mountpoint::{Age, Mountpoint, Published, Stream};
+use crate::mountpoint::{Age, Client, Mountpoint, Published, Stream};
 use crate::refusal::Refusal;
 use crate::spec::{SourceSpec, StreamCodec};
 
@@ -36,7 +36,7 @@ struct Line {
 }
 
 impl Publishing {
-    /// An encoding comes or stays away; the stream is silent once none of them comes.
+    /// Notes that an encoding comes or pauses. The stream is silent once all pause.
     pub(super) fn receive(&mut self, mid: Mid, encoding: u8, receiving: bool) {
         let Some(line) = self.lines.iter_mut().find(|line| line.mid == mid) else {
             return;
@@ -75,10 +75,12 @@ impl Viewer {
             Session::Idle => None,
         };
         let again = former.is_some();
-        // Nobody gives way to an offer that is of no use.
+        // A former publisher is replaced only by a usable offer.
         let (answer, taken) = answer(&mountpoint, &jsep.description)?;
-        // The place first: who comes too late has no PeerConnection yet, whose end it would hear of before the refusal.
-        if !mountpoint.take_publisher(self) {
+        // The publisher's place comes first: a refused client has no PeerConnection yet, whose end
+        // it would hear of before the refusal.
+        let client: Arc<dyn Client> = self.clone();
+        if !mountpoint.take_publisher(&client) {
             return Err(match mountpoint.is_over() {
                 true => Refusal::NoSuchMountpoint(mountpoint.id.clone()),
                 false => ANOTHER_PUBLISHES,
@@ -99,7 +101,7 @@ impl Viewer {
         Ok((json!({ "status": "publishing" }), Some(local)))
     }
 
-    /// Publishes from now on, unless the mountpoint ended meanwhile: that found nobody to tell.
+    /// Starts to publish, unless the mountpoint has ended meanwhile without telling this handle.
     fn begin_publishing(&self, publishing: Publishing) -> Result<(), Refusal> {
         let mountpoint = publishing.mountpoint.clone();
         *self.session() = Session::Publishing(publishing);
@@ -111,7 +113,7 @@ impl Viewer {
         Err(Refusal::NoSuchMountpoint(mountpoint.id.clone()))
     }
 
-    /// Stops publishing; the PeerConnection is closed once the client is told.
+    /// Stops publishing. The PeerConnection is closed after the answer.
     pub(super) fn unpublish(&self) -> Result<Answer, Refusal> {
         if !matches!(&*self.session(), Session::Publishing(_)) {
             return Err(Refusal::State("Not publishing"));
@@ -153,7 +155,7 @@ impl Viewer {
                 svc,
             };
             mountpoint.set_published(stream, published);
-            // What flows on is not told again.
+            // An encoding that continues is not announced again.
             let same = |known: &&Line| (known.mid, known.stream) == (line, stream);
             let receiving = former.iter().find(same).map_or(0, |known| known.receiving);
             lines.push(Line {
@@ -169,14 +171,14 @@ impl Viewer {
     }
 }
 
-/// What a publisher shows.
+/// The credentials of a publisher.
 #[derive(Deserialize)]
 struct Shown<'a> {
     token: Option<&'a str>,
     secret: Option<&'a str>,
 }
 
-/// A publisher shows the mountpoint's token, or its secret. Without either anybody may publish.
+/// Checks the mountpoint's token or secret. Without either, anybody may publish.
 fn check_publisher(fields: Fields<'_>, mountpoint: &Mountpoint) -> Result<(), Refusal> {
     let SourceSpec::Whip(whip) = &mountpoint.spec.source else {
         let reason = format!("The mountpoint {} is not of type whip", mountpoint.id);
@@ -192,7 +194,7 @@ fn check_publisher(fields: Fields<'_>, mountpoint: &Mountpoint) -> Result<(), Re
             .zip(shown)
             .is_some_and(|(known, shown)| equal_in_constant_time(known, shown))
     };
-    // A client of WHIP has one token to show, which may be either.
+    // A client of WHIP has only a token, which may be the secret.
     let secret = secret.as_deref();
     let by_secret = right(secret, shown.secret) || right(secret, shown.token);
     if by_secret || right(whip.token.as_deref(), shown.token) {
@@ -258,8 +260,7 @@ fn answer(
     Ok((answer, taken))
 }
 
-/// Answers an m-line that sends; the codec is the stream's if it has one, else the first offered that the server
-/// knows.
+/// Answers an m-line that sends, with the stream's codec, or else the first known one of the offer.
 fn answer_line(offered: &Media, stream: &Stream) -> Option<Media> {
     if offered.rejected || !offered.direction.sends() {
         return None;
@@ -290,7 +291,11 @@ fn answer_line(offered: &Media, stream: &Stream) -> Option<Media> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
 
     use std::sync::Mutex;
     use std::time::Duration;
@@ -301,10 +306,10 @@ mod tests {
     use portunus_resources::{Id, Maker};
 
     use super::*;
-    use crate::viewer::Attached;
+    use crate::viewer::ViewerHandle;
     use crate::{Request, Streaming, StreamingConfig};
 
-    /// The plugin, with its handles at hand.
+    /// The plugin, with access to its handles.
     struct Open {
         plugin: Streaming,
         viewers: Mutex<Vec<Arc<Viewer>>>,
@@ -316,7 +321,7 @@ mod tests {
         }
 
         fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
-            let attached = Attached::new(handle, self.plugin.shared.clone());
+            let attached = ViewerHandle::new(handle, self.plugin.shared.clone());
             self.viewers.lock().unwrap().push(attached.0.clone());
             Box::new(attached)
         }
@@ -387,7 +392,7 @@ mod tests {
     async fn a_mountpoint_that_ends_meanwhile_gets_no_publisher() {
         let mut world = World::new().await;
         let viewer = world.viewer(0);
-        assert!(world.mountpoint.take_publisher(&viewer));
+        assert!(world.mountpoint.take_publisher(&(viewer.clone() as _)));
         world.destroy().await;
         let publishing = Publishing {
             mountpoint: world.mountpoint.clone(),
@@ -410,7 +415,7 @@ mod tests {
         let (watching, publishing) = (world.viewer(1), world.viewer(2));
         let watchers = world.server.peers().len();
 
-        // Both get to where they tell who watches, and no further.
+        // Both wait for the watcher's lock.
         let held = watching.session();
         let mountpoint = world.mountpoint.clone();
         let published = tokio::spawn(async move {

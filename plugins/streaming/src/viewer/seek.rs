@@ -1,4 +1,4 @@
-//! `seek`: another position in a file that is played for this viewer alone.
+//! `seek`: another position in the viewer's own file.
 
 use std::time::Duration;
 

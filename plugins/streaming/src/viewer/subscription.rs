@@ -1,4 +1,4 @@
-//! What of a mountpoint's streams goes to an m-line of a viewer, and how.
+//! The subscription of a viewer's m-line to a stream of a mountpoint.
 
 use std::time::Duration;
 
@@ -6,39 +6,39 @@ use portunus_core::media::{Layer, RouteId, RouteOptions};
 use portunus_core::{Handle, Mid};
 use serde::Deserialize;
 
-use super::renew::Format;
+use super::renewal::Format;
 use super::{Phase, Watching};
 use crate::mountpoint::{Mountpoint, Stream};
 use crate::spec::MediaKind;
 
-/// How long the wanted encoding may be silent before a lower one is relayed.
+/// The default silence of the wanted encoding after which a lower one is relayed.
 const FALLBACK: Duration = Duration::from_millis(250);
 
 /// A stream on its way to a viewer.
 #[derive(Debug)]
 pub(super) struct Subscription {
-    /// The place of the stream in the mountpoint; none if the present one has none like it, and the m-line waits for
-    /// another use.
+    /// The index of the stream. `None` if the present mountpoint has no such stream and the m-line
+    /// is unused.
     pub(super) stream: Option<usize>,
     pub(super) kind: MediaKind,
     /// The viewer's m-line.
     pub(super) line: Mid,
-    /// It is among those that the viewer asked for.
+    /// Whether the viewer requested it.
     pub(super) wanted: bool,
-    /// The viewer's side takes it.
+    /// Whether the viewer accepted it.
     pub(super) accepted: bool,
-    /// What was offered or answered for it; none for data.
+    /// The offered or negotiated format. `None` for data.
     pub(super) format: Option<Format>,
     /// The viewer's switch.
     pub(super) send: bool,
     pub(super) layers: Layers,
     pub(super) delay: PlayoutDelay,
     pub(super) route: Option<RouteId>,
-    /// What is relayed now.
+    /// The relayed layer.
     pub(super) current: Layer,
 }
 
-/// The layers that a viewer wants.
+/// The wanted layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Layers {
     pub(super) substream: u8,
@@ -68,7 +68,7 @@ pub(super) struct LayerRequest {
     pub(super) substream: Option<u8>,
     #[serde(deserialize_with = "portunus_core::with::layer")]
     pub(super) temporal: Option<u8>,
-    /// µs; 0: the default
+    /// In µs. 0 means the default.
     fallback: Option<u64>,
     #[serde(deserialize_with = "portunus_core::with::layer")]
     pub(super) spatial_layer: Option<u8>,
@@ -92,7 +92,7 @@ impl LayerRequest {
     }
 }
 
-/// The bounds of the playout delay that a viewer is told, in units of 10 ms; on once there is a largest one.
+/// The limits of the playout delay for a viewer, in 10 ms. They apply once the greatest one is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct PlayoutDelay {
     pub(super) min: Option<u16>,
@@ -103,7 +103,7 @@ impl PlayoutDelay {
     /// The largest value that the extension can have.
     const MAX: i64 = 4_095;
 
-    /// Sets one or both bounds; the one that was not set follows, and a negative one turns it off.
+    /// Sets one or both. The other one follows. A negative one removes both.
     pub(super) fn set(&mut self, min: Option<i64>, max: Option<i64>) {
         if min.or(max).is_none() {
             return;
@@ -145,7 +145,7 @@ impl Subscription {
         }
     }
 
-    /// Whether `mid` stands for it: the stream's, or the m-line's where they differ.
+    /// Returns whether `mid` names the stream, or the m-line where they differ.
     pub(super) fn is_named(&self, mid: Mid, mountpoint: &Mountpoint) -> bool {
         self.line == mid || self.stream_of(mountpoint).is_some_and(|s| s.mid() == mid)
     }
@@ -176,7 +176,7 @@ impl Subscription {
 }
 
 impl Watching {
-    /// Makes the routes that can be made, and applies the settings to those that there are.
+    /// Makes the missing routes, and applies the settings to all.
     pub(super) fn connect(&mut self, handle: &Handle) {
         if self.phase != Phase::Up {
             return;
@@ -210,7 +210,7 @@ impl Watching {
         }
     }
 
-    /// Ends the routes to m-lines that nothing is to go to any more.
+    /// Ends the routes of unwanted m-lines.
     pub(super) fn disconnect_unwanted(&mut self, handle: &Handle) {
         for subscription in &mut self.subscriptions {
             if !(subscription.wanted && subscription.accepted) {

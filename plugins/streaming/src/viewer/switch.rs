@@ -24,7 +24,7 @@ impl Viewer {
             return Ok((result, None));
         }
         watching.fits(&target)?;
-        if !target.add_viewer(self) {
+        if !target.add_viewer(self.clone()) {
             return Err(Refusal::NoSuchMountpoint(target.id.clone()));
         }
         watching.mountpoint.remove_viewer(self.id);
@@ -39,7 +39,7 @@ impl Viewer {
 }
 
 impl Watching {
-    /// Whether each stream that is wanted has its counterpart at the same place of `target`.
+    /// Checks that `target` has a matching stream at the index of each wanted stream.
     fn fits(&self, target: &Mountpoint) -> Result<(), Refusal> {
         if !self.mountpoint.is_live() || !target.is_live() {
             let reason = "both mountpoints have to be live RTP".to_owned();
@@ -56,8 +56,8 @@ impl Watching {
         Ok(())
     }
 
-    /// Takes the streams of `target`, which [`Watching::fits`], by their places. What they differ in counts as agreed
-    /// on, and what else `target` has as not wanted: nothing is negotiated.
+    /// Takes the streams of `target`, which [`Watching::fits`], by their indices. Nothing is
+    /// negotiated: other parameters count as negotiated, and further streams as unwanted.
     fn move_to(&mut self, target: Arc<Mountpoint>) {
         self.requested = self.requested.by_place(&self.mountpoint, &target);
         for subscription in &mut self.subscriptions {

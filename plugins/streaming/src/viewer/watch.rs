@@ -22,10 +22,10 @@ struct Watch {
     renegotiate: bool,
 }
 
-/// Which streams a viewer has requested.
+/// The streams that a viewer has requested.
 #[derive(Debug, Clone)]
 pub(super) struct RequestedStreams {
-    /// Their names; none: all.
+    /// Their mids. `None` means all.
     mids: Option<Vec<Mid>>,
     kinds: Vec<MediaKind>,
 }
@@ -33,7 +33,7 @@ pub(super) struct RequestedStreams {
 impl RequestedStreams {
     const KINDS: [MediaKind; 3] = [MediaKind::Audio, MediaKind::Video, MediaKind::Data];
 
-    /// Whatever there is.
+    /// Returns a request for all streams.
     fn all() -> Self {
         RequestedStreams {
             mids: None,
@@ -41,7 +41,7 @@ impl RequestedStreams {
         }
     }
 
-    /// These streams, and no others.
+    /// Returns a request for these streams.
     pub(super) fn only(mids: Vec<Mid>) -> Self {
         RequestedStreams {
             mids: Some(mids),
@@ -55,7 +55,8 @@ impl RequestedStreams {
         named && self.kinds.contains(&stream.kind())
     }
 
-    /// What of `other` stands where the streams of `mountpoint` do that are wanted.
+    /// Returns a request for the streams of `other` with the indices of the wanted ones of
+    /// `mountpoint`.
     pub(super) fn by_place(&self, mountpoint: &Mountpoint, other: &Mountpoint) -> Self {
         let pairs = mountpoint.streams.iter().zip(&other.streams);
         let wanted = pairs.filter(|(stream, _)| self.includes(stream));
@@ -63,7 +64,7 @@ impl RequestedStreams {
     }
 }
 
-/// What a request says of the streams that are wanted.
+/// The streams in a request.
 struct StreamRequest {
     /// An empty list stands for all.
     mids: Option<Vec<Mid>>,
@@ -85,7 +86,7 @@ impl StreamRequest {
             Some(Value::Array(mids)) => {
                 let mids: Option<Vec<&str>> = mids.iter().map(Value::as_str).collect();
                 let mids = mids.ok_or_else(|| wrong_list("media"))?;
-                // What cannot be the name of a stream is the name of none.
+                // A text that cannot be a mid names no stream.
                 let known: Vec<Mid> = mids.iter().copied().filter_map(Mid::new).collect();
                 if known.is_empty() && !mids.is_empty() {
                     return Err(nothing_left());
@@ -103,7 +104,8 @@ impl StreamRequest {
         Ok(StreamRequest { mids, kinds })
     }
 
-    /// What is requested after `last`, which stays as far as nothing is said. A list stands for itself.
+    /// Returns the requested streams after `last`. Kinds without a member stay, and a list replaces
+    /// the last one.
     fn after(&self, last: &RequestedStreams) -> RequestedStreams {
         let mut requested = match &self.mids {
             None => last.clone(),
@@ -134,7 +136,7 @@ fn wrong_list(name: &str) -> Refusal {
     FieldError::wrong_type(name, "a list of strings").into()
 }
 
-/// Who cannot be offered more later on has to come back.
+/// A viewer without renewals has to come back later.
 pub(super) fn no_media_yet() -> Refusal {
     Refusal::State("The mountpoint has no media yet")
 }
@@ -221,7 +223,7 @@ impl Viewer {
         watching: Watching,
     ) -> Result<(), Refusal> {
         let mountpoint = watching.mountpoint.clone();
-        if !mountpoint.add_viewer(self) {
+        if !mountpoint.add_viewer(self.clone()) {
             // It went away between the look-up and now.
             self.end(None);
             return Err(Refusal::NoSuchMountpoint(mountpoint.id.clone()));
@@ -270,11 +272,11 @@ impl Viewer {
         Ok((json!({ "status": "pausing" }), None))
     }
 
-    /// Stops watching; the PeerConnection is closed once the client is told.
+    /// Stops watching. The PeerConnection is closed after the answer.
     pub(super) fn stop(&self) -> Result<Answer, Refusal> {
         let mut session = self.session();
         let Session::Watching(watching) = &*session else {
-            // Whoever publishes goes on.
+            // A publisher continues.
             return Ok((json!({ "status": "idle" }), None));
         };
         let status = match watching.phase {
@@ -309,8 +311,7 @@ impl Watching {
         self.e2ee
     }
 
-    /// Takes the streams that are asked for, in the mountpoint's order; those that were taken before keep their
-    /// m-lines.
+    /// Takes the requested streams in the mountpoint's order. Former streams keep their m-lines.
     pub(super) fn choose(&mut self, requested: &RequestedStreams) -> Result<(), Refusal> {
         let chosen: Vec<usize> = self
             .mountpoint
@@ -339,7 +340,7 @@ impl Watching {
                 *waiting = Subscription::new(index, kind, waiting.line);
                 continue;
             }
-            // All data goes over one m-line.
+            // All data streams share one m-line.
             let data = |s: &&Subscription| kind == MediaKind::Data && s.kind == kind;
             let shared = self.subscriptions.iter().find(data).map(|s| s.line);
             let line = shared.unwrap_or_else(|| self.unused_line(mid));
@@ -350,7 +351,8 @@ impl Watching {
         Ok(())
     }
 
-    /// `mid`, or another one if an m-line has that: those of another mountpoint keep theirs.
+    /// Returns `mid`, or another one if an m-line has it: m-lines of another mountpoint keep
+    /// theirs.
     fn unused_line(&self, mid: Mid) -> Mid {
         let numbered = (0..=u16::MAX).filter_map(|number| Mid::new(&number.to_string()));
         let is_free = |mid: &Mid| self.subscriptions.iter().all(|s| s.line != *mid);

@@ -6,7 +6,7 @@ use portunus_core::sdp::{AnswerOptions, CodecName, Description, Direction, Kind,
 use portunus_core::{ExtensionKind, Jsep};
 use serde_json::json;
 
-use super::renew::Format;
+use super::renewal::Format;
 use super::subscription::{LayerRequest, Subscription};
 use super::watch::{RequestedStreams, no_media_yet};
 use super::{Answer, Phase, Session, Viewer, Watching};
@@ -60,7 +60,7 @@ impl Viewer {
 }
 
 impl Watching {
-    /// Takes the outcome of another offer; what stays the same keeps its route and settings.
+    /// Takes the outcome of another offer. Unchanged m-lines keep their routes and settings.
     fn replace(&mut self, subscriptions: Vec<Subscription>) {
         let mut former = std::mem::take(&mut self.subscriptions);
         for new in subscriptions {
@@ -150,7 +150,8 @@ fn answer(
     Ok((answer, subscriptions))
 }
 
-/// Answers an m-line with a stream; none if it does not take the stream's codec, or does not receive.
+/// Answers an m-line with a stream. Returns `None` if the client does not accept the codec, or does
+/// not receive.
 fn answer_media(offered: &Media, live: &Live, mountpoint: &Mountpoint) -> Option<Media> {
     if offered.rejected || !offered.direction.receives() {
         return None;
@@ -181,7 +182,7 @@ fn answer_media(offered: &Media, live: &Live, mountpoint: &Mountpoint) -> Option
         media.direction = Direction::SendOnly;
         media.red = red;
     }
-    // Those of redundant audio name payload types.
+    // The parameters of redundant audio contain payload types.
     options.audio.fmtp = live.fmtp.clone().filter(|_| !red);
     options.video.profile = match codec {
         CodecName::H264 => spec.parameter("profile-level-id").map(str::to_owned),
@@ -192,7 +193,7 @@ fn answer_media(offered: &Media, live: &Live, mountpoint: &Mountpoint) -> Option
     (!red || answered.codecs.iter().any(|codec| codec.is_red())).then_some(answered)
 }
 
-/// Keeps an m-line for which there is nothing, so that it can carry the bundle.
+/// Keeps an m-line without a stream, so that it can carry the bundle.
 fn inactive(offered: &Media) -> Media {
     let mut options = AnswerOptions::default();
     options.audio.direction = Direction::Inactive;

@@ -43,7 +43,7 @@ fn the_samples_mountpoints_are_what_they_say() {
         types.eq(expected.map(|(name, kind)| (name, kind.into()))),
         "{text}"
     );
-    // Each key that these types have stands in an example, but for those that are deprecated.
+    // Each key of these types is in an example, except deprecated ones.
     for key in [
         "filename",
         "audio",

@@ -1,4 +1,4 @@
-//! What viewers configure, and the layers that they are told of.
+//! The `configure` of viewers, and the events of layers.
 
 use portunus_core::media::{Event, Layer, LayerReason, Reason, RouteOptions};
 use portunus_core::testing::TestClient;
@@ -171,7 +171,7 @@ async fn layers_that_change_are_told() {
         told(json!({ "mid": "s", "temporal_layer": 2 }))
     );
 
-    // Who asks for what is relayed already is told before the answer.
+    // A request for the present layer is answered by an event before the answer.
     let same = json!({ "mid": "v", "substream": 2 });
     assert_eq!(
         configure(&mut client, same).await,

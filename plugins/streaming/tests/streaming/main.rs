@@ -1,13 +1,15 @@
-//! The plugin as its clients see it, through a gateway without a network.
+//! The plugin from its clients' view, through a gateway without a network.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 mod configuration;
 mod configure;
+mod info;
 mod manage;
 mod offers;
 mod permanent;
@@ -16,7 +18,6 @@ mod recording;
 mod refusals;
 mod rtsp;
 mod seek;
-mod shown;
 mod strangers;
 mod switch;
 mod viewers;

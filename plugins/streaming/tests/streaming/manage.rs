@@ -1,4 +1,4 @@
-//! Mountpoints come, show themselves, change and go.
+//! The life of mountpoints: creation, listing, changes and removal.
 
 use portunus_core::media::ingest::Refused;
 use portunus_core::{Plugin, Reply};
@@ -270,7 +270,7 @@ async fn a_first_secret_is_set_by_who_knows_the_token() {
     let wrong = edit(json!({ "new_secret": "s3", "token": "no" }));
     assert_eq!(refused(&mut client, wrong).await, 457);
     for allowed in [
-        // All else of it is open to all.
+        // The other options are open to all.
         json!({ "new_description": "Hall", "new_secret": "" }),
         json!({ "new_secret": "s3", "token": "t0k" }),
         // From then on the secret is enough.

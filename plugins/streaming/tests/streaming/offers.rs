@@ -1,4 +1,4 @@
-//! Offers of clients that are refused, and what else stays as it was.
+//! Refused offers of clients, and the state that stays as it was.
 
 use portunus_core::Broadcast;
 use portunus_core::testing::{Line, TestClient, jsep};
@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use crate::world::{World, answer_to, ask, camera, create, refused, result, sections, status};
 
-/// The m-lines of camera 7 in their order, and those of a viewer of its video who asked for its audio later.
+/// The m-lines of camera 7 in order, and those of a viewer of its video who requested its audio
+/// later.
 const ALL: [(Line, &str); 3] = [(Line::Audio, "a"), (Line::Video, "v"), (Line::Data, "d")];
 const LATER: [(Line, &str); 2] = [(Line::Video, "v"), (Line::Audio, "a")];
 
@@ -40,7 +41,7 @@ fn mids(world: &World, peer: portunus_core::media::PeerId) -> Vec<String> {
     mids
 }
 
-/// The m-lines of the offer that `body` is answered with, as mids and directions; the answer is sent.
+/// Answers the offer for `body`. Returns its m-lines as mids and directions.
 async fn taken(world: &World, client: &mut TestClient, body: Value) -> Vec<(String, String)> {
     client.message(body, None).await;
     let (data, offer) = client.event_with_jsep().await;
@@ -116,7 +117,7 @@ async fn an_offer_of_ours_that_is_lost_by_one_that_is_refused_is_made_again() {
     assert_eq!(sections(&offer).len(), 2);
     assert_eq!(mids(&world, peer), ["a", "v"]);
 
-    // Before anything is agreed on, nothing is left.
+    // Before the first negotiation, nothing is left.
     let watch = json!({ "request": "watch", "id": 7 });
     client.message(watch.clone(), None).await;
     assert_eq!(client.event().await, status("preparing"));
@@ -158,7 +159,7 @@ async fn what_is_not_said_again_stays_as_it_was() {
     let lines = taken(&world, &mut client, again(json!({ "offer_audio": false }))).await;
     assert_eq!(lines, [line("v", "sendonly"), line("a", "inactive")]);
     assert_eq!(mids(&world, peer), ["v"]);
-    // A restart with a list honours it.
+    // A restart applies a list of streams.
     let subset = json!({ "restart": true, "media": ["a"] });
     let lines = taken(&world, &mut client, again(subset)).await;
     assert_eq!(lines, [line("v", "inactive"), line("a", "sendonly")]);
@@ -189,7 +190,7 @@ async fn an_answer_to_an_update_ends_no_pause() {
     let started = ask(&mut viewer, json!({ "request": "start" })).await;
     assert_eq!(started, status("started"));
     assert!(is_open());
-    // Who asks to watch again wants to.
+    // A new `watch` resumes the media.
     ask(&mut viewer, json!({ "request": "pause" })).await;
     let again = json!({ "request": "watch", "id": 7 });
     taken(&world, &mut viewer, again).await;
@@ -205,7 +206,7 @@ async fn nobody_has_the_id_0() {
         let body = json!({ "request": request, "id": 0 });
         assert_eq!(refused(&mut client, body).await, 455, "{request}");
     }
-    // Nor is it one for WHIP and WHEP.
+    // It is not an id for WHIP and WHEP either.
     assert_eq!(world.plugin.id_of("0"), None);
     assert_eq!(world.plugin.id_of("7").as_deref(), Some("7"));
     let (mut viewer, _) = world.viewer(json!({ "id": 7 })).await;
@@ -220,7 +221,7 @@ async fn streams_of_a_file_have_numbers() {
     let world = World::new().await;
     let mut client = world.client().await;
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/files/tests/data");
-    // No name may go up.
+    // A name must not leave the folder.
     let folder = std::fs::canonicalize(folder).unwrap();
     for (id, name, expected) in [
         (1, "tone.alaw", vec!["0"]),

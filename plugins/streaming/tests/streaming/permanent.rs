@@ -1,4 +1,4 @@
-//! Mountpoints that are there from the start, and those that stay.
+//! Mountpoints of the configuration, and permanent ones.
 
 use portunus_core::record::Recorder;
 use portunus_streaming::{ConfiguredMountpoint, Streaming, StreamingConfig};
@@ -48,7 +48,8 @@ async fn what_is_permanent_outlives_the_server() {
     let edit =
         json!({ "request": "edit", "id": 1, "new_description": "The hall", "permanent": true });
     assert_eq!(client.request(edit).await["permanent"], true);
-    // What ends without `permanent` is there again the next time; a test's server would keep the ports.
+    // A mountpoint that ends without `permanent` is there after a restart. The test's server would
+    // keep its ports.
     for (id, secret) in [(7, "s3"), (1, "")] {
         let destroy = json!({ "request": "destroy", "id": id, "secret": secret });
         client.request(destroy).await;
@@ -107,7 +108,7 @@ async fn one_of_the_same_name_leaves_a_permanent_mountpoint_alone() {
     cam["permanent"] = json!(true);
     create(&mut client, cam).await;
     let destroy = |id: &Value| json!({ "request": "destroy", "id": id, "permanent": true });
-    // Whoever has the name of a configured one, or of a saved one.
+    // The name is taken by a configured or a saved one.
     for name in ["hall", "yard", "cam7"] {
         let mut twin = camera(8);
         twin["name"] = json!(name);
@@ -130,7 +131,7 @@ async fn one_of_the_same_name_leaves_a_permanent_mountpoint_alone() {
     names.sort_by_key(|name| name.to_string());
     assert_eq!(names, ["cam7", "hall", "yard"]);
 
-    // Each can be removed, whatever id it has got, and its name is free then.
+    // Each can be removed by any id, and its name is free then.
     let mut client = world.client().await;
     for (id, name) in listed(&world).await {
         if name != "cam7" {

@@ -30,7 +30,7 @@ async fn viewers_get_what_is_published_whenever_they_come() {
     let world = World::new().await;
     let mut admin = world.client().await;
     create(&mut admin, studio()).await;
-    // The audio's codec is known; that of the video is the publisher's to choose.
+    // The audio's codec is configured, and the publisher chooses the video's.
     let (mut early, early_peer) = world.viewer(json!({ "id": 7 })).await;
     assert!(world.routes(early_peer).is_empty());
 
@@ -56,7 +56,7 @@ async fn viewers_get_what_is_published_whenever_they_come() {
 
     let (_late, late_peer) = world.viewer(json!({ "id": 7 })).await;
     assert_eq!(world.routes(late_peer).len(), 2);
-    // The early one is offered the video, too.
+    // The first viewer gets an offer of the video too.
     world.updated(&mut early).await;
     assert_eq!(world.routes(early_peer).len(), 2);
 }
@@ -70,7 +70,7 @@ async fn viewers_follow_a_publisher_with_another_codec() {
     try_publish(&mut first, publish("t0k"), &[Line::Audio, Line::Video]).await;
     world.come_up(world.last_peer()).await;
     let (mut ours, our_peer) = world.viewer(json!({ "id": 7 })).await;
-    // This one cannot be offered anything: its own offer was taken.
+    // This viewer cannot get an offer, because it made its own.
     let mut theirs = world.client().await;
     let watch = json!({ "request": "watch", "id": 7 });
     let lines = [Line::Audio, Line::Video];
@@ -80,7 +80,7 @@ async fn viewers_follow_a_publisher_with_another_codec() {
     assert_eq!(theirs.event().await, status("starting"));
     let their_peer = world.last_peer();
     world.connect(&mut theirs, their_peer).await;
-    // Nor that one, which said so.
+    // This viewer declined new offers.
     let mut fixed = world.client().await;
     let watch = json!({ "id": 7, "renegotiate": false });
     let fixed_peer = world.watch(&mut fixed, watch).await;
@@ -100,7 +100,7 @@ async fn viewers_follow_a_publisher_with_another_codec() {
     assert_eq!(second.event().await, status("publishing"));
     world.come_up(world.last_peer()).await;
     assert_eq!(second.next().await["janus"], "webrtcup");
-    // What was agreed on as VP8 gets no VP9.
+    // VP9 is not sent on an m-line of VP8.
     assert_eq!(world.routes(our_peer).len(), 1);
     let offer = world.updated(&mut ours).await;
     assert!(offer.contains(" VP9/90000"), "{offer}");
@@ -160,7 +160,7 @@ async fn a_publisher_that_vanished_gives_way() {
         media(&mut first, "1", Some(substream), true).await;
     }
     let mut second = world.client().await;
-    // One layer that stays away is no silence.
+    // The pause of one layer is not silence.
     media(&mut first, "0", None, false).await;
     media(&mut first, "1", Some(2), false).await;
     tokio::time::sleep(std::time::Duration::from_secs(3)).await;
@@ -186,7 +186,7 @@ async fn a_publisher_that_vanished_gives_way() {
     world.come_up(world.last_peer()).await;
     assert_eq!(second.next().await["janus"], "webrtcup");
     assert_eq!(world.routes(viewer_peer).len(), 2);
-    // The former one's end is not the new one's.
+    // The end of the former publisher does not end the new one.
     let info = json!({ "request": "info", "id": 7 });
     assert_eq!(admin.request(info).await["info"]["publishing"], true);
 }
@@ -222,7 +222,7 @@ async fn media_that_flows_on_over_a_renegotiation_is_no_silence() {
         try_publish(&mut second, publish("t0k"), &lines).await["error_code"],
         460
     );
-    // Its end is seen all the same.
+    // Its end is noticed nevertheless.
     let media = Event::Media {
         mid: portunus_core::Mid::new("1").unwrap(),
         audio: false,
@@ -260,7 +260,7 @@ async fn viewers_follow_media_that_moves_to_another_m_line() {
     };
     let pair = |from: &str, to: &str| (from.to_owned(), to.to_owned());
     assert_eq!(lines_of(&world), [pair("0", "a"), pair("1", "v")]);
-    // The audio and the video as they were are refused from now on; the video comes on a third m-line.
+    // The first audio and video m-lines are refused now, and the video comes on a third one.
     let offer = |refused: &[&str]| {
         let mut offer = jsep("offer", "abcd", &[Line::Audio, Line::Video, Line::Video]);
         let sdp = offer["sdp"].as_str().unwrap().to_owned();
@@ -474,14 +474,14 @@ async fn a_publisher_goes_on_after_what_it_asked_in_vain() {
     try_publish(&mut client, publish("t0k"), &lines).await;
     world.come_up(world.last_peer()).await;
     assert_eq!(client.next().await["janus"], "webrtcup");
-    // It does not watch: there is nothing to stop.
+    // It does not watch, so there is nothing to stop.
     assert_eq!(
         ask(&mut client, json!({ "request": "stop" })).await,
         status("idle")
     );
     client.expect_silence().await;
     assert_eq!(world.server.peers().len(), 1);
-    // A second offer that is refused leaves what was agreed on, and none behind it.
+    // A refused second offer leaves the first negotiation as it was.
     let refused = try_publish(&mut client, publish("no"), &lines).await;
     assert_eq!(refused["error_code"], 457);
     assert_eq!(world.server.peers().len(), 1);

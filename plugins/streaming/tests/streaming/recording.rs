@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::world::{World, camera, create, refused};
 
-/// What a file says of itself, and its frames.
+/// Returns the description and the frames of a file.
 fn read(path: &Path) -> (Info, Vec<Vec<u8>>) {
     let mut reader = FrameReader::new();
     reader.push(&std::fs::read(path).unwrap());
@@ -36,7 +36,7 @@ async fn done(client: &mut TestClient, body: Value) {
     assert_eq!(reply, json!({ "streaming": "ok" }));
 }
 
-/// The files that `info` tells of.
+/// Returns the files in `info`.
 async fn recorded(client: &mut TestClient) -> Vec<String> {
     let info = client.request(json!({ "request": "info", "id": 7 })).await;
     let media = info["info"]["media"].as_array().unwrap().iter();
@@ -45,7 +45,7 @@ async fn recorded(client: &mut TestClient) -> Vec<String> {
         .collect()
 }
 
-/// Waits until the server has nothing open.
+/// Waits until the server has closed all files.
 async fn all_written(world: &World) {
     world.recorder.finished().await;
 }
@@ -120,7 +120,7 @@ async fn what_cannot_be_recorded_is_said() {
         (459, one("a", "../a")),
         (459, one("a", "/etc/a")),
         (459, one("a", "")),
-        // A folder that is none.
+        // The folder is a file.
         (459, one("a", "file/a")),
         (454, stop("x")),
     ] {
@@ -129,18 +129,18 @@ async fn what_cannot_be_recorded_is_said() {
     done(&mut client, one("a", "a")).await;
     assert_eq!(refused(&mut client, one("a", "b")).await, 452);
     assert_eq!(refused(&mut client, one("v", "a")).await, 459);
-    // Of several, all or none.
+    // Several recordings start together, or none.
     let both = start(json!([
         { "mid": "v", "filename": "v" }, { "mid": "d", "filename": "file/d" },
     ]));
     assert_eq!(refused(&mut client, both).await, 459);
     assert_eq!(recorded(&mut client).await, ["a.mjr"]);
-    // What was recorded once is not written over.
+    // An existing recording is not overwritten.
     assert!(world.server.requested().outlets[0].pretend_first(Kind::Audio));
     done(&mut client, stop("a")).await;
     all_written(&world).await;
     assert_eq!(refused(&mut client, one("a", "a")).await, 459);
-    // Without the secret of a mountpoint, nothing is said of files.
+    // Without a mountpoint's secret, no file is named.
     let edit = json!({ "request": "edit", "id": 7, "new_secret": "s" });
     client.request(edit).await;
     let mut wrong = one("a", "c");
@@ -161,7 +161,7 @@ async fn a_mountpoint_that_is_disabled_stops_recording_unless_told_otherwise() {
     done(&mut client, keep).await;
     assert_eq!(recorded(&mut client).await, ["a.mjr"]);
     assert!(enabled());
-    // Nobody has a use for the packets then.
+    // The packets have no receiver then.
     done(&mut client, stop("a")).await;
     assert!(!enabled());
     done(&mut client, json!({ "request": "enable", "id": 7 })).await;
@@ -206,7 +206,7 @@ async fn what_is_recorded_comes_in_while_the_mountpoint_is_disabled() {
     assert!(world.routes(peer).iter().all(|route| !route.2));
     done(&mut client, stop("a")).await;
     assert!(!enabled());
-    // Nothing is recorded, so nothing is to come in.
+    // Without a recording, the source stays closed.
     let bad = start(json!([{ "mid": "a", "filename": "file/a" }]));
     assert_eq!(refused(&mut client, bad).await, 459);
     assert!(!enabled());

@@ -182,7 +182,7 @@ async fn pins_and_descriptions_of_watchers_are_checked() {
     assert_eq!(refused(&mut client, without).await, 453);
     assert_eq!(refused(&mut client, watch(json!("4321"))).await, 457);
     assert_eq!(refused(&mut client, watch(json!(1234))).await, 454);
-    // A WHEP client whose offer has nothing that fits.
+    // A WHEP client whose offer fits nothing.
     let offer = jsep("offer", "abcd", &[Line::Audio, Line::Video]);
     let mut other = camera(8);
     other["media"] = json!([{ "type": "video", "mid": "v", "port": 0, "codec": "av1" }]);

@@ -1,4 +1,4 @@
-//! Mountpoints that pull from a camera, which says over RTSP what it has and sends nothing.
+//! Mountpoints that pull from a camera, which describes its media over RTSP and sends nothing.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -21,11 +21,11 @@ struct Camera {
 
 #[derive(Default)]
 struct Shared {
-    /// The m-lines of its description; none: it has none.
+    /// The m-lines of its description. `None` means no media.
     media: Mutex<Option<String>>,
-    /// The first lines of what it was asked.
+    /// The first lines of its requests.
     asked: Mutex<Vec<String>>,
-    /// It knows itself by its path only.
+    /// Whether it accepts only a path as its URL.
     path_only: bool,
 }
 
@@ -51,7 +51,7 @@ impl Camera {
         Camera { url, shared }
     }
 
-    /// It has other media from the next connection on.
+    /// Changes its media for the next connection.
     fn change(&self, media: &str) {
         *self.shared.media.lock().unwrap() = Some(media.to_owned());
     }
@@ -129,7 +129,7 @@ fn audio(pt: u8, rtpmap: &str) -> String {
     format!("m=audio 0 RTP/AVP {pt}\r\na=rtpmap:{pt} {rtpmap}\r\na=control:a\r\n")
 }
 
-/// What a client's offer to watch is answered with, as soon as that is not "come back later".
+/// Returns the answer to a client's offer to watch, once it is not "come back later".
 async fn watched(client: &mut TestClient, lines: &[Line]) -> (Value, Option<Value>) {
     let waiting = async {
         loop {
@@ -156,7 +156,7 @@ async fn a_camera_with_less_than_was_asked_for_is_watched_with_what_it_has() {
         let mut client = world.client().await;
         let body = camera.create(7, json!({ "rtsp_failcheck": false }));
         create(&mut client, body).await;
-        // What it has is not known yet.
+        // The camera's media is not known yet.
         let watch = json!({ "request": "watch", "id": 7, "renegotiate": false });
         assert_eq!(refused(&mut client, watch.clone()).await, 460);
         camera.change(&media);
@@ -196,7 +196,7 @@ async fn a_camera_is_taken_with_what_viewers_can_be_offered_of_it() {
     assert_eq!(lines.len(), 1, "{offer}");
     assert!(lines[0][0].starts_with("m=video"), "{offer}");
 
-    // Nothing is left of this one.
+    // Nothing of the former camera is left.
     let camera = Camera::new(Some(&aac)).await;
     let reply = client.request(camera.create(8, json!({}))).await;
     assert_eq!(reply["error_code"], 456);
@@ -263,7 +263,7 @@ async fn viewers_follow_a_camera_that_comes_back_with_another_codec() {
     assert_eq!(routes.len(), 1);
     assert_eq!(routes[0].0, ingests[0].id.into());
     assert_ne!(routes[0].0, former[0].0);
-    // This one cannot be offered anything.
+    // This viewer cannot get an offer.
     assert_eq!(theirs.event().await, status("stopped"));
     assert_eq!(theirs.next().await["janus"], "hangup");
     admin
@@ -293,7 +293,7 @@ async fn media_of_one_payload_type_are_offered_with_different_ones() {
     let (audio, video) = (numbers(lines[0][0]), numbers(lines[1][0]));
     assert_eq!(audio, ["96"]);
     assert!(video.iter().all(|number| !audio.contains(number)), "{sdp}");
-    // What was asked for is what is offered.
+    // The offer has the requested streams.
     let mut client = world.client().await;
     create(&mut client, camera.create(8, json!({ "videopt": 96 }))).await;
     let info = json!({ "request": "info", "id": 8 });

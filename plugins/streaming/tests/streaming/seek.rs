@@ -10,7 +10,7 @@ use crate::world::{World, ask, camera, create, refused, result};
 /// Mountpoint 1: a second of a tone, on demand.
 fn tone(kind: &str) -> Value {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/files/tests/data");
-    // No name may go up.
+    // A name must not leave the folder.
     let folder = std::fs::canonicalize(file).unwrap();
     let file = folder.join("tone.alaw").display().to_string();
     json!({ "request": "create", "type": kind, "id": 1, "filename": file })
@@ -24,7 +24,7 @@ async fn a_viewer_of_a_file_on_demand_goes_to_another_position() {
     let info = admin.request(json!({ "request": "info", "id": 1 })).await;
     assert_eq!(info["info"]["duration"], 1.0, "{info}");
 
-    // It may say where to begin before anything can flow, and change its mind.
+    // It may set and change the start before media can flow.
     let mut client = world.client().await;
     let peer = world.watch(&mut client, json!({ "id": 1 })).await;
     for position in [json!(0.5), json!(0.25)] {
@@ -61,7 +61,7 @@ async fn a_file_on_demand_is_held_while_it_is_paused_or_its_mountpoint_disabled(
     assert_eq!(asked, result(json!({ "status": "pausing" })));
     assert!(played().await <= 1);
     assert_eq!(played().await, 0);
-    // What is paused stays so.
+    // A paused viewer stays paused.
     for request in ["disable", "enable"] {
         admin.request(json!({ "request": request, "id": 1 })).await;
         assert_eq!(played().await, 0);

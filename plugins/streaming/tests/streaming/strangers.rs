@@ -1,4 +1,4 @@
-//! Mountpoints that strangers make: how many, how large, and how long they are there. And how often they may try to get into others.
+//! Mountpoints of strangers: limits of their number and size, their end, and wrong secrets.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::world::{PACKAGE, World, ask, create, refused};
 
-/// How long a test waits for something that has to come.
+/// The timeout of a test.
 const PATIENCE: Duration = Duration::from_secs(20);
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -167,7 +167,7 @@ async fn a_mountpoint_of_a_stranger_has_ports_of_the_range_and_keeps_little() {
     assert_eq!(kept(&mut operator, 3).await, 100 << 20);
 }
 
-/// Whether a refusal says that nobody has looked at what was shown.
+/// Returns whether a refusal is due to too many wrong secrets.
 fn waits(refused: &Value) -> bool {
     assert_eq!(refused["error_code"], 457, "{refused}");
     let text = refused["error"].as_str().unwrap();
@@ -202,13 +202,14 @@ async fn nobody_finds_a_pin_or_a_secret_by_trying() {
         let watch = json!({ "request": "watch", "id": 1, "pin": format!("{n:04}") });
         assert_eq!(waits(&ask(&mut client, watch).await), n >= 5, "{n}");
     }
-    // Nor by another request, nor by another member.
+    // The same holds for another request, and for another member.
     let mut client = stranger(&world, 1).await;
     for name in ["info", "edit", "destroy", "enable", "disable", "kick_all"] {
         let manage = json!({ "request": name, "id": 1, "secret": "s" });
         assert!(waits(&client.request(manage).await), "{name}");
     }
-    // Other mountpoints are open, also to switch to, and neither others nor who may administer have to wait.
+    // Other mountpoints are open, also by `switch`. Other clients and administrators do not have to
+    // wait.
     let watch = json!({ "request": "watch", "id": 2, "pin": "0042" });
     let watched = ask(&mut client, watch).await;
     assert_eq!(watched["result"]["status"], "preparing", "{watched}");
@@ -237,7 +238,7 @@ async fn what_is_told_without_a_secret_and_with_one_is_no_way_to_find_it() {
         assert_eq!(told["streaming"] == "info", n < 4, "{n}: {told}");
     }
     assert!(waits(&client.request(info("s")).await));
-    // What everybody is told needs none.
+    // Public members need no secret.
     let public = json!({ "request": "info", "id": 1 });
     assert_eq!(client.request(public).await["streaming"], "info");
 }

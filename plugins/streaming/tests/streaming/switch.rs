@@ -1,4 +1,4 @@
-//! Switching to another mountpoint without a negotiation.
+//! Switches to another mountpoint without a negotiation.
 
 use portunus_core::media::SourceRef;
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ async fn streams_change_their_sources_by_place() {
     };
     assert_eq!(viewers(&mut admin, 7).await, 0);
     assert_eq!(viewers(&mut admin, 8).await, 1);
-    // The stream has the other mountpoint's name now, and the m-line keeps its own.
+    // The stream has the mid of the other mountpoint, and the m-line keeps its own.
     for mid in ["front", "v"] {
         let body = json!({ "request": "configure", "mid": mid, "send": mid == "v" });
         ask(&mut client, body).await;
@@ -94,7 +94,7 @@ async fn nothing_is_negotiated_for_what_the_other_mountpoint_has_else() {
     assert_eq!(started, status("started"));
     client.expect_silence().await;
     assert_eq!(world.routes(peer).len(), 1);
-    // What else there is comes to who asks for it.
+    // Further streams are for viewers who request them.
     world
         .watch(&mut client, json!({ "id": 8, "media": ["v", "a"] }))
         .await;
@@ -119,7 +119,7 @@ async fn what_is_not_watched_any_more_keeps_nobody() {
     let switched = ask(&mut client, switch(8)).await;
     assert_eq!(switched, result(json!({ "switched": "ok", "id": 8 })));
     assert_eq!(world.routes(peer).len(), 1);
-    // m-lines that have become free are used again, and none is there twice.
+    // Free m-lines are reused, and none occurs twice.
     client
         .message(json!({ "request": "watch", "id": 8, "media": [] }), None)
         .await;
@@ -151,7 +151,7 @@ async fn payload_types_stand_for_one_codec_after_a_switch() {
     let first = video("v", "vp8", 96);
     for (left, present) in [
         (video("w", "h264", 97), 97),
-        // What it is made of has another's number.
+        // The Opus in it has the number of another stream.
         (audio("w", "red", 63, "98/98"), 98),
         // Nothing has to give way.
         (video("w", "h264", 97), 100),
@@ -198,7 +198,7 @@ async fn files_are_not_switched_to() {
     let mut admin = world.client().await;
     create(&mut admin, camera(7)).await;
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/files/tests/data");
-    // No name may go up.
+    // A name must not leave the folder.
     let folder = std::fs::canonicalize(folder).unwrap();
     let filename = folder.join("tone.opus").display().to_string();
     for (id, kind) in [(8, "live"), (9, "ondemand")] {

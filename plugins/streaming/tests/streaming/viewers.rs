@@ -1,4 +1,4 @@
-//! What happens to viewers without their asking.
+//! Changes for viewers without their requests.
 
 use portunus_core::media::{CloseReason, Event};
 use serde_json::json;
@@ -61,7 +61,7 @@ async fn viewers_are_told_of_other_metadata() {
         viewer.event().await,
         json!({ "event": "edited", "id": 7, "metadata": "evening" })
     );
-    // Nothing has changed, so there is nothing to tell.
+    // Without a change there is no event.
     admin.request(edit).await;
     viewer.expect_silence().await;
 }

@@ -129,7 +129,7 @@ async fn a_keyframe_is_kept_where_that_is_asked_for() {
     };
     assert_eq!(*source, SourceRef::from(requested.ingests[1].id));
     assert_eq!(cache.max_age.as_millis(), 2000);
-    // Nobody is to see what may be recorded meanwhile.
+    // A recorded stream of a disabled mountpoint is not cached for viewers.
     for (request, kept) in [("disable", 0), ("enable", 1)] {
         client.request(json!({ "request": request, "id": 7 })).await;
         assert_eq!(world.server.requested().kept.len(), kept, "{request}");
@@ -246,7 +246,7 @@ async fn stop_hangs_up_and_the_handle_can_watch_again() {
     create(&mut client, camera(8)).await;
     let stop = || json!({ "request": "stop" });
     assert_eq!(ask(&mut client, stop()).await, status("idle"));
-    // Before its connection is up, a viewer only goes idle.
+    // A viewer that is not connected yet becomes idle.
     world.watch(&mut client, json!({ "id": 7 })).await;
     assert_eq!(ask(&mut client, stop()).await, status("idle"));
     assert_eq!(client.next().await["janus"], "hangup");

@@ -108,12 +108,12 @@ async fn a_viewer_who_offers_gets_the_extensions_that_janus_answers() {
     let world = World::new().await;
     let mut client = world.client().await;
     create(&mut client, camera(7)).await;
-    // mid, abs-send-time, playout-delay and abs-capture-time, whatever the mountpoint says of them.
+    // mid, abs-send-time, playout-delay and abs-capture-time, whatever the mountpoint has.
     assert_eq!(accepted(&world, 7).await, ["2", "4", "5", "6"]);
     let published = json!({ "request": "create", "type": "whip", "id": 8,
                             "media": [{ "type": "video", "mid": "v", "codec": "vp8" }] });
     create(&mut client, published).await;
-    // What phones publish is turned by its viewers.
+    // The video orientation of phones is passed on.
     assert_eq!(accepted(&world, 8).await, ["2", "4", "5", "6", "7"]);
 }
 

@@ -1,4 +1,4 @@
-//! A server with the plugin, and what clients of it do.
+//! A server with the plugin, and its clients.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 pub const PACKAGE: &str = "janus.plugin.streaming";
 
-/// A server with the plugin and nothing else.
+/// A server with this plugin only.
 pub struct World {
     pub server: TestServer,
     pub plugin: Arc<Streaming>,
@@ -24,7 +24,7 @@ impl World {
         Self::with(Self::open()).await
     }
 
-    /// Any file and any server may be asked for.
+    /// Returns a configuration that permits any file and any server.
     pub fn open() -> StreamingConfig {
         StreamingConfig {
             folders: vec!["/".into()],
@@ -37,7 +37,7 @@ impl World {
         Self::start(config, Recorder::default(), CoreConfig::default()).await
     }
 
-    /// The same, whose sessions last however long their clients are silent.
+    /// Starts a server whose sessions do not expire.
     pub async fn lasting(config: StreamingConfig) -> Self {
         let core = CoreConfig {
             session_timeout: 0,
@@ -83,7 +83,7 @@ impl World {
         *self.server.peers().last().expect("a PeerConnection")
     }
 
-    /// Lets the transport of `peer` come up; the client is told.
+    /// Brings up the transport of `peer`. Its client gets the event.
     pub async fn connect(&self, client: &mut TestClient, peer: PeerId) {
         self.come_up(peer).await;
         assert_eq!(client.event().await, status("started"));
@@ -126,7 +126,7 @@ impl World {
         self.last_peer()
     }
 
-    /// Takes the offer that follows a change of the mountpoint; gives its text.
+    /// Answers the offer that follows a change of the mountpoint. Returns its text.
     pub async fn updated(&self, client: &mut TestClient) -> String {
         let (data, jsep) = client.event_with_jsep().await;
         assert_eq!(data, status("updating"));
@@ -137,7 +137,7 @@ impl World {
         offer
     }
 
-    /// What goes to the m-lines of `peer`: the source, the m-line, and whether it is open.
+    /// Returns the routes to `peer`: source, m-line, and whether it is open.
     pub fn routes(&self, peer: PeerId) -> Vec<(SourceRef, String, bool)> {
         let routes = self.server.requested().routes;
         let to_peer = routes.into_iter().filter(|route| route.to.peer == peer);
@@ -164,7 +164,7 @@ pub fn result(result: Value) -> Value {
     json!({ "streaming": "event", "result": result })
 }
 
-/// Asks an asynchronous request and gives the event that answers it.
+/// Sends an asynchronous request. Returns the event that answers it.
 pub async fn ask(client: &mut TestClient, body: Value) -> Value {
     client.message(body, None).await;
     client.event().await

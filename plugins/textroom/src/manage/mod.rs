@@ -1,4 +1,5 @@
-//! The requests that manage rooms: of clients by the API and by data channels, and of administrators.
+//! The requests that manage rooms: of clients by the API and by data channels, and of
+//! administrators.
 
 mod people;
 mod rooms;
@@ -6,17 +7,18 @@ mod rooms;
 use portunus_core::{Asked, FieldError, Fields, Object, Reply};
 use portunus_resources::{Answer, Asker};
 
-use crate::plugin::Shared;
 use crate::refusal::Refusal;
 use crate::requests::Management;
+use crate::shared::Shared;
 
-/// The reply by the API. What is refused is a reply, too.
+/// Returns the reply by the API, also to a refused request.
 pub(crate) fn reply(changed: Result<Answer, Refusal>) -> Reply {
     let refused = |refusal: Refusal| Answer::from(refusal.to_object());
     changed.unwrap_or_else(refused).reply()
 }
 
-/// Returns what a request of the API asks for: its `textroom`, as on a data channel, or its `request` if it has none.
+/// Returns the name of a request of the API: its `textroom`, as on a data channel, or else its
+/// `request`.
 pub(crate) fn requested_name<'a>(
     fields: Fields<'a>,
     request: &'a str,
@@ -25,7 +27,7 @@ pub(crate) fn requested_name<'a>(
 }
 
 impl Shared {
-    /// Answers the request `name` as its client wrote it, or refuses it.
+    /// Answers the request `name`.
     pub(crate) fn manage(
         &self,
         name: &str,
@@ -54,7 +56,7 @@ impl Shared {
     }
 }
 
-/// The answer to requests that have nothing to tell.
+/// Returns the answer without further members.
 pub(crate) fn success() -> Object {
     Object::new().with("textroom", "success")
 }

@@ -5,8 +5,8 @@ use portunus_resources::{AllowedRequest, Asker, RoomContent, read_with_secret};
 use serde::Deserialize;
 
 use super::success;
-use crate::plugin::Shared;
 use crate::refusal::Refusal;
+use crate::shared::Shared;
 
 /// The members of `kick`.
 #[derive(Deserialize)]

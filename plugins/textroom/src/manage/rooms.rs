@@ -6,10 +6,10 @@ use portunus_core::{Fields, Object};
 use portunus_resources::{AllowedTokens, Answer, Asker, Id, Maker, read_with_secret};
 
 use crate::options::{OPTIONS, RoomOptions};
-use crate::plugin::Shared;
 use crate::post::Reachable;
 use crate::refusal::Refusal;
 use crate::room::{Room, RoomState};
+use crate::shared::Shared;
 
 impl Shared {
     pub(super) fn create(&self, fields: Fields<'_>, asker: &Asker) -> Result<Answer, Refusal> {
@@ -20,17 +20,19 @@ impl Shared {
         self.rooms.check_admin_key(fields)?;
         let saved = self.rooms.permanent(fields)?;
         let maker = self.rooms.maker(asker.maker, saved.is_some());
-        let room = self.make(wanted, options, allowed, (maker, Reachable::Outgoing))?;
+        let room = self.make(wanted, options, allowed, maker, Reachable::Outgoing)?;
         Ok(self.rooms.created(&room, saved, asker, |_| None))
     }
 
-    /// Makes a room with the id `wanted`, or with a free one if none is wanted; with who makes it, and how far its back-end may be.
+    /// Makes a room with the id `wanted`, or with a free one. `reachable` limits the address of its
+    /// back-end.
     pub(crate) fn make(
         &self,
         wanted: Option<Id>,
         options: RoomOptions,
         allowed: AllowedTokens,
-        (maker, reachable): (Maker, Reachable),
+        maker: Maker,
+        reachable: Reachable,
     ) -> Result<Arc<Room>, Refusal> {
         let reservation = self.rooms.reserve(wanted, maker)?;
         let id = reservation.id().clone();
@@ -70,7 +72,7 @@ impl Shared {
     }
 
     pub(super) fn list(&self, fields: Fields<'_>, asker: &Asker) -> Result<Object, Refusal> {
-        // An empty key is none.
+        // An empty key counts as absent.
         let key = fields.text("admin_key")?;
         Ok(self.rooms.list(key, asker, RoomState::listed)?)
     }

@@ -1,4 +1,4 @@
-//! Back-ends, and the messages of a room on their way to one.
+//! Back-ends, and the messages of a room for one.
 
 use std::io;
 use std::net::SocketAddr;
@@ -22,32 +22,33 @@ use super::{literal, tls};
 use crate::refusal::Refusal;
 use crate::tally::Tally;
 
-/// The wait before a message is posted again; it doubles from one failure to the next.
+/// The wait before the first retry. It doubles with each failure.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 /// The longest wait.
 const MOST_WAIT: Duration = Duration::from_secs(30);
-/// Bytes of an answer that are read, so that its connection can be used again; what is longer costs the connection.
+/// The limit of bytes read of an answer, so that its connection can be reused. A longer answer
+/// closes the connection.
 const MAX_ANSWER: usize = 64 << 10;
 
-/// How far a back-end may be.
+/// The permitted addresses of a back-end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reachable {
-    /// Anywhere: the configuration names it.
+    /// All, for a back-end of the configuration.
     Anywhere,
     /// In the networks that requests may have the server connect to.
     Outgoing,
 }
 
-/// How long back-ends are waited for.
+/// The timeout and the retries of posts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Patience {
     /// For an answer.
     pub(crate) timeout: Duration,
-    /// How often a message is posted again.
+    /// The number of retries of a message.
     pub(crate) retries: u32,
 }
 
-/// The way to all back-ends. Its clients are made when the first room needs one.
+/// The HTTP clients for all back-ends. They are made for the first room that needs one.
 #[derive(Debug)]
 pub(crate) struct BackEnds {
     outgoing: Networks,
@@ -111,8 +112,8 @@ impl BackEnds {
     }
 }
 
-/// Finds addresses of names, and leaves out those that may not be connected to: whatever a name meant when a room was made, this holds
-/// for each connection.
+/// Resolves names, without the addresses to which posts are not permitted. So the check holds for
+/// each connection, whatever a name meant before.
 #[derive(Debug)]
 struct Guard(Networks);
 
@@ -152,7 +153,7 @@ struct Delivery {
 }
 
 impl Outlet {
-    /// Has a message posted, after those before it.
+    /// Posts a message, after the earlier ones.
     pub(crate) fn push(&self, message: String) {
         let mut queue = self.0.queue();
         let lost = queue.push(message.into());
@@ -162,7 +163,7 @@ impl Outlet {
         }
     }
 
-    /// Nothing more comes. What waits is tried once.
+    /// Ends the queue. Each message in it gets one more attempt.
     pub(crate) fn close(self) {
         self.0.is_closed.store(true, Ordering::Relaxed);
     }
@@ -175,7 +176,7 @@ impl Delivery {
         }
     }
 
-    /// Posts a message until it is taken, or given up.
+    /// Posts a message until it is accepted or dropped.
     async fn post(&self, message: Bytes) {
         let mut wait = FIRST_WAIT;
         let mut failures = 0;
@@ -214,7 +215,8 @@ impl Delivery {
         Ok(())
     }
 
-    /// Counts a failure; the log has it once a second at most, with the host alone, since the rest of the address can be a secret.
+    /// Counts a failure. Logs it at most once a second, with the host alone, because the rest of
+    /// the address can be secret.
     fn failed(&self, failure: &Failure, is_lost: bool) {
         self.tally.posts_failed.add();
         self.tally.posts_lost.add_many(is_lost.into());

@@ -1,4 +1,4 @@
-//! What went wrong with an attempt to post, and whether another one can help.
+//! Failures of posts, and whether a retry can help.
 
 use std::error::Error;
 
@@ -20,7 +20,7 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    /// What an answer says; none: that all is well.
+    /// Returns the failure of a status, or `None` for a success.
     pub(super) fn of_status(status: StatusCode) -> Option<Self> {
         let again = [
             StatusCode::REQUEST_TIMEOUT,
@@ -52,7 +52,7 @@ impl Failure {
     }
 }
 
-/// The innermost cause, which says most, and does not have the address.
+/// Returns the innermost cause. It is the most precise one, and does not contain the address.
 fn cause(error: &reqwest::Error) -> String {
     let mut innermost: &dyn Error = error;
     while let Some(source) = innermost.source() {

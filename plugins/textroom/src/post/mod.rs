@@ -1,4 +1,5 @@
-//! Messages that are posted to HTTP back-ends: in their order, one after the other for each room, without anybody waiting for it.
+//! Messages that are posted to HTTP back-ends, in order and one at a time for each room. No request
+//! waits for them.
 
 mod back_end;
 mod failure;
@@ -11,17 +12,17 @@ use url::{Host, Url};
 
 pub(crate) use back_end::{BackEnds, Outlet, Patience, Reachable};
 
-/// What an address has to be, for people.
+/// The expected form of an address, for people.
 pub(crate) const EXPECTED: &str = "an address that begins with http:// or https://";
 
-/// The address of a back-end; none if a text cannot be one.
+/// Returns the address of a back-end, or `None` for a text that cannot be one.
 pub(crate) fn address(text: &str) -> Option<Url> {
     let url = Url::parse(text).ok()?;
     let is_http = matches!(url.scheme(), "http" | "https");
     (is_http && url.has_host()).then_some(url)
 }
 
-/// The IP address in an address, if it has one instead of a name.
+/// Returns the host of an address, if it is an IP address.
 fn literal(url: &Url) -> Option<IpAddr> {
     match url.host()? {
         Host::Ipv4(address) => Some(address.into()),
@@ -32,7 +33,7 @@ fn literal(url: &Url) -> Option<IpAddr> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[test]
@@ -51,7 +52,7 @@ mod tests {
         for (text, ip) in [
             ("http://a.example.org/x?y=1", None),
             ("https://192.0.2.1:8443/", Some("192.0.2.1")),
-            // What browsers take for an IPv4 address.
+            // Browsers read it as an IPv4 address.
             ("http://0x7f000001/", Some("127.0.0.1")),
             ("http://[2001:db8::1]/", Some("2001:db8::1")),
         ] {

@@ -1,4 +1,4 @@
-//! What waits to be posted for a room.
+//! The queue of messages to post for a room.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ const MAX_MESSAGES: usize = 1_000;
 /// Their bytes at most.
 const MAX_BYTES: usize = 1 << 20;
 
-/// Messages in their order; the oldest are lost where there are too many.
+/// Messages in order. A full queue drops the oldest.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     waiting: VecDeque<Bytes>,
@@ -19,7 +19,7 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Adds a message; gives how many were lost for it.
+    /// Adds a message. Returns the number of dropped ones.
     pub(super) fn push(&mut self, message: Bytes) -> u64 {
         self.bytes = self.bytes.saturating_add(message.len());
         self.waiting.push_back(message);
@@ -33,12 +33,12 @@ impl Queue {
         lost
     }
 
-    /// Whether nobody empties it so far; whoever asks does from now on.
+    /// Returns whether no task empties the queue. The caller has to start one then.
     pub(super) fn begin(&mut self) -> bool {
         !std::mem::replace(&mut self.is_emptied, true)
     }
 
-    /// The next message; if there is none, whoever asks has emptied it.
+    /// Returns the next message. The task that empties the queue ends without one.
     pub(super) fn next(&mut self) -> Option<Bytes> {
         let next = self.take();
         self.is_emptied = next.is_some();

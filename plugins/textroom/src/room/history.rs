@@ -1,8 +1,9 @@
-//! What a room remembers for those who come later.
+//! The history of a room for later members.
 
 use std::collections::VecDeque;
 
-/// Bytes of all that is remembered: half of what may wait for a member, so that whoever joins gets all of it.
+/// The limit of bytes of the history: half of the queue of a member, so that a new member gets all
+/// of it.
 const MAX_BYTES: usize = 512 << 10;
 
 /// The last messages of a room, as they are sent.
@@ -28,7 +29,7 @@ impl History {
         self.most > 0
     }
 
-    /// Remembers a message; the oldest ones are forgotten for it.
+    /// Adds a message, and drops the oldest ones for it.
     pub(super) fn push(&mut self, message: String) {
         self.bytes = self.bytes.saturating_add(message.len());
         self.messages.push_back(message);
@@ -40,7 +41,7 @@ impl History {
         }
     }
 
-    /// All that is remembered, the oldest first.
+    /// Returns all messages, the oldest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
         self.messages.iter().map(String::as_str)
     }

@@ -1,4 +1,4 @@
-//! Who is in a room.
+//! The members of a room.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,10 +6,10 @@ use portunus_core::media::{DataMessage, DataPayload};
 use portunus_core::{Handle, HandleId, Object};
 use serde_json::Value;
 
-/// The channel that all is sent on. If the client has none of this name, the server opens it.
+/// The label of the data channel for all messages. The server opens it if the client has not.
 const LABEL: &str = "JanusDataChannel";
 
-/// Sends a message to a client; without a PeerConnection it is lost.
+/// Sends a message to a client. It is lost without a PeerConnection.
 pub(crate) fn send(handle: &Handle, text: &str) {
     handle.send_data(DataMessage {
         label: LABEL.to_owned(),
@@ -27,7 +27,7 @@ pub(super) struct Member {
 }
 
 impl Member {
-    /// As others see the member.
+    /// Returns the member as others see it.
     pub(super) fn to_object(&self) -> Object {
         Object::new()
             .with("username", self.username.as_str())
@@ -53,7 +53,7 @@ impl Members {
         self.by_order.is_empty()
     }
 
-    /// Adds somebody whose name nobody has.
+    /// Adds a member whose name is free.
     pub(super) fn add(&mut self, member: Member) {
         let order = self.next;
         self.next += 1;
@@ -81,7 +81,7 @@ impl Members {
         self.by_order.values()
     }
 
-    /// What others are told of all who are there.
+    /// Returns all members as others see them.
     pub(super) fn listed(&self) -> Vec<Value> {
         self.iter()
             .map(|member| member.to_object().into())

@@ -1,4 +1,4 @@
-//! A room: who is in it, what they are told, and what is remembered.
+//! A room: its members, their messages, and its history.
 
 mod history;
 mod members;
@@ -27,23 +27,23 @@ pub(crate) const LONGEST: usize = 256 << 10;
 /// A room.
 pub(crate) type Room = portunus_resources::Room<RoomState>;
 
-/// What all rooms share.
+/// The parts that all rooms share.
 #[derive(Debug, Clone)]
 pub(crate) struct Surroundings {
     pub(crate) json: JsonForm,
     pub(crate) tally: Arc<Tally>,
-    /// Where whoever watches the server is told of what no client does.
+    /// The events that no client has caused.
     pub(crate) events: PluginEvents,
 }
 
-/// What is in a room.
+/// The state of a room.
 #[derive(Debug)]
 pub(crate) struct RoomState {
     pub(crate) id: Id,
     pub(crate) options: RoomOptions,
-    /// The tokens with which one may join.
+    /// The tokens that permit a join.
     pub(crate) allowed: AllowedTokens,
-    /// Where what is said is posted to.
+    /// The queue to the back-end.
     pub(crate) outlet: Option<Outlet>,
     pub(crate) destroyed: bool,
     members: Members,
@@ -51,7 +51,7 @@ pub(crate) struct RoomState {
     surroundings: Surroundings,
 }
 
-/// What somebody says who wants to join.
+/// The members of a request to join.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub(crate) struct Join<'a> {
     pub(crate) username: &'a str,
@@ -63,12 +63,12 @@ pub(crate) struct Join<'a> {
     history: Option<bool>,
 }
 
-/// Who wants to join.
+/// A client that joins.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Joining<'a> {
     pub(crate) handle: &'a Handle,
     pub(crate) join: Join<'a>,
-    /// By which way the answer goes.
+    /// The way of the answer.
     pub(crate) way: Way,
 }
 
@@ -83,7 +83,7 @@ pub(crate) enum Way {
 #[derive(Debug, Clone)]
 pub(crate) enum Addressees<'a> {
     All,
-    /// Those of these names.
+    /// The members with these names.
     Named(Vec<&'a str>),
 }
 
@@ -129,7 +129,7 @@ impl RoomContent for RoomState {
         &self.surroundings.events
     }
 
-    /// Who ends the room is told, and all members are.
+    /// Tells the client that ends the room, and all members.
     fn end(&mut self, by: Option<&Handle>) {
         self.destroyed = true;
         let event = self.text(self.message("destroyed"));
@@ -164,7 +164,7 @@ impl RoomState {
         }
     }
 
-    /// What `list` tells of it.
+    /// Returns its entry in `list`.
     pub(crate) fn listed(&self) -> Object {
         let pin = self.options.access.pin.is_some();
         OPTIONS
@@ -173,7 +173,7 @@ impl RoomState {
             .with("num_participants", self.members.len())
     }
 
-    /// What `listparticipants` tells of those who are in it.
+    /// Returns its members for `listparticipants`.
     pub(crate) fn participants(&self) -> Vec<Value> {
         self.members.listed()
     }
@@ -184,8 +184,8 @@ impl RoomState {
         Some(&member.username)
     }
 
-    /// Lets somebody in, who gets what was said before, the news of its own coming, and on a data channel what `answer` makes of
-    /// those who were there already. Returns these.
+    /// Adds a member. It gets the history, the notice of its own join, and on a data channel the
+    /// `answer` for the former members, which this returns.
     pub(crate) fn join(
         &mut self,
         Joining { handle, join, way }: Joining<'_>,
@@ -202,7 +202,7 @@ impl RoomState {
         }
         self.allowed.check(join.token)?;
         let participants = self.members.listed();
-        // Whoever comes by the API counts for how many a room has, too.
+        // The limit of members is the same for clients of the API.
         let answer = answer(&participants);
         if answer.len() > LONGEST {
             let size = answer.len();
@@ -236,7 +236,7 @@ impl RoomState {
         Ok(participants)
     }
 
-    /// Lets a member go who wants to; all are told, that one too.
+    /// Removes a member that leaves, and tells all, itself included.
     pub(crate) fn leave(&mut self, handle: HandleId) -> Result<(), Refusal> {
         let username = self.username(handle).map(str::to_owned);
         let Some(username) = username.filter(|_| !self.destroyed) else {
@@ -247,7 +247,7 @@ impl RoomState {
         Ok(())
     }
 
-    /// Removes a member who is gone, if it is one; the others are told.
+    /// Removes a member that is gone, if it is one, and tells the others.
     pub(crate) fn gone(&mut self, handle: HandleId) {
         if let Some(username) = self.removed(handle) {
             self.tell(self.message("leave").with("username", username));
@@ -265,7 +265,7 @@ impl RoomState {
         Some(member.username)
     }
 
-    /// Passes on what a member says. If it is not for all, gives whom of the addressees it reached.
+    /// Sends a message of a member. If it has addressees, returns which of them it reached.
     pub(crate) fn say(
         &mut self,
         handle: HandleId,
@@ -308,7 +308,7 @@ impl RoomState {
         }
     }
 
-    /// Tells all something that nobody of them says.
+    /// Sends an announcement to all.
     pub(crate) fn announce(&mut self, text: &str) -> Result<(), Refusal> {
         let event = self
             .message("announcement")
@@ -319,7 +319,7 @@ impl RoomState {
         Ok(())
     }
 
-    /// Tells all, remembers it in its other form, and posts it.
+    /// Sends a message to all, adds it to the history in its other form, and posts it.
     fn publish(&mut self, event: Object, remembered: Object) -> Result<(), Refusal> {
         let event = self.text(event);
         check_fits(&event)?;
@@ -334,7 +334,7 @@ impl RoomState {
         Ok(())
     }
 
-    /// Removes somebody; all are told, that one too.
+    /// Kicks a member, and tells all, itself included.
     pub(crate) fn kick(&mut self, username: &str, by: Option<&Handle>) -> Result<(), Refusal> {
         let Some(member) = self.members.named(username) else {
             return Err(Refusal::NoSuchUser {
@@ -359,7 +359,7 @@ impl RoomState {
     }
 }
 
-/// The local time, as messages have it.
+/// Returns the local time in the format of messages.
 fn now() -> String {
     Local::now().format("%Y-%m-%dT%H:%M:%S%z").to_string()
 }

@@ -1,4 +1,4 @@
-//! How much a member may send, and how long messages may be.
+//! Limits of rates and of messages.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn limited() -> TextRoomConfig {
     }
 }
 
-/// Says the same so many times; gives how often it was refused.
+/// Sends a message `count` times. Returns the number of refusals.
 async fn flood(world: &World, guest: &mut Guest, text: &str, times: usize) -> usize {
     let mut refused = 0;
     for _ in 0..times {
@@ -38,13 +38,13 @@ async fn a_member_who_floods_gets_errors_and_others_hear_what_was_let_through() 
     world.create(json!({})).await;
     let mut al = world.member("al").await;
     let mut bo = world.member("bo").await;
-    // The join was one of twenty.
+    // The join counts as one of twenty.
     assert_eq!(flood(&world, &mut al, "hi", 100).await, 81);
     for _ in 0..19 {
         assert_eq!(bo.next(&world).await["text"], "hi");
     }
     bo.expect_silence(&world).await;
-    // Others are not limited by that.
+    // Others are not affected.
     assert_eq!(bo.say(&world, "calm").await["textroom"], "success");
     tokio::time::advance(Duration::from_secs(1)).await;
     assert_eq!(flood(&world, &mut al, "hi", 20).await, 10);
@@ -78,7 +78,7 @@ async fn a_long_message_is_refused_with_what_may_be() {
     assert!(text.contains("2000"), "{text}");
     bo.expect_silence(&world).await;
     tokio::time::advance(Duration::from_secs(10)).await;
-    // One that is much too long is not looked into.
+    // A message that is much too long is not parsed.
     let long = json!({ "textroom": "message", "transaction": "t", "room": ROOM,
                        "text": "x".repeat(200_000) });
     al.skip(&world).await;

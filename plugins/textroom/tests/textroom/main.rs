@@ -3,18 +3,19 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
-mod by_api;
+mod api_requests;
 mod configuration;
 mod limits;
 mod manage;
 mod messages;
+mod observer_events;
 mod permanent;
 mod posts;
 mod refusals;
 mod setup;
 mod strangers;
-mod watched;
 mod world;

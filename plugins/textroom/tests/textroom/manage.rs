@@ -28,7 +28,7 @@ async fn a_room_is_made_found_changed_and_ended() {
                        "num_participants": 0, "history": 5 });
     let list = json!({ "textroom": "success", "list": [room] });
     assert_eq!(client.request(json!({ "request": "list" })).await, list);
-    // An empty text takes nothing away.
+    // An empty text removes nothing.
     let edit = json!({ "request": "edit", "room": 7, "secret": "t", "new_description": "",
                        "new_secret": "", "new_pin": "", "new_post": "" });
     assert_eq!(client.request(edit).await, edited);

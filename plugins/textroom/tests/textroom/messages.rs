@@ -1,4 +1,4 @@
-//! What members say, and what they are told.
+//! Messages of members.
 
 use portunus_core::JsonForm;
 use portunus_core::media::DataPayload;
@@ -34,7 +34,7 @@ async fn joining_is_told_to_all_and_answered_with_the_others() {
     );
     assert_eq!(before.as_slice(), std::slice::from_ref(&left));
     assert_eq!(al.next(&world).await, left);
-    // Another may have the name now, and the same handle may come back.
+    // The name is free for others, and the same handle may come back.
     assert_eq!(
         bo.join(&world, json!({ "username": "cy" })).await["textroom"],
         "success"
@@ -68,7 +68,7 @@ async fn a_message_goes_to_all_and_comes_to_its_author_before_the_answer() {
                         "ack": false });
     assert_eq!(al.tell(&world, quiet).await["text"], "ho");
     al.expect_silence(&world).await;
-    // But with an error, if it is one.
+    // An error is answered nevertheless.
     let quiet = json!({ "textroom": "message", "transaction": "t", "room": 7, "text": "ho",
                         "ack": false });
     assert_eq!(code(&al.tell(&world, quiet).await), 417);
@@ -90,7 +90,7 @@ async fn whispers_reach_whom_they_name() {
     let said = json!({ "textroom": "message", "room": ROOM, "from": "al", "text": "psst",
                        "whisper": true });
     assert_eq!(timeless(bo.next(&world).await), said);
-    // Each name counts once, also the own one.
+    // Each name counts once, including the own one.
     let whisper = json!({ "text": "psst", "tos": ["bo", "zed", "bo", "al"] });
     let (answer, before) = al.ask(&world, "message", whisper).await;
     assert_eq!(
@@ -99,7 +99,7 @@ async fn whispers_reach_whom_they_name() {
     );
     assert_eq!(timeless(before[0].clone()), said);
     assert_eq!(timeless(bo.next(&world).await), said);
-    // To nobody is not to all.
+    // An empty list is not all.
     let (answer, _) = al
         .ask(&world, "message", json!({ "text": "psst", "tos": [] }))
         .await;
@@ -107,7 +107,7 @@ async fn whispers_reach_whom_they_name() {
     for guest in [&mut bo, &mut cy] {
         guest.expect_silence(&world).await;
     }
-    // Nobody who comes later gets them.
+    // Later members do not get them.
     let mut dee = world.guest().await;
     let (_, before) = dee.ask(&world, "join", json!({ "username": "dee" })).await;
     assert_eq!(before.len(), 1, "{before:?}");
@@ -164,7 +164,7 @@ async fn somebody_who_is_kicked_is_told_and_is_out() {
         bo.join(&world, json!({ "username": "bo" })).await["textroom"],
         "success"
     );
-    // A member may do it, too.
+    // A member may do it too.
     al.skip(&world).await;
     let kick = json!({ "secret": "s", "username": "bo" });
     let (answer, before) = al.ask(&world, "kick", kick).await;
@@ -191,7 +191,7 @@ async fn the_end_of_a_room_is_told_twice_to_a_member_who_ends_it() {
     bo.expect_silence(&world).await;
     assert_eq!(code(&bo.say(&world, "hi").await), 417);
 
-    // Who ends one by the API is told once on its channel, and is no member.
+    // A client that ends a room by the API gets one message on its channel, and is not a member.
     world.create(json!({})).await;
     let mut cy = world.guest().await;
     let destroy = json!({ "request": "destroy", "room": ROOM });
@@ -199,7 +199,7 @@ async fn the_end_of_a_room_is_told_twice_to_a_member_who_ends_it() {
     assert_eq!(answer["textroom"], "destroyed");
     assert_eq!(cy.next(&world).await, ended);
     cy.expect_silence(&world).await;
-    // A new room of the same id knows nobody.
+    // A new room with the same id has no members.
     world.create(json!({})).await;
     assert_eq!(code(&bo.say(&world, "hi").await), 422);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Rooms of the configuration, and those that stay.
+//! Rooms of the configuration, and permanent ones.
 
 use portunus_textroom::{ConfiguredRoom, TextRoomConfig};
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ async fn what_is_permanent_outlives_the_server() {
         edited,
         json!({ "textroom": "edited", "room": 1, "permanent": true })
     );
-    // What ends for now is there again the next time.
+    // A room that ends without `permanent` is there after a restart.
     client
         .request(json!({ "request": "destroy", "room": 7, "secret": "s" }))
         .await;

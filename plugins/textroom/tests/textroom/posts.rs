@@ -19,7 +19,7 @@ use tokio::time::timeout;
 
 use crate::world::{ROOM, World, code, timeless};
 
-/// What a back-end does with the next messages.
+/// The answer of a back-end to the n-th message.
 type Answer = fn(usize) -> Option<Response>;
 
 #[derive(Clone)]
@@ -29,7 +29,7 @@ struct BackEnd {
     got: mpsc::UnboundedSender<Value>,
 }
 
-/// A back-end that answers the n-th message so, or never; with what it gets.
+/// Starts a back-end with these answers. Returns its address, and the messages that it gets.
 async fn back_end(answer: Answer) -> (SocketAddr, mpsc::UnboundedReceiver<Value>) {
     let (got, messages) = mpsc::unbounded_channel();
     let count = Arc::default();
@@ -72,14 +72,14 @@ fn impatient() -> TextRoomConfig {
     }
 }
 
-/// What the plugin has counted.
+/// Returns a counter of the plugin.
 fn counted(world: &World, name: &str) -> u64 {
     let mut counters = world.server.gateway.plugin_counters().into_iter();
     let found = counters.find(|(_, counter)| counter.name == name);
     found.unwrap().1.value
 }
 
-/// Waits until so many are counted.
+/// Waits until a counter has a value.
 async fn until(world: &World, name: &str, value: u64) {
     let reached = async {
         while counted(world, name) < value {
@@ -180,7 +180,7 @@ async fn a_back_end_that_hangs_delays_nobody() {
         "{:?}",
         start.elapsed()
     );
-    // It is given up after a second attempt, and the next one has its turn.
+    // It is dropped after the second attempt, and the next one follows.
     assert_eq!(next(&mut posted).await["text"], "0");
     assert_eq!(next(&mut posted).await["text"], "1");
     assert_eq!(counted(&world, "posts_lost"), 1);
@@ -238,7 +238,7 @@ async fn requests_reach_only_where_the_server_may_send() {
         let text = refused["error"].as_str().unwrap();
         assert!(text.contains("outgoing_networks"), "{text}");
     }
-    // A name is looked up when something is posted, and what it is then counts.
+    // A name is resolved for each post, and its present address is checked.
     let by_name = format!("http://localhost:{}/chat", address.port());
     world.create(json!({ "post": by_name })).await;
     let announce = json!({ "request": "announcement", "room": ROOM, "text": "x" });
@@ -246,7 +246,7 @@ async fn requests_reach_only_where_the_server_may_send() {
     until(&world, "posts_lost", 1).await;
     assert!(posted.try_recv().is_err());
 
-    // The networks that are configured may be reached, and so may what the configuration itself names.
+    // The configured networks are permitted, and so are the back-ends of the configuration.
     let outgoing = Networks(vec!["127.0.0.0/8".parse().unwrap()]);
     let networks = World::exactly(TextRoomConfig {
         outgoing,

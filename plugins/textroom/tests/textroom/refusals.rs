@@ -4,10 +4,11 @@ use serde_json::{Value, json};
 
 use crate::world::{ROOM, World, code, merge};
 
-/// A request: its name, its members with a value of the right type, and how many of them, the first ones, have to be there.
+/// A request: its name, its members with a value of the right type, and the number of the first
+/// ones that are required.
 type Request = (&'static str, Vec<(&'static str, Value)>, usize);
 
-/// What can be asked by the API.
+/// Returns the requests of the API.
 fn requests() -> Vec<Request> {
     let room = || ("room", json!(ROOM));
     let secret = || ("secret", json!("s"));
@@ -62,7 +63,7 @@ fn requests() -> Vec<Request> {
     ]
 }
 
-/// What can be asked on data channels alone.
+/// Returns the requests of data channels alone.
 fn requests_of_members() -> Vec<Request> {
     let room = || ("room", json!(ROOM));
     let text = |name| (name, json!("x"));
@@ -94,7 +95,7 @@ fn requests_of_members() -> Vec<Request> {
     ]
 }
 
-/// Values of types that none of the members has, beside that of a value.
+/// Returns values of other types than that of a right value.
 fn wrong(right: &Value) -> Vec<Value> {
     let all = [
         json!(1.5),
@@ -197,7 +198,7 @@ async fn data_channels_mind_types_as_the_api_does() {
                 assert!(answer["error"].as_str().unwrap().contains(name), "{answer}");
             }
         }
-        // So many are too many at once.
+        // This number at once exceeds the rate.
         guest = world.guest().await;
     }
 }

@@ -106,7 +106,7 @@ async fn offers_of_clients_are_not_used() {
         .message(json!({ "request": "ack" }), Some(answer))
         .await;
     assert_eq!(client.event().await["result"], "ok");
-    // One that comes with another request is forgotten.
+    // An answer with another request is ignored.
     let list = json!({ "body": { "request": "list" }, "jsep": offer() });
     let reply = client.on_handle("message", list).await;
     assert_eq!(

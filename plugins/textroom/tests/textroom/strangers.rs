@@ -1,4 +1,4 @@
-//! What strangers may do.
+//! The limits of strangers.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -55,7 +55,7 @@ async fn strangers_make_so_many_rooms_and_are_told_of_the_limit() {
             .contains("max_per_client"),
         "{refused}"
     );
-    // A data channel is no way around it.
+    // A data channel is subject to the same limit.
     let mut guest = world.guest_from(at(1)).await;
     assert_eq!(
         code(&guest.ask(&world, "create", json!({ "room": 3 })).await.0),
@@ -90,11 +90,11 @@ async fn nobody_finds_a_pin_or_a_secret_by_trying() {
         let waits = refused["error"].as_str().unwrap().contains("try again in");
         assert_eq!(waits, n >= 5, "{n}: {refused}");
     }
-    // The API is no way around it.
+    // The API is subject to the same limit.
     let mut one = stranger(&world, 1).await;
     let edit = json!({ "request": "edit", "room": ROOM, "secret": "s" });
     assert_eq!(code(&one.request(edit.clone()).await), 419);
-    // Others are not concerned.
+    // Others are not affected.
     let mut two = stranger(&world, 2).await;
     assert_eq!(two.request(edit).await["textroom"], "edited");
     let mut guest = world.guest_from(at(2)).await;

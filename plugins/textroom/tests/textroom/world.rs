@@ -22,7 +22,7 @@ pub struct World {
 pub struct Guest {
     pub client: TestClient,
     pub peer: PeerId,
-    /// How many messages it has read.
+    /// The number of messages that it has read.
     read: usize,
 }
 
@@ -37,7 +37,7 @@ impl World {
         Self::exactly(TextRoomConfig { outgoing, ..config })
     }
 
-    /// The same, which reaches as far as it says.
+    /// Starts a server with exactly this configuration.
     pub fn exactly(config: TextRoomConfig) -> Self {
         let core = CoreConfig {
             session_timeout: 0,
@@ -67,12 +67,12 @@ impl World {
         self.server.attach(PACKAGE).await
     }
 
-    /// Somebody on this machine whose data channel is up.
+    /// Returns a guest on this machine whose data channel is up.
     pub async fn guest(&self) -> Guest {
         self.guest_from(Requester::unix()).await
     }
 
-    /// The same of `requester`.
+    /// Returns a guest with this requester whose data channel is up.
     pub async fn guest_from(&self, requester: Requester) -> Guest {
         let client = self.server.attach_from(requester, PACKAGE).await;
         self.connect(client).await
@@ -103,12 +103,13 @@ impl World {
         }
     }
 
-    /// Somebody who has joined the room by this name.
+    /// Returns a guest that has joined the room with this name.
     pub async fn member(&self, username: &str) -> Guest {
         self.member_with(json!({ "username": username })).await
     }
 
-    /// Somebody who has joined the room with these members of the request, and has read the answer.
+    /// Returns a guest that has joined the room with these members of the request, and has read the
+    /// answer.
     pub async fn member_with(&self, members: Value) -> Guest {
         let mut guest = self.guest().await;
         let answer = guest.join(self, members).await;
@@ -131,7 +132,7 @@ impl World {
         self.server.happen(guest.peer, Event::Data(message)).await;
     }
 
-    /// All that was sent to somebody on data channels.
+    /// Returns the messages to a guest on data channels.
     fn sent(&self, guest: &Guest) -> Vec<Value> {
         let sent = self.server.requested().data.into_iter();
         let own = sent.filter(|(peer, _)| *peer == guest.peer);
@@ -159,7 +160,7 @@ impl Guest {
         panic!("no message came");
     }
 
-    /// The same, of what waits for the disk.
+    /// Returns the next message, and waits for the disk.
     pub async fn next_in_time(&mut self, world: &World) -> Value {
         let comes = async {
             while world.sent(self).len() <= self.read {
@@ -171,7 +172,7 @@ impl Guest {
         self.next(world).await
     }
 
-    /// Sends a request; gives the next message.
+    /// Sends a request. Returns the next message.
     pub async fn tell(&mut self, world: &World, request: Value) -> Value {
         world
             .write(self, DataPayload::Text(request.to_string()))
@@ -179,7 +180,7 @@ impl Guest {
         self.next(world).await
     }
 
-    /// Sends a request about the room; gives the answer to it, and what came before that.
+    /// Sends a request about the room. Returns its answer, and the messages before it.
     pub async fn ask(&mut self, world: &World, name: &str, members: Value) -> (Value, Vec<Value>) {
         let mut request = json!({ "textroom": name, "transaction": name, "room": ROOM });
         merge(&mut request, members);
@@ -192,17 +193,17 @@ impl Guest {
         (next, before)
     }
 
-    /// Joins the room; gives the answer.
+    /// Joins the room. Returns the answer.
     pub async fn join(&mut self, world: &World, members: Value) -> Value {
         self.ask(world, "join", members).await.0
     }
 
-    /// Says something to all; gives the answer.
+    /// Sends a message to all. Returns the answer.
     pub async fn say(&mut self, world: &World, text: &str) -> Value {
         self.ask(world, "message", json!({ "text": text })).await.0
     }
 
-    /// Fails if there is another message once all tasks had their turn.
+    /// Fails if another message comes once all tasks have run.
     pub async fn expect_silence(&mut self, world: &World) {
         for _ in 0..100 {
             tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! Who may join, and recording.
+//! The requests `allowed` and `enable_recording`.
 
 use portunus_core::record::Format;
 use portunus_core::{Fields, Object, Reply};
@@ -6,8 +6,8 @@ use portunus_resources::{Answer, RoomContent};
 use serde::Deserialize;
 
 use super::success;
-use crate::Shared;
 use crate::refusal::Refusal;
+use crate::shared::Shared;
 
 /// The members of `enable_recording`.
 #[derive(Deserialize)]

@@ -12,13 +12,13 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::target::{Host, PATIENCE, address, port, required_port, rtcp, srtp};
-use crate::Shared;
 use crate::client::Watchers;
 use crate::read::person_in;
 use crate::refusal::Refusal;
+use crate::shared::Shared;
 use crate::show::{Show, labelled};
 
-/// What is to be forwarded to where.
+/// A stream to forward, and its destination.
 #[derive(Debug)]
 struct Entry {
     which: Which,
@@ -29,12 +29,12 @@ struct Entry {
     pt: Option<Pt>,
     ssrc: Option<Ssrc>,
     encodings: Encodings,
-    /// Nothing is said of encodings: of a simulcast stream the best one is forwarded.
+    /// The request names no encoding, so the best one of a simulcast stream is forwarded.
     is_open: bool,
 }
 
 impl Entry {
-    fn new(which: &Which, encodings: Encodings, (port, host): (u16, usize)) -> Self {
+    fn new(which: &Which, encodings: Encodings, Output { port, host }: Output) -> Self {
         Entry {
             which: which.clone(),
             host,
@@ -47,16 +47,24 @@ impl Entry {
         }
     }
 
-    /// Which encodings of a stream are forwarded.
+    /// Returns the encodings of a stream to forward.
     fn encodings_of(&self, stream: &Stream) -> Encodings {
-        match self.is_open && stream.simulcast {
+        match self.is_open && stream.format.simulcast {
             true => Encodings::Best,
             false => self.encodings,
         }
     }
 }
 
-/// Which stream of the publisher.
+/// A destination in a request.
+#[derive(Debug, Clone, Copy)]
+struct Output {
+    port: u16,
+    /// The index of its host in the request.
+    host: usize,
+}
+
+/// The stream of the publisher.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Which {
     /// That of this m-line.
@@ -75,7 +83,7 @@ impl Which {
     }
 }
 
-/// What `stop_rtp_forward` says beside the publisher.
+/// The members of `stop_rtp_forward` besides the publisher.
 #[derive(Deserialize)]
 struct StopRequest {
     stream_id: u64,
@@ -121,10 +129,10 @@ impl Request {
                 self.hosts.len().saturating_sub(1)
             }
         };
-        // Checked, and the same for all streams.
+        // Checked here, and read again for each stream.
         srtp(fields)?;
         let which = Which::Mid(mid.to_owned());
-        self.read_outputs(fields, &which, "", (port, host))
+        self.read_outputs(fields, &which, "", Output { port, host })
     }
 
     /// The first stream of each kind.
@@ -133,7 +141,7 @@ impl Request {
             let prefix = format!("{}_", kind.name());
             let which = Which::First(kind);
             if let Some(port) = port(fields, &format!("{prefix}port"))? {
-                self.read_outputs(fields, &which, &prefix, (port, 0))?;
+                self.read_outputs(fields, &which, &prefix, Output { port, host: 0 })?;
             } else if kind == Kind::Video {
                 let upper = substreams(fields, &which, &prefix, 0)?;
                 self.entries.extend(upper);
@@ -142,13 +150,14 @@ impl Request {
         Ok(())
     }
 
-    /// Reads where a stream goes: all of it or its lowest encoding to `port`, and upper encodings to ports of their own.
+    /// Reads the destinations of a stream: `port` for the stream or its lowest encoding, and own
+    /// ports for the upper encodings.
     fn read_outputs(
         &mut self,
         fields: Fields<'_>,
         which: &Which,
         prefix: &str,
-        (port, host): (u16, usize),
+        output: Output,
     ) -> Result<(), Refusal> {
         let wants_best: Option<bool> = fields.member("simulcast")?;
         let is_single = matches!(which, Which::First(Kind::Audio | Kind::Data));
@@ -157,12 +166,12 @@ impl Request {
             rtcp_port: self::port(fields, &format!("{prefix}rtcp_port"))?,
             pt: pt(fields, &format!("{prefix}pt"))?,
             ssrc: ssrc(fields, &format!("{prefix}ssrc"))?,
-            ..Entry::new(which, Encodings::Best, (port, host))
+            ..Entry::new(which, Encodings::Best, output)
         };
         let mut upper = Vec::new();
         if !is_best {
             entry.encodings = Encodings::Only(0);
-            upper = substreams(fields, which, prefix, host)?;
+            upper = substreams(fields, which, prefix, output.host)?;
             entry.is_open = upper.is_empty() && wants_best.is_none();
         }
         self.entries.push(entry);
@@ -173,7 +182,8 @@ impl Request {
     fn start(
         self,
         room: &Conference,
-        (asker, watchers): (&Asker, &Watchers),
+        asker: &Asker,
+        watchers: &Watchers,
         addresses: &[IpAddr],
     ) -> Result<Value, Refusal> {
         let mut state = room.lock();
@@ -187,7 +197,7 @@ impl Request {
             let of_stream = known.iter().flatten().filter(|(mid, _)| *mid == stream.mid);
             stream.check_forwarders(of_stream.count())?;
         }
-        // All or none: ports are opened before anything is forwarded.
+        // All ports are opened before the first forwarder starts, so that an error leaves none.
         let mut wanted = Vec::new();
         for (entry, known) in self.entries.iter().zip(known) {
             let Some((mid, encodings)) = known else {
@@ -249,14 +259,14 @@ fn substreams(
             substreams.push(Entry {
                 pt,
                 ssrc,
-                ..Entry::new(which, Encodings::Only(substream), (port, host))
+                ..Entry::new(which, Encodings::Only(substream), Output { port, host })
             });
         }
     }
     Ok(substreams)
 }
 
-/// What the reply to the old form says of a forwarder.
+/// Adds the members of the old reply about a forwarder.
 fn with_started(reply: Object, entry: &Entry, forwarder: &Forwarder) -> Object {
     let Which::First(kind) = entry.which else {
         return reply;
@@ -282,7 +292,7 @@ impl Shared {
         let hosts = request.hosts.clone();
         let (asker, watchers) = (asker.clone(), self.watchers());
         self.resolved(hosts, move |addresses| {
-            request.start(&room, (&asker, &watchers), addresses)
+            request.start(&room, &asker, &watchers, addresses)
         })
     }
 
@@ -323,8 +333,8 @@ impl Shared {
         })
     }
 
-    /// Goes on once the addresses of all hosts are known and media may be sent there: at once, if there are no names
-    /// among them.
+    /// Calls `then` once the addresses of all hosts are known and permitted: at once, if no host is
+    /// a name.
     pub(super) fn resolved(
         &self,
         hosts: Vec<Host>,
@@ -343,7 +353,7 @@ impl Shared {
             return then(&known).map(Reply::Success);
         }
         Ok(Reply::Later(Later::new(async move {
-            // The handle does nothing else meanwhile, however many names there are.
+            // The handle waits for it, so one timeout covers all names.
             let resolved = tokio::time::timeout(PATIENCE, resolve(&hosts)).await;
             let resolved = resolved.unwrap_or_else(|_| Err(Host::unknown()));
             let reply = resolved.and_then(|addresses| then(&addresses));
@@ -369,16 +379,16 @@ async fn resolve(hosts: &[Host]) -> Result<Vec<IpAddr>, Refusal> {
     Ok(addresses)
 }
 
-/// A forwarder, as clients are told of it.
+/// Returns a forwarder as clients see it.
 pub(crate) fn forwarder(forwarder: &Forwarder) -> Value {
-    let rtcp = forwarder.rtcp.unzip();
+    let rtcp = forwarder.rtcp;
     Object::new()
         .with("stream_id", forwarder.id)
         .with("type", forwarder.kind.name())
         .with("host", forwarder.to.ip().to_string())
         .with("port", forwarder.to.port())
-        .with_some("local_rtcp_port", rtcp.0)
-        .with_some("remote_rtcp_port", rtcp.1)
+        .with_some("local_rtcp_port", rtcp.map(|rtcp| rtcp.local))
+        .with_some("remote_rtcp_port", rtcp.map(|rtcp| rtcp.remote))
         .with_some("pt", forwarder.pt.map(|pt| pt.0))
         .with_some("ssrc", forwarder.ssrc.map(|ssrc| ssrc.0))
         .with_some("substream", forwarder.substream)
@@ -390,7 +400,7 @@ fn told(what: &str, show: Show<'_>, publisher: &PersonId) -> Object {
     show.told(what).with("publisher_id", show.id(publisher))
 }
 
-/// A payload type; 0 keeps the publisher's.
+/// Reads a payload type. 0 keeps the publisher's.
 fn pt(fields: Fields<'_>, name: &str) -> Result<Option<Pt>, Refusal> {
     match fields.positive(name)? {
         None | Some(0) => Ok(None),
@@ -399,7 +409,7 @@ fn pt(fields: Fields<'_>, name: &str) -> Result<Option<Pt>, Refusal> {
     }
 }
 
-/// An SSRC; 0 keeps the publisher's.
+/// Reads an SSRC. 0 keeps the publisher's.
 fn ssrc(fields: Fields<'_>, name: &str) -> Result<Option<Ssrc>, Refusal> {
     let ssrc = fields.positive(name)?.map(u32::try_from).transpose();
     let ssrc = ssrc.map_err(|_| Refusal::value(name, "an SSRC has 32 bits"))?;

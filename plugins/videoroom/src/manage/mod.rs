@@ -1,10 +1,10 @@
-//! The requests that manage rooms; they are answered at once, to clients and to administrators.
+//! The requests that manage rooms, of clients and of administrators. They are answered at once.
 
 mod access;
 mod forward;
 mod people;
-mod remote;
-mod remotize;
+mod remote_publication;
+mod remote_publisher;
 mod rooms;
 mod target;
 
@@ -16,10 +16,10 @@ use portunus_room::{Room as Conference, State};
 
 pub(crate) use forward::forwarder;
 
-use crate::Shared;
 use crate::refusal::Refusal;
 use crate::requests::Management;
 use crate::room::Door;
+use crate::shared::Shared;
 use crate::show::Show;
 
 impl Shared {
@@ -93,7 +93,7 @@ impl Shared {
     }
 }
 
-/// The reply to requests that have nothing to tell.
+/// Returns the reply without further members.
 fn success() -> Object {
     Object::new().with("videoroom", "success")
 }

@@ -2,14 +2,14 @@
 
 use portunus_core::{Fields, Object};
 use portunus_resources::{Asker, RoomContent};
-use portunus_room::{Connection, PersonId};
+use portunus_room::{self as room, PersonId};
 use serde::Deserialize;
 
 use super::success;
-use crate::Shared;
 use crate::client::Client;
 use crate::read::person_in;
 use crate::refusal::Refusal;
+use crate::shared::Shared;
 use crate::show::moderation;
 
 /// The members of `moderate`.
@@ -32,12 +32,15 @@ impl Shared {
     }
 
     pub(super) fn kick(&self, fields: Fields<'_>, asker: &Asker) -> Result<Object, Refusal> {
-        self.managed(fields, |_, room| {
+        self.managed(fields, |_, conference| {
             let ids = self.rooms.ids();
             let id = person_in(fields, ids, "id")?;
             let client = asker.handle.clone().map(|handle| Client { handle, ids });
-            room.kick(&id, client.as_ref().map(|client| client as &dyn Connection))?;
-            tracing::info!(room = room.name(), %id, "participant kicked");
+            conference.kick(
+                &id,
+                client.as_ref().map(|client| client as &dyn room::Client),
+            )?;
+            tracing::info!(room = conference.name(), %id, "participant kicked");
             Ok(success())
         })
     }

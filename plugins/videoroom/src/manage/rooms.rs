@@ -1,15 +1,13 @@
 //! Making, changing and listing rooms.
 
-use std::sync::Arc;
-
 use portunus_core::{Fields, Object, Reply, Right};
-use portunus_resources::{AllowedTokens, Asker, Id, Maker, RecordedRoom, RoomContent};
+use portunus_resources::{AllowedTokens, Asker, RecordedRoom, RoomContent};
 use portunus_room::State;
 
-use crate::Shared;
 use crate::options::{OPTIONS, RoomOptions};
 use crate::refusal::Refusal;
-use crate::room::{Door, Room};
+use crate::room::Door;
+use crate::shared::Shared;
 
 impl Shared {
     pub(super) fn create(&self, fields: Fields<'_>, asker: &Asker) -> Result<Reply, Refusal> {
@@ -17,9 +15,9 @@ impl Shared {
         let saved = self.rooms.permanent(fields)?;
         let mut options = RoomOptions::read(fields)?;
         if !asker.may(Right::Record) {
-            // Somebody else may have the room recorded later.
+            // Another client may turn recording on later.
             let settings = &mut options.settings;
-            (settings.rec_dir, settings.record_format) = (None, None);
+            (settings.recording.dir, settings.recording.format) = (None, None);
         }
         let allowed = AllowedTokens::read(fields)?;
         let wanted = self.rooms.ids().wanted(fields, "room")?;
@@ -29,25 +27,11 @@ impl Shared {
         Ok(self.rooms.created(&room, saved, asker, recorded).reply())
     }
 
-    /// Makes a room with the id `wanted`, or with a free one if none is wanted.
-    pub(crate) fn make(
-        &self,
-        wanted: Option<Id>,
-        options: RoomOptions,
-        allowed: AllowedTokens,
-        maker: Maker,
-    ) -> Result<Arc<Room>, Refusal> {
-        let reservation = self.rooms.reserve(wanted, maker)?;
-        let id = reservation.id().clone();
-        let room = Arc::new(Room::new(Door::new(id, options, allowed, self)));
-        reservation.keep(room.clone());
-        Ok(room)
-    }
-
     pub(super) fn edit(&self, fields: Fields<'_>, asker: &Asker) -> Result<Reply, Refusal> {
         let edited = self.rooms.edit(fields, asker, |door| {
             let options = OPTIONS.edited(&door.options(), fields)?;
-            // A secret opens what signed tokens do: a client that gives the room its first one has to be let in by them.
+            // A secret replaces signed tokens. So a client that sets the first secret has to show a
+            // signed token.
             if let (None, Some(_)) = (&door.access().secret, &options.door.access.secret) {
                 door.check_signed_token(&options.door, asker, fields)?;
             }
@@ -58,12 +42,12 @@ impl Shared {
         Ok(edited?.reply())
     }
 
-    /// The room, if it is to be recorded.
+    /// Returns the room for the check of its recordings, if it is recorded.
     pub(super) fn recorded(&self, room: &State) -> Option<RecordedRoom> {
-        room.settings().record.then(|| RecordedRoom {
+        room.settings().recording.on.then(|| RecordedRoom {
             recorder: self.recorder.clone(),
             room: room.name().to_owned(),
-            dirs: vec![room.settings().rec_dir.clone()],
+            dirs: vec![room.settings().recording.dir.clone()],
         })
     }
 
@@ -72,7 +56,7 @@ impl Shared {
             true => fields.string("admin_key")?,
             false => None,
         };
-        // Where the disk is written to is not for everybody.
+        // The folder is not for everybody.
         let tells_folder = asker.may(Right::Record);
         Ok(self.rooms.list(key, asker, |door| {
             let options = door.options();
@@ -81,7 +65,10 @@ impl Shared {
                 .listed(&options)
                 .with("pin_required", options.door.access.pin.is_some())
                 .with("num_participants", participants)
-                .with_some("rec_dir", options.settings.rec_dir.filter(|_| tells_folder))
+                .with_some(
+                    "rec_dir",
+                    options.settings.recording.dir.filter(|_| tells_folder),
+                )
         })?)
     }
 }

@@ -1,4 +1,4 @@
-//! Where requests say that media goes, and how it is protected.
+//! Destinations of media in requests, and their keys.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use crate::refusal::Refusal;
 
-/// How long it may take to ask for the addresses of all hosts of a request.
+/// The timeout for the addresses of all hosts of a request.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The members `host` and `host_family` of a request.
@@ -37,7 +37,7 @@ struct SrtpMembers<'a> {
 }
 
 impl Host {
-    /// Reads it; none if there is no `host`.
+    /// Reads the host. Returns `None` if there is no `host`.
     pub(super) fn read(fields: Fields<'_>) -> Result<Option<Self>, Refusal> {
         let HostMembers { host_family, host } = fields.read()?;
         let is_v6 = match host_family {
@@ -59,13 +59,13 @@ impl Host {
         host.ok_or_else(|| FieldError::Missing("host".to_owned()).into())
     }
 
-    /// Its address, if that is what it is.
+    /// Returns the address, if the host is one.
     pub(super) fn numeric(&self) -> Option<IpAddr> {
         let address = self.name.parse().ok();
         address.filter(|address| self.fits(*address))
     }
 
-    /// Its address, asked for where it is a name.
+    /// Returns the address, and resolves a name.
     pub(super) async fn resolve(&self) -> Result<IpAddr, Refusal> {
         if let Some(address) = self.numeric() {
             return Ok(address);
@@ -78,13 +78,13 @@ impl Host {
             .ok_or_else(Self::unknown)
     }
 
-    /// There is no address, or nobody says it in time.
+    /// The host has no address, or did not resolve in time.
     pub(super) fn unknown() -> Refusal {
         Refusal::value("host", "cannot be resolved")
     }
 }
 
-/// Reads a port; 0 is none.
+/// Reads a port. 0 counts as absent.
 pub(super) fn port(fields: Fields<'_>, name: &str) -> Result<Option<u16>, Refusal> {
     let port = fields.member::<u64>(name)?;
     let port = port.map(u16::try_from).transpose();
@@ -100,7 +100,7 @@ pub(super) fn required_port(fields: Fields<'_>, name: &str) -> Result<u16, Refus
     port(fields, name)?.ok_or_else(|| Refusal::value(name, "0 is no port to send to"))
 }
 
-/// Reads the key of SRTP; none unless both members are there.
+/// Reads the key of SRTP. Returns `None` unless both members are there.
 pub(super) fn srtp(fields: Fields<'_>) -> Result<Option<IngestSrtp>, Refusal> {
     let SrtpMembers {
         srtp_suite,
@@ -125,14 +125,14 @@ pub(super) fn srtp(fields: Fields<'_>) -> Result<Option<IngestSrtp>, Refusal> {
     }))
 }
 
-/// Where to: one of the addresses that hosts came to.
+/// Returns the destination at one of the resolved addresses.
 pub(super) fn address(addresses: &[IpAddr], host: usize, port: u16) -> Result<SocketAddr, Refusal> {
     let address = addresses.get(host).copied();
     let address = address.ok_or_else(Host::unknown)?;
     Ok(SocketAddr::new(address, port))
 }
 
-/// Opens a socket for RTCP with one of the addresses that hosts came to, if there is a port.
+/// Opens a socket for RTCP with one of the resolved addresses, if there is a port.
 pub(super) fn rtcp(
     addresses: &[IpAddr],
     host: usize,
@@ -146,7 +146,7 @@ pub(super) fn rtcp(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use serde_json::{Value, json};
 
     use super::*;

@@ -1,6 +1,7 @@
-//! Reads requests: what their JSON says, as the room understands it.
+//! The requests of clients, read into the types of the room.
 //!
-//! Errors come in the order in which structs declare their members, most of which are the room's.
+//! serde reads the members in the order of the fields, so this order decides which error comes
+//! first.
 
 mod publisher;
 mod subscriber;
@@ -17,17 +18,17 @@ pub(crate) use subscriber::{change, join_subscriber, subscriber_configure, switc
 
 use crate::refusal::Refusal;
 
-/// The id of somebody in a room.
+/// Returns the id of a participant.
 pub(crate) fn person(id: &Id) -> PersonId {
     id.to_string().into()
 }
 
-/// Reads member `name`, the id of somebody, which has to be there.
+/// Reads member `name`, the id of a participant. It has to be there.
 pub(crate) fn person_in(fields: Fields<'_>, ids: Ids, name: &str) -> Result<PersonId, FieldError> {
     ids.required(fields, name).map(|id| person(&id))
 }
 
-/// Reads `id`, that of somebody who comes. Returns `None` if it may be any. It has to fit the label of a data channel.
+/// Reads `id`, the wanted id of a new participant. It has to fit the label of a data channel.
 pub(crate) fn wanted_id(fields: Fields<'_>, ids: Ids) -> Result<Option<PersonId>, Refusal> {
     let id = ids.wanted(fields, "id")?.map(|id| person(&id));
     match id {
@@ -38,12 +39,12 @@ pub(crate) fn wanted_id(fields: Fields<'_>, ids: Ids) -> Result<Option<PersonId>
     }
 }
 
-/// An id that nobody in the room has.
+/// Returns an id that no participant of the room has.
 pub(crate) fn free_id(room: &State, ids: Ids) -> PersonId {
     person(&ids.random(|id| room.person(&person(id)).is_some()))
 }
 
-/// What somebody shows of itself.
+/// The members of a profile.
 #[derive(Deserialize)]
 #[serde(remote = "Profile")]
 pub(crate) struct ProfileMembers {
@@ -58,8 +59,8 @@ fn metadata<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Err
     Ok(metadata.map(|metadata| Value::from(metadata).to_string()))
 }
 
-/// Reads what is set of single streams: the list `streams`, or else members of the request itself. `mid` returns the m-line of
-/// a setting.
+/// Reads the settings of single streams: the list `streams`, or else the request itself. `mid`
+/// returns the m-line of a setting.
 fn settings<'a, T: Deserialize<'a>>(
     fields: Fields<'a>,
     mid: impl Fn(&T) -> Option<&String>,

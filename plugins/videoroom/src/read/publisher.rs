@@ -1,14 +1,16 @@
-//! Requests of those who publish.
+//! Requests of publishers.
 
 use portunus_core::record::Format;
 use portunus_core::{Fields, Right, Rights, equal_in_constant_time};
-use portunus_room::{Configure, Profile, RecordChange, StreamSetting, TalkSettings};
+use portunus_room::{
+    Configure, Profile, RecordChange, StreamDescription, StreamSetting, TalkSettings,
+};
 use serde::{Deserialize, Deserializer};
 
 use super::{ProfileMembers, settings};
 use crate::refusal::Refusal;
 
-/// What a publisher's `join` says beside its id.
+/// The members of a publisher's `join` besides its id.
 #[derive(Deserialize)]
 pub(crate) struct JoinRequest<'a> {
     #[serde(with = "ProfileMembers")]
@@ -21,7 +23,7 @@ pub(crate) struct JoinRequest<'a> {
 /// A `configure` or `publish`, or the second half of a `joinandconfigure`.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ConfigureRequest {
-    /// Only offers say these.
+    /// Only offers use these.
     #[serde(rename = "update")]
     _update: Option<bool>,
     #[serde(rename = "restart")]
@@ -36,8 +38,8 @@ pub(crate) struct ConfigureRequest {
 struct ConfigureMembers {
     #[serde(skip)]
     streams: Vec<StreamSetting>,
-    #[serde(default, deserialize_with = "descriptions")]
-    descriptions: Vec<(String, String)>,
+    #[serde(default)]
+    descriptions: Vec<StreamDescription>,
     bitrate: Option<u64>,
     #[serde(deserialize_with = "record")]
     record: Option<RecordChange>,
@@ -68,7 +70,7 @@ struct RecordMembers {
     told_why: bool,
 }
 
-/// When somebody counts as talking. 0 means as the room has it.
+/// The members about talking. 0 means the room's setting.
 #[derive(Deserialize)]
 #[serde(remote = "TalkSettings")]
 struct TalkMembers {
@@ -76,17 +78,6 @@ struct TalkMembers {
     packets: Option<u64>,
     #[serde(rename = "audio_level_average", deserialize_with = "above_0")]
     level: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct Description {
-    mid: String,
-    description: String,
-}
-
-fn descriptions<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, String)>, D::Error> {
-    let descriptions = Vec::<Description>::deserialize(from)?.into_iter();
-    Ok(descriptions.map(|it| (it.mid, it.description)).collect())
 }
 
 fn record<'de, D: Deserializer<'de>>(from: D) -> Result<Option<RecordChange>, D::Error> {
@@ -99,7 +90,7 @@ fn above_0<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> 
 }
 
 impl ConfigureRequest {
-    /// Reads it. Names of recordings are not for somebody without the right to record.
+    /// Reads the request. Drops the name of recordings if the client may not record.
     pub(crate) fn read(fields: Fields<'_>, rights: Rights) -> Result<Self, Refusal> {
         let streams = settings(fields, |setting: &StreamSetting| setting.mid.as_ref())?;
         let mut request: Self = fields.read()?;
@@ -111,13 +102,13 @@ impl ConfigureRequest {
         Ok(request)
     }
 
-    /// Whether it asks for what only those may who show the room's secret, if its recordings are locked.
+    /// Returns whether it asks for a change of recordings, which may need the room's secret.
     pub(crate) fn records(&self) -> bool {
         let record = self.configure.record.as_ref();
         record.is_some_and(|record| record.on.is_some() || record.name.is_some())
     }
 
-    /// The same for a room whose recordings are locked: nothing about them, unless the request shows the room's `secret`.
+    /// Removes the change of recordings, unless the request shows the room's `secret`.
     pub(crate) fn locked(mut self, secret: Option<&str>) -> Self {
         let shown = self.secret.as_deref().unwrap_or_default();
         if secret.is_some_and(|secret| !equal_in_constant_time(secret, shown)) {

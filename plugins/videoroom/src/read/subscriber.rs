@@ -1,4 +1,4 @@
-//! Requests of those who receive.
+//! Requests of subscribers.
 
 use portunus_core::sdp::Kind;
 use portunus_core::{FieldError, Fields, Members};
@@ -39,7 +39,8 @@ pub(crate) fn join_subscriber(
     Ok((join, Some(feed)))
 }
 
-/// Reads which of these kinds of media are wanted: all but those that `offer_audio` and the like rule out.
+/// Returns the wanted kinds of media: `kinds` without those that `offer_audio` and the like
+/// exclude.
 fn wanted(fields: Fields<'_>, kinds: &[Kind]) -> Result<Vec<Kind>, FieldError> {
     let mut wanted = kinds.to_vec();
     for kind in kinds {
@@ -116,7 +117,7 @@ pub(crate) fn switch(fields: Fields<'_>, ids: Ids) -> Result<Switch, Refusal> {
     }
 }
 
-/// What is set of an m-line. Members of publishers are not used, but have their types.
+/// A setting of an m-line. Members of publishers are checked for their types only.
 #[derive(Deserialize)]
 struct Setting {
     #[serde(rename = "audio_level_average")]

@@ -1,4 +1,4 @@
-//! What is told of a subscription.
+//! The messages about a subscription.
 
 use portunus_core::Object;
 use portunus_core::media::{LayerReason, Priority};
@@ -28,12 +28,12 @@ impl<'a> Show<'a> {
         subscriber.map_or(&[], |subscriber| &subscriber.lines)
     }
 
-    /// What a client is told that has subscribed.
+    /// Writes the answer to a new subscriber.
     pub(crate) fn attached(self, key: ConnectionId) -> Object {
         self.told("attached").with("streams", self.lines(key))
     }
 
-    /// What a client is told with an offer.
+    /// Writes the message with an offer.
     pub(crate) fn offered(self, key: ConnectionId) -> Object {
         self.told("updated").with("streams", self.lines(key))
     }
@@ -56,7 +56,7 @@ impl<'a> Show<'a> {
         Some(state.into())
     }
 
-    /// What clients and administrators are told of an m-line.
+    /// Writes an m-line, for clients and administrators.
     fn line(self, index: usize, line: &Line) -> Value {
         let track = self.track(line);
         let is_data = line.carries_data();
@@ -85,9 +85,9 @@ impl<'a> Show<'a> {
             .with_some("feed_metadata", metadata(&publisher.profile))
             .with("feed_mid", stream.mid.as_str())
             .with_some("feed_description", stream.description.as_deref())
-            .with_some("codec", stream.codec.map(CodecName::name))
-            .with_some("h264-profile", stream.h264_profile.as_deref())
-            .with_some("vp9-profile", stream.vp9_profile.as_deref())
+            .with_some("codec", stream.format.codec.map(CodecName::name))
+            .with_some("h264-profile", stream.format.h264_profile.as_deref())
+            .with_some("vp9-profile", stream.format.vp9_profile.as_deref())
             .with_some(
                 "playout-delay",
                 line.playout_delay(stream).map(stream::delay),
@@ -100,7 +100,7 @@ impl<'a> Show<'a> {
             .into()
     }
 
-    /// The stream that an m-line receives, if there is media of it.
+    /// Returns the stream that an m-line receives, if its media is up.
     fn track(&self, line: &Line) -> Option<(&Participant, &Stream)> {
         let (feed, mid) = line.source()?;
         let stream = self.room.published(feed)?.stream(mid)?;
@@ -113,7 +113,7 @@ fn layers(line: &Line, stream: &Stream) -> Object {
     let now = |layer: Option<u8>| layer.map_or(-1, i16::from);
     let (requested, layer) = (&line.requested, line.current);
     let reason = line.reason.map(LayerReason::name);
-    if stream.simulcast {
+    if stream.format.simulcast {
         let fallback = u64::try_from(requested.fallback.as_micros()).unwrap_or(u64::MAX);
         let simulcast = Object::new()
             .with("substream", now(layer.substream))
@@ -124,7 +124,7 @@ fn layers(line: &Line, stream: &Stream) -> Object {
             .with_some("reason", reason);
         return Object::new().with("simulcast", Value::from(simulcast));
     }
-    if stream.svc {
+    if stream.format.svc {
         let svc = Object::new()
             .with("spatial-layer", now(layer.spatial))
             .with("target-spatial-layer", requested.spatial_layer)

@@ -1,10 +1,10 @@
-//! What is told of a room, as JSON.
+//! The messages of a room as JSON.
 
+mod event;
 mod line;
 mod notice;
 mod person;
 pub(crate) mod stream;
-mod watchers;
 
 use portunus_core::Object;
 use portunus_resources::Ids;
@@ -26,7 +26,7 @@ impl<'a> Show<'a> {
         Show { ids, room }
     }
 
-    /// The id of somebody.
+    /// Writes the id of a participant.
     pub(crate) fn id(self, id: &PersonId) -> Value {
         self.ids.of_path(id.as_str())
     }
@@ -36,14 +36,14 @@ impl<'a> Show<'a> {
         self.ids.of_path(self.room.name())
     }
 
-    /// What a client is told, without what else it says: `what`, and the room.
+    /// Returns the head of a message: `what`, and the room.
     pub(crate) fn told(self, what: &str) -> Object {
         Object::new()
             .with("videoroom", what)
             .with("room", self.room())
     }
 
-    /// A message of the room, without what it says.
+    /// Returns the head of a message of type `event`.
     pub(crate) fn event(self) -> Object {
         self.told("event")
     }

@@ -1,4 +1,4 @@
-//! What clients are told that happens in a room.
+//! The notices to clients.
 
 use portunus_core::Object;
 use portunus_room::{LayerKind, Notice, PersonId, Talk};
@@ -8,7 +8,7 @@ use super::Show;
 use super::person::{labelled, metadata};
 
 impl Show<'_> {
-    /// What those who are in a room are told.
+    /// Writes a notice.
     pub(crate) fn notice(self, notice: &Notice<'_>) -> Value {
         let dominant = |id: &PersonId| self.id(id);
         let event = match notice {
@@ -21,7 +21,7 @@ impl Show<'_> {
                 let published: Vec<_> = published.collect();
                 self.event().with("publishers", published)
             }
-            // Without the name: some clients would take it for a change of it.
+            // Without the display name: some clients would take it for a new name.
             Notice::Unpublished(id) => self.event().with("unpublished", self.id(id)),
             Notice::Left(person) => {
                 let leaving = self.event().with("leaving", self.id(person.id()));
@@ -76,7 +76,7 @@ impl Show<'_> {
         event.into()
     }
 
-    /// Somebody has begun or ceased to talk.
+    /// Writes that a participant has started or stopped talking.
     pub(super) fn talk(self, talk: &Talk) -> Object {
         let what = match talk.talking {
             true => "talking",
@@ -90,7 +90,7 @@ impl Show<'_> {
     }
 }
 
-/// What a moderator has done to a stream.
+/// Returns the word for a moderator's change of a stream.
 pub(crate) const fn moderation(mute: bool) -> &'static str {
     match mute {
         true => "muted",

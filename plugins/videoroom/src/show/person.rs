@@ -1,4 +1,4 @@
-//! What is told of participants and of what they publish.
+//! The messages about participants and their publications.
 
 use portunus_core::Object;
 use portunus_core::sdp::{CodecName, Description, Kind};
@@ -8,13 +8,13 @@ use serde_json::Value;
 use super::{Show, stream};
 
 impl Show<'_> {
-    /// The name of somebody: the id, and what it shows of itself.
+    /// Writes a participant: its id and its profile.
     pub(crate) fn named(self, person: &Participant) -> Object {
         let named = Object::new().with("id", self.id(person.id()));
         labelled(named, &person.profile).with_some("dummy", person.is_dummy().then_some(true))
     }
 
-    /// What others are told of a publisher whose media is up; `talking` to those who have just come.
+    /// Writes a publisher whose media is up. Only new participants get the members about `talking`.
     pub(super) fn published(self, id: &PersonId, talking: bool) -> Option<Value> {
         let (person, media) = (self.room.person(id)?, self.room.published(id)?);
         let talking = talking && !person.is_dummy();
@@ -44,7 +44,7 @@ impl Show<'_> {
         self.room.people().map(listed).collect()
     }
 
-    /// What somebody is told who has joined as `id`.
+    /// Writes the answer to a participant that has joined as `id`.
     pub(crate) fn joined(self, id: &PersonId) -> Object {
         let others = self.room.feeds().filter(|feed| *feed != id);
         let publishers: Vec<_> = others.filter_map(|id| self.published(id, true)).collect();
@@ -71,7 +71,8 @@ impl Show<'_> {
             .with_some("audio_level_average", talk.and_then(|talk| talk.level))
     }
 
-    /// What a publisher is told of an exchange: the codecs, and its streams.
+    /// Writes the members of a publisher's answer about its negotiation: the codecs and the
+    /// streams.
     pub(crate) fn agreed(self, id: &PersonId, offer: &Description) -> Object {
         let Some(media) = self.room.publication(id) else {
             return Object::new();
@@ -121,21 +122,25 @@ impl Show<'_> {
     }
 }
 
-/// `object` with what somebody shows of itself.
+/// Adds the profile of a participant to `object`.
 pub(crate) fn labelled(object: Object, profile: &Profile) -> Object {
     object
         .with_some("display", profile.display.as_deref())
         .with_some("metadata", metadata(profile))
 }
 
-/// What else somebody shows: the object that was read.
+/// Returns the metadata as the object that was read.
 pub(super) fn metadata(profile: &Profile) -> Option<Value> {
     serde_json::from_str(profile.metadata.as_ref()?).ok()
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
     use portunus_core::Mid;
     use portunus_core::events::EventBus;
     use portunus_core::media::MediaPlane;
@@ -149,7 +154,7 @@ mod tests {
     use super::*;
     use crate::client::Watchers;
 
-    /// A room with somebody of another server, who publishes sound and a picture.
+    /// Returns a room with a publisher of another server, who sends audio and video.
     fn room() -> (Room, PersonId) {
         let (media, _, _) = MediaPlane::detached();
         let watcher = Watchers {
@@ -169,8 +174,8 @@ mod tests {
             let mid = Mid::new(&index.to_string()).unwrap();
             let mut stream = Stream::new(codec.kind(), mid, index);
             stream.disabled = false;
-            stream.codec = Some(codec);
-            stream.extensions = ExtensionIds {
+            stream.format.codec = Some(codec);
+            stream.format.extensions = ExtensionIds {
                 audio_level: (index == 0).then_some(1),
                 ..ExtensionIds::default()
             };
@@ -210,7 +215,7 @@ mod tests {
         event["streams"][0]["talking"] = json!(false);
         event["talking"] = json!(false);
         assert_eq!(show.published(&al, true).unwrap(), event);
-        // Where ids are texts, this one is too.
+        // The id is a text where ids are texts.
         let as_text = Show::new(Ids::Texts, &state).published(&al, false);
         assert_eq!(as_text.unwrap()["id"], json!("1"));
     }

@@ -81,7 +81,7 @@ async fn a_switch_gives_its_place_to_somebody_without_an_offer() {
     let streams = json!([{ "feed": dummy["id"] }]);
     let mut viewer = world.viewer(json!({ "streams": streams })).await;
     assert_eq!(viewer.directions(), ["sendonly", "sendonly"]);
-    // What somebody may send later is agreed on now.
+    // The extensions of later publishers are negotiated now.
     assert!(viewer.offer.contains("urn:3gpp:video-orientation"));
     assert!(world.routes(&viewer).is_empty());
     let al = world.publisher(1, &AV).await;
@@ -93,7 +93,7 @@ async fn a_switch_gives_its_place_to_somebody_without_an_offer() {
     let routes = world.routes(&viewer);
     assert_eq!(routes.len(), 2);
     assert!(routes.iter().all(|route| route.0 == al.peer && route.3));
-    // And back to nobody.
+    // The m-line goes back to the placeholder.
     let back = json!({ "request": "switch", "feed": dummy["id"] });
     ask(&mut viewer.client, back).await;
     assert!(world.routes(&viewer).is_empty());

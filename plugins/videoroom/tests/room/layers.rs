@@ -1,4 +1,4 @@
-//! Spatial and temporal layers inside one stream.
+//! Spatial and temporal layers of one encoding.
 
 use portunus_core::media::{Event, Layer, LayerReason, Reason, RouteOptions};
 use portunus_core::testing::jsep;
@@ -62,7 +62,7 @@ async fn layers_of_svc_are_chosen_and_told() {
     now["reason"] = json!("client-bound");
     let state = world.state(&viewer.client).await;
     assert_eq!(state["streams"][1]["svc"], now);
-    // What is there already is told at once, as nothing will change.
+    // The answer is followed by the present layers, as nothing will change.
     let configure =
         json!({ "request": "configure", "mid": "1", "spatial_layer": 1, "temporal_layer": 0 });
     let event = ask(&mut viewer.client, configure).await;
@@ -80,7 +80,7 @@ async fn svc_is_not_forgotten_when_its_publisher_negotiates_again() {
         .await;
     for (request, svc, expected) in [
         (json!({}), json!([]), json!(true)),
-        // It says that of another m-line only.
+        // It names another m-line only.
         (json!({}), json!([{ "mid": "0", "svc": SVC }]), Value::Null),
         (json!({}), svc, json!(true)),
         (json!({ "videocodec": "vp8" }), json!([]), Value::Null),

@@ -8,7 +8,7 @@ use crate::world::{AV, ROOM, Viewer, World, ask, code, sync};
 /// The most m-lines of audio and video.
 const MOST: usize = 511;
 
-/// A subscription's wish for audio, so many times.
+/// Returns requests for audio, `count` times.
 fn audio(count: usize) -> Value {
     vec![json!({ "feed": 1, "mid": "0" }); count].into()
 }
@@ -30,7 +30,7 @@ async fn a_full_subscription_refuses_more_and_can_still_change() {
         let answer = ask(&mut viewer.client, subscribe(mid)).await;
         assert_eq!(code(&answer), 499, "{answer}");
     }
-    // There is room for data, and the answer to all of it is taken.
+    // One of data fits, and the answer to all m-lines is accepted.
     viewer.change(subscribe("2")).await;
     viewer.start().await;
     assert_eq!(lines(&world, &viewer).await, MOST + 1);
@@ -52,7 +52,7 @@ async fn a_change_for_which_there_is_no_room_changes_nothing() {
     assert_eq!(code(&answer), 499, "{answer}");
     assert_eq!(lines(&world, &viewer).await, MOST - 1);
     assert_eq!(world.routes(&viewer).len(), MOST - 1);
-    // The place of what goes counts.
+    // Removed streams make room.
     viewer.change(update(2)).await;
     viewer.start().await;
     assert_eq!(world.routes(&viewer).len(), MOST);

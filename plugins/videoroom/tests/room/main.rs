@@ -3,26 +3,27 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
-mod changing;
+mod changes;
 mod configuration;
 mod dummy;
-mod forwarding;
+mod forwarders;
 mod layers;
 mod limits;
 mod manage;
 mod moderation;
 mod names;
-mod publishing;
+mod publications;
 mod recording;
 mod refusals;
 mod remote;
-mod rough;
 mod speakers;
 mod strangers;
-mod subscribing;
-mod talking;
-mod watching;
+mod stress;
+mod subscriptions;
+mod talk;
+mod watch_requests;
 mod world;

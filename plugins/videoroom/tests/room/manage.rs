@@ -179,7 +179,7 @@ async fn a_room_that_cannot_be_saved_is_there_all_the_same() {
     let created = json!({ "videoroom": "created", "room": 1, "permanent": false });
     assert_eq!(sync(&mut client, create).await, created);
     assert_eq!(list(&world, json!({})).await.len(), 1);
-    // So it is with a change.
+    // The same holds for a change.
     let edit =
         json!({ "request": "edit", "room": 1, "new_description": "Hall", "permanent": true });
     let edited = json!({ "videoroom": "edited", "room": 1, "permanent": false });
@@ -307,7 +307,7 @@ async fn keyframes_are_asked_for_now_and_then() {
         every: std::time::Duration::from_secs(seconds),
         opaque,
     };
-    // Of what is encrypted end to end, nobody can tell when a keyframe comes.
+    // Keyframes cannot be recognized with end-to-end encryption.
     let both = |seconds| {
         [
             (video(al.peer), every(seconds, false)),
@@ -324,7 +324,7 @@ async fn keyframes_are_asked_for_now_and_then() {
     let edit = |seconds: u64| json!({ "request": "edit", "room": ROOM, "new_fir_freq": seconds });
     sync(&mut client, edit(7)).await;
     assert_eq!(asked(), both(7));
-    // Who does not send is not asked.
+    // A publisher that does not send gets no request.
     let mute = |send: bool| json!({ "request": "configure", "video": send });
     ask(&mut al.client, mute(false)).await;
     assert_eq!(asked(), both(7)[1..]);
@@ -363,7 +363,7 @@ fn a_configured_room_takes_what_create_takes_of_janus() {
     assert_eq!(section(json!("x")).unwrap_err().key, "threads");
 }
 
-/// What tokens are signed with.
+/// The key of signed tokens.
 const SIGNS: &str = "shared";
 
 fn signing() -> CoreConfig {
@@ -435,7 +435,7 @@ async fn signed_tokens_let_in_whoever_shows_them() {
     assert_eq!(code(&client.join("publisher", &others).await), 433);
     let joined = client.join("publisher", &own).await;
     assert_eq!(joined["videoroom"], "joined", "{joined}");
-    // Where no tokens are signed, the room asks for none.
+    // Without signed tokens in the server, the room requires none.
     let server = signed_room(CoreConfig::default());
     let mut client = Signed::attach(&server).await;
     let joined = client.join("publisher", &others).await;
@@ -474,7 +474,7 @@ async fn a_signed_token_lets_nobody_in_when_its_time_is_over() {
     }
     let joined = early.join("publisher", &valid).await;
     assert_eq!(joined["videoroom"], "joined", "{joined}");
-    // Who was refused is not there, and may come with a new one.
+    // A refused client is not in the room, and may come with a new token.
     assert_eq!(joined["attendees"], json!([]), "{joined}");
     assert_eq!(code(&late.join("subscriber", &valid).await), 428);
     let joined = late.join("publisher", &valid).await;

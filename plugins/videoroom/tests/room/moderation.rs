@@ -33,7 +33,7 @@ async fn a_moderated_stream_is_closed_for_all() {
     let configured = ask(&mut al.client, configure).await;
     assert_eq!(configured["configured"], "ok");
     assert!(!world.routes(&viewer)[0].3);
-    // Said again, it is told again.
+    // A repetition is announced again.
     assert_eq!(sync(&mut admin, moderate(true)).await, success);
     for client in [&mut al.client, &mut bo] {
         assert_eq!(client.event().await, muted);

@@ -1,4 +1,4 @@
-//! Ids that are text, wherever there are ids.
+//! Ids that are texts, in all messages.
 
 use portunus_core::testing::{Line, TestClient, jsep};
 use portunus_videoroom::VideoRoomConfig;

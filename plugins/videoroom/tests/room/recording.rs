@@ -1,4 +1,4 @@
-//! What publishers send, into files.
+//! Recordings of publishers.
 
 use std::time::Instant;
 
@@ -110,11 +110,11 @@ async fn gates_follow_mute_and_moderation() {
     assert_eq!(al.client.event().await["moderation"], "unmuted");
     configure(&mut al.client, json!({ "mid": "1", "send": true })).await;
     assert_eq!(gates(&world), [gate("0", true), gate("1", true)]);
-    // Still the same files.
+    // The files stay the same.
     assert_eq!(world.recorder.totals().started, 2);
 }
 
-/// Sound and a picture come: what nothing comes into is no file.
+/// Starts audio and video. An m-line without packets has no file.
 fn begin(world: &World) {
     let outlets = world.requested().outlets;
     for (outlet, kind) in outlets.iter().zip([Kind::Audio, Kind::Video]) {
@@ -131,7 +131,7 @@ async fn publishers_record_themselves_under_their_own_names() {
         recorded(&world, &al.client).await,
         [Value::Null, Value::Null]
     );
-    // A name alone starts nothing.
+    // A name alone starts no recording.
     configure(&mut al.client, json!({ "filename": "al/1" })).await;
     assert!(world.requested().outlets.is_empty());
     configure(&mut al.client, json!({ "record": true })).await;
@@ -152,7 +152,7 @@ async fn publishers_record_themselves_under_their_own_names() {
     let files = [json!("2-audio-0.mjr"), json!("2-video-1.mjr")];
     assert_eq!(recorded(&world, &al.client).await, files);
     begin(&world);
-    // The room ends while it is recorded.
+    // The room ends during the recording.
     let destroy = json!({ "request": "destroy", "room": ROOM });
     sync(&mut world.attach().await, destroy).await;
     world.recorder.finished().await;
@@ -177,7 +177,7 @@ async fn enable_recording_is_for_all_who_are_there_and_come() {
     let done = |on: bool| json!({ "videoroom": "success", "record": on });
     assert_eq!(sync(&mut admin, record(true, "s")).await, done(true));
     assert_eq!(world.requested().outlets.len(), 2);
-    // Again: nothing changes.
+    // A repetition changes nothing.
     assert_eq!(sync(&mut admin, record(true, "s")).await, done(true));
     let _bo = world.publisher(2, &AV).await;
     assert_eq!(world.requested().outlets.len(), 4);
@@ -230,7 +230,7 @@ async fn what_cannot_be_recorded_is_told_and_publishing_goes_on() {
         assert_eq!(event["room"], ROOM);
         assert!(event["error"].is_null());
     }
-    // It is not tried again until somebody asks for it.
+    // It is retried only on request.
     configure(&mut al, json!({ "bitrate": 100_000 })).await;
     assert_eq!(world.recorder.totals().started, 2);
     let edit = json!({ "request": "edit", "room": ROOM, "new_rec_dir": "ok" });
@@ -327,7 +327,7 @@ async fn whoever_makes_a_room_that_cannot_be_recorded_is_told_why() {
     let edited = sync(&mut client, moved).await;
     assert_eq!(edited["videoroom"], "edited", "{edited}");
     assert!(edited["recording_failed"].is_string(), "{edited}");
-    // Where nothing is recorded at all, that is the reason.
+    // Without any recording, that is the reason.
     let world = World::new(json!({})).await;
     let mut client = world.attach().await;
     let created = sync(&mut client, create(7, json!({ "record": true }))).await;

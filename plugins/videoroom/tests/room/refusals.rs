@@ -189,7 +189,7 @@ async fn joining() {
         .message(subscribe(json!({ "feed": 1 })), Some(offer))
         .await;
     assert_eq!(code(&client.event().await), 423);
-    // None of it is in the way of a subscription that is in order.
+    // These mistakes do not affect a correct subscription.
     let attached = ask(&mut client, subscribe(json!({ "feed": 1 }))).await;
     assert_eq!(attached["videoroom"], "attached");
     assert_eq!(code(&ask(&mut client, join(json!({}))).await), 425);
@@ -250,10 +250,10 @@ async fn requests_of_participants() {
         .await;
     assert_eq!(code(&bo.event().await), 432);
     let members = json!({ "body": configure, "jsep": jsep("answer", "bobo", &AV) });
-    // The core knows of no offer that this could answer.
+    // The core has no offer for this answer.
     let refused = bo.on_handle("message", members).await;
     assert_eq!(refused["error"]["code"], 469, "{refused}");
-    // Somebody makes room.
+    // A participant leaves, so there is room.
     ask(&mut al.client, json!({ "request": "leave" })).await;
     assert_eq!(bo.event().await["unpublished"], 1);
     assert_eq!(bo.event().await["leaving"], 1);

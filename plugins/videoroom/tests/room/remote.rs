@@ -1,4 +1,4 @@
-//! Publishers of other servers, and publishers of ours on other servers.
+//! Publishers of other servers here, and our publishers on other servers.
 
 use portunus_core::media::ingest::{Heard, Sound};
 use portunus_core::media::{Encodings, Framing, IngestFeed, IngestMedia, SourceRef};
@@ -189,7 +189,7 @@ async fn who_talks_afar_is_heard_like_anybody() {
     assert_eq!(watching.event().await["videoroom"], "stopped-talking");
     assert_eq!(watching.event().await["moderation"], "muted");
     assert!(world.requested().listening.is_empty());
-    // What was on its way is no news any more.
+    // A late report is ignored.
     ears.tell.send(talking(true, 1_000)).await.unwrap();
     watching.expect_silence().await;
 }
@@ -274,7 +274,7 @@ async fn its_streams_change_and_become_more() {
     ]);
     assert_eq!(event["publishers"][0]["streams"], expected);
     assert_eq!(world.requested().ingests.len(), 2);
-    // Said again, it is nothing new.
+    // A repetition is not a change.
     assert_eq!(update(json!({ "streams": streams })).await, success);
     let beyond = json!([{ "type": "audio", "mid": "3", "mindex": 3, "codec": "opus" }]);
     assert_eq!(code(&update(json!({ "streams": beyond })).await), 430);
@@ -420,7 +420,7 @@ async fn to_kick_a_remote_publisher_again_is_no_mistake() {
         }
     }
     assert!(world.requested().ingests.is_empty());
-    // It came back and left of itself: there is nobody to kick.
+    // It came back and left by itself, so nobody can be kicked.
     sync(&mut admin, add(json!({}))).await;
     sync(
         &mut admin,

@@ -1,4 +1,4 @@
-//! The dominant speaker, and subscriptions that follow whoever speaks.
+//! The dominant speaker, and subscriptions that follow the speakers.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::time::advance;
 
 use crate::world::{AV, Publisher, ROOM, Viewer, World, ask, code};
 
-/// Somebody speaks for two seconds, and then falls silent.
+/// Speaks for two seconds, then falls silent.
 async fn speaks(world: &World, publisher: &Publisher) {
     let mid = Mid::new("0").unwrap();
     let report = async |immediate, medium, long| {
@@ -30,7 +30,7 @@ async fn speaks(world: &World, publisher: &Publisher) {
     advance(Duration::from_secs(2)).await;
 }
 
-/// Who sits on which slot, in the m-lines of kind `medium` that are told of.
+/// Returns the occupants of the slots, in the event's m-lines of kind `medium`.
 fn seated(event: &Value, medium: &str) -> Vec<(u64, Option<u64>)> {
     let seats = event.get("seats").unwrap_or(&event["streams"]);
     let seats = seats.as_array().unwrap().iter();
@@ -62,7 +62,7 @@ async fn those_who_spoke_last_have_the_seats() {
     assert!(world.requested().speech.is_empty());
     let mut viewer = world.viewer(json!({ "last_n": 2 })).await;
     assert_eq!(viewer.directions(), ["sendonly"; 4]);
-    // Nobody has spoken: those who came first.
+    // Nobody has spoken, so the first publishers have the seats.
     assert_eq!(seated(&viewer.event, "video"), [(0, Some(1)), (1, Some(2))]);
     assert_eq!(watched(&world, &viewer, &all), [1, 2]);
     assert_eq!(world.requested().speech.len(), 4);
@@ -81,7 +81,7 @@ async fn those_who_spoke_last_have_the_seats() {
     speaks(&world, &three).await;
     let event = viewer.client.event().await;
     assert_eq!(seated(&event, "video"), [(0, Some(3))]);
-    // Who sits already only gets the floor.
+    // A speaker with a seat only becomes dominant.
     speaks(&world, &four).await;
     let event = viewer.client.event().await;
     assert_eq!(
@@ -137,7 +137,7 @@ async fn rooms_tell_of_the_dominant_speaker_if_they_are_asked_to() {
     speaks(&world, &one).await;
     assert_eq!(three.event().await["dominant"], 1);
     assert_eq!(two.client.event().await["dominant"], 1);
-    // Whoever does not publish is not dominant.
+    // A participant that does not publish is not dominant.
     let closed = Event::Closed(CloseReason::DtlsAlert);
     world.server.happen(one.peer, closed).await;
     assert_eq!(three.event().await["unpublished"], 1);
@@ -160,7 +160,7 @@ async fn whoever_is_muted_is_not_measured() {
     )
     .await;
     assert!(world.requested().speech.is_empty());
-    // What was heard before is no news.
+    // A late report is ignored.
     speaks(&world, &one).await;
     one.client.expect_silence().await;
     ask(
@@ -247,6 +247,6 @@ async fn fewer_speakers_may_be_asked_for_later_and_more_again() {
         [(1, Some(2))]
     );
     assert_eq!(viewer.client.event().await["configured"], "ok");
-    // There are no more seats than there were in the offer.
+    // The number of seats is that of the offer.
     assert_eq!(code(&ask(&mut viewer.client, configure(3)).await), 430);
 }

@@ -1,4 +1,4 @@
-//! Rooms that strangers make: how many, and how long they are there. And how often they may try to get into others.
+//! Rooms of strangers: limits of their number, their end, and wrong secrets.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ fn limited(max_per_client: usize, max_from_clients: usize) -> VideoRoomConfig {
     }
 }
 
-/// A server whose sessions last however long their clients are silent.
+/// Starts a server whose sessions do not expire.
 fn lasting(config: VideoRoomConfig) -> World {
     let core = CoreConfig {
         session_timeout: 0,
@@ -78,7 +78,7 @@ async fn strangers_make_so_many_rooms_and_are_told_of_the_limit() {
     let text = refused["error"].as_str().unwrap();
     assert!(text.contains("max_from_clients"), "{text}");
 
-    // Whoever runs the server has no limits, and its rooms take nobody's place.
+    // The operator has no limits, and its rooms do not count.
     let mut operator = world.attach().await;
     for room in 10..20 {
         assert_eq!(
@@ -91,7 +91,7 @@ async fn strangers_make_so_many_rooms_and_are_told_of_the_limit() {
     assert_eq!(sync(&mut three, create(5)).await["videoroom"], "created");
 }
 
-/// Who has the room recorded says where to.
+/// The recorder of the room chooses the folder.
 #[tokio::test]
 async fn naming_a_recording_is_no_recording() {
     let world = World::empty(VideoRoomConfig::default());
@@ -179,7 +179,7 @@ async fn a_room_of_a_stranger_ends_once_nobody_was_in_it_for_the_time() {
         426
     );
 
-    // It ends as a destroyed one does: for whoever joins later it is not there.
+    // It ends like a destroyed room: a later join does not find it.
     let leave = json!({ "request": "leave" });
     ask(&mut guest, leave).await;
     tokio::time::sleep(HOUR + Duration::from_secs(120)).await;
@@ -198,7 +198,7 @@ async fn what_comes_from_administrators_is_not_limited() {
     assert_eq!(reply["videoroom"], "created", "{reply}");
 }
 
-/// Whether a refusal says that nobody has looked at what was shown.
+/// Returns whether a refusal is due to too many wrong secrets.
 fn waits(refused: &Value) -> bool {
     assert_eq!(code(refused), 433, "{refused}");
     let text = refused["error"].as_str().unwrap();
@@ -239,7 +239,7 @@ async fn nobody_finds_a_pin_or_a_secret_by_trying() {
         let pin = json!({ "pin": format!("{n:04}") });
         assert_eq!(waits(&ask(&mut client, join(1, pin)).await), n >= 5, "{n}");
     }
-    // Nor by another request, nor by another member.
+    // The same holds for another request, and for another member.
     let mut client = stranger(&world, 1).await;
     let watch = json!({ "request": "watch", "room": 1, "pin": "0042" });
     assert!(waits(&ask(&mut client, watch).await));
@@ -247,7 +247,7 @@ async fn nobody_finds_a_pin_or_a_secret_by_trying() {
         let manage = json!({ "request": name, "room": 1, "secret": "s" });
         assert!(waits(&sync(&mut client, manage).await), "{name}");
     }
-    // Other rooms are open, and neither others nor who may administer have to wait.
+    // Other rooms are open. Other clients and administrators do not have to wait.
     let other = ask(&mut client, join(2, json!({ "pin": "p" }))).await;
     assert_eq!(other["videoroom"], "joined", "{other}");
     let right = join(1, json!({ "pin": "0042" }));
@@ -290,14 +290,14 @@ async fn a_secret_is_not_found_by_joining_with_it() {
 async fn what_is_right_is_no_guess_whatever_else_is_shown() {
     let rooms = [json!({ "room": 1, "pin": "p", "secret": "s", "publishers": 0 })];
     let world = guarded(&rooms).await;
-    // A client of WHIP shows its token as all of them; each has another one of the list.
+    // A client of WHIP shows its token as every member. Each has another one of the list.
     for n in 0..10 {
         let mut client = stranger(&world, 1).await;
         let shown = json!({ "pin": "p", "token": format!("t{n}"), "secret": format!("t{n}") });
         let joined = ask(&mut client, join(1, shown)).await;
         assert_eq!(joined["videoroom"], "joined", "{joined}");
     }
-    // The same wrong one again is none either, whatever it is shown as.
+    // A repeated wrong secret is not counted, in any member.
     let mut client = stranger(&world, 1).await;
     let old = join(1, json!({ "pin": "old", "token": "old", "secret": "old" }));
     for _ in 0..10 {

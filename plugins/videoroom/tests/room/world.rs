@@ -17,7 +17,7 @@ pub const AV: [Line; 2] = [Line::Audio, Line::Video];
 /// A server with a room.
 pub struct World {
     pub server: TestServer,
-    /// What it records with, if it does.
+    /// The recorder.
     pub recorder: Recorder,
 }
 
@@ -78,7 +78,7 @@ impl World {
         world
     }
 
-    /// The same on a server that records below `folder`.
+    /// Starts a server that records below `folder`.
     pub async fn recording(folder: &Path, options: Value) -> Self {
         let recording = RecorderConfig {
             dir: Some(folder.to_owned()),
@@ -102,7 +102,7 @@ impl World {
         self.server.attach(PACKAGE).await
     }
 
-    /// Joins as a participant; gives what it is told.
+    /// Joins as a participant. Returns the answer.
     pub async fn join(&self, members: Value) -> (TestClient, Value) {
         let mut client = self.attach().await;
         let mut join = json!({ "request": "join", "room": ROOM, "ptype": "publisher" });
@@ -111,7 +111,7 @@ impl World {
         (client, joined)
     }
 
-    /// Joins with this id and publishes `lines`; its media is up.
+    /// Joins with this id and publishes `lines`. Its media is up.
     pub async fn publisher(&self, id: u64, lines: &[Line]) -> Publisher {
         self.publisher_with(json!({ "id": id }), jsep("offer", "pub1", lines))
             .await
@@ -135,7 +135,7 @@ impl World {
         }
     }
 
-    /// Joins as a subscriber, whose answer is still due.
+    /// Joins as a subscriber that has not answered yet.
     pub async fn joining_viewer(&self, members: Value) -> Viewer {
         let mut client = self.attach().await;
         let mut join = json!({ "request": "join", "room": ROOM, "ptype": "subscriber" });
@@ -176,7 +176,8 @@ impl World {
         self.server.gateway.query(session, handle).await.unwrap()
     }
 
-    /// The routes to a subscriber, as the publisher's peer and m-line, the own m-line, and whether it is open.
+    /// Returns the routes to a subscriber: peer and m-line of the publisher, own m-line, and
+    /// whether it is open.
     pub fn routes(&self, viewer: &Viewer) -> Vec<(PeerId, String, String, bool)> {
         let routes = self.requested().routes;
         let own = routes.iter().filter(|route| route.to.peer == viewer.peer);
@@ -218,7 +219,7 @@ impl Viewer {
         event
     }
 
-    /// Sends a request whose answer comes with an offer.
+    /// Sends a request whose answer has an offer.
     pub async fn change(&mut self, request: Value) -> Value {
         self.client.message(request, None).await;
         self.offered().await
@@ -276,14 +277,14 @@ pub fn merge(target: &mut Value, members: Value) {
     target.as_object_mut().unwrap().extend(members);
 }
 
-/// Sends a request that is answered at once; gives the answer.
+/// Sends a synchronous request. Returns the answer.
 pub async fn sync(client: &mut TestClient, body: Value) -> Value {
     let reply = client.on_handle("message", json!({ "body": body })).await;
     assert_eq!(reply["janus"], "success", "{reply}");
     reply["plugindata"]["data"].clone()
 }
 
-/// Sends a request that is answered by an event; gives that.
+/// Sends an asynchronous request. Returns the event that answers it.
 pub async fn ask(client: &mut TestClient, body: Value) -> Value {
     client.message(body, None).await;
     client.event().await

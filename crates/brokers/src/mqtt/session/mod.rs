@@ -1,4 +1,5 @@
-//! What is under way between us and the broker, over the ends of connections. Knows no socket and no clock.
+//! The messages under way to and from the broker. They survive a connection. The session has no
+//! socket and no clock.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -7,49 +8,50 @@ use rumqttc::{QoS, matches};
 use super::frame::{Connected, Frame, Outgoing, Publish};
 use super::{Presence, Topic};
 use crate::Incoming;
-use crate::tell::Tag;
+use crate::teller::Tag;
 
-/// Connections that may break while a message is under way before it is given up: it may be what they break of.
+/// The limit of broken connections for a message under way. The message may be the reason that they
+/// break.
 const TRIES: u8 = 5;
 
 /// Bytes that a packet has beside its topic and payload, at most, as far as sizes are checked.
 const OVERHEAD: usize = 1_024;
 
-/// What is under way.
+/// The session.
 #[derive(Debug)]
 pub(super) struct Session {
     topics: Vec<Topic>,
     presence: Presence,
     max_inflight: usize,
-    /// What the broker allows of these.
+    /// The broker's limit of these.
     allowed: usize,
     max_packet: usize,
     /// In the order in which they were published.
     inflight: VecDeque<InFlight>,
     last_id: u16,
-    /// Messages of quality 2 that have come and whose numbers are not free yet.
+    /// The ids of received messages of QoS 2 that are not free yet.
     received: HashSet<u16>,
     /// A ping has no answer yet.
     pinged: bool,
-    /// What is to be sent.
+    /// The frames to send.
     frames: VecDeque<Frame>,
-    /// Messages that the broker has got since this was asked for.
+    /// The number of messages that the broker confirmed since the last look.
     published: usize,
     /// Messages that are lost, and why.
     lost: Vec<String>,
 }
 
-/// A message whose receipt the broker has not confirmed.
+/// A message that the broker has not confirmed.
 #[derive(Debug)]
 struct InFlight {
     id: u16,
     message: Outgoing,
-    /// It has confirmed that of quality 2; what is left is to free the number.
+    /// Whether the broker has confirmed the first half of QoS 2. The second half frees the id.
     is_received: bool,
     tries: u8,
 }
 
-/// Why a connection cannot go on.
+/// The reason why a connection cannot continue.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SessionError {
     #[error("the broker does not answer a ping")]
@@ -106,7 +108,7 @@ impl Session {
                 let reason = "the connection broke each time that it was sent";
                 self.lost.push(reason.to_owned());
             } else if under_way.is_received && !connected.session_present {
-                // The broker has forgotten the number; the message it has.
+                // The broker has forgotten the id, so it has the message.
                 self.published = self.published.saturating_add(1);
             } else {
                 self.frames.push_back(match under_way.is_received {
@@ -185,7 +187,8 @@ impl Session {
         self.frames.push_back(Frame::Disconnect);
     }
 
-    /// Takes a frame; gives the message in it, if it has one. With a tag its receipt is to be confirmed.
+    /// Handles a frame. Returns its message, if it has one. With a tag, the receipt has to be
+    /// confirmed.
     pub(super) fn take(
         &mut self,
         frame: Frame,
@@ -232,7 +235,7 @@ impl Session {
         Ok(None)
     }
 
-    /// The receipt of the message with this tag: whoever it is for has it.
+    /// Confirms the receipt of the message with this tag.
     pub(super) fn confirm(&mut self, tag: Tag) {
         let Ok(id) = u16::try_from(tag) else {
             return;
@@ -254,8 +257,8 @@ impl Session {
         }
         let mut topics = self.topics.iter();
         let subscription = topics.position(|topic| matches(&message.topic, &topic.filter));
-        // What the broker keeps comes by each connection anew: as a request it would be made again and again. What comes by
-        // no topic of ours is for an earlier configuration.
+        // A retained message comes again with each connection, and would repeat its request. A
+        // message without a topic of ours belongs to an earlier configuration.
         let Some(subscription) = subscription.filter(|_| !message.retain) else {
             if let Some(tag) = tag {
                 self.confirm(tag);
@@ -270,7 +273,7 @@ impl Session {
         Some((incoming, tag))
     }
 
-    /// What is to be sent next.
+    /// Returns the next frame to send.
     pub(super) fn next_frame(&mut self) -> Option<Frame> {
         self.frames.pop_front()
     }
@@ -280,12 +283,12 @@ impl Session {
         std::mem::take(&mut self.published)
     }
 
-    /// Why messages were lost since the last time, one text for each.
+    /// Returns the reasons for which messages were lost since the last call, one for each message.
     pub(super) fn take_lost(&mut self) -> Vec<String> {
         std::mem::take(&mut self.lost)
     }
 
-    /// Messages whose receipt is not confirmed.
+    /// Returns the number of messages that are not confirmed.
     pub(super) fn under_way(&self) -> usize {
         self.inflight.len()
     }
@@ -297,7 +300,7 @@ impl Session {
             .is_some()
     }
 
-    /// A number that nothing under way has.
+    /// Returns a free id.
     fn new_id(&mut self) -> u16 {
         loop {
             self.last_id = self.last_id.checked_add(1).unwrap_or(1);

@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
 
 use bytes::Bytes;
 
@@ -67,7 +67,7 @@ fn what_is_not_confirmed_is_sent_again_by_the_next_connection() {
     assert_eq!(published(frames.last().unwrap()), (id, true, &b"b"[..]));
     assert_eq!(session.take(acknowledged(id)), Ok(None));
     assert!(session.is_idle());
-    // Once more is none too many.
+    // A repetition is accepted.
     assert_eq!(session.take(acknowledged(id)), Ok(None));
     assert_eq!(session.take_published(), 1);
 }

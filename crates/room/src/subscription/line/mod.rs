@@ -1,22 +1,21 @@
-//! An m-line of a subscription: what it receives, as what it is offered, and how it is relayed.
+//! An m-line of a subscription: its source, its offers and its routes.
 
 mod offer;
 mod relay;
 
 use portunus_media::{Layer, LayerReason, MediaPlane, RouteId, RouteOptions, SourceRef};
-use portunus_rtp::{ExtensionKind, Mid, Pt};
+use portunus_rtp::{ExtensionKind, Mid};
 use portunus_sdp::{CodecName, CodecSpec, Kind, Media};
 
-pub(super) use offer::{fmtp, offered_extensions};
-
-use super::change::Track;
-use super::configure::LineSetting;
-use super::layers::{LayerKind, LayerRequest, RequestedLayers, current_among};
+use super::format::OfferedFormat;
+use super::layers::{LayerRequest, RelayedLayer, RequestedLayers, current_layers, current_reason};
+use super::request::LineSetting;
 use super::seat::Seat;
+use super::track::Track;
 use crate::PersonId;
 use crate::publication::{Publication, Publications, Stream};
 
-/// An m-line. It keeps its mid and its kind for good; while it has no source it has no routes.
+/// An m-line. Its mid and its kind never change. Without a source it has no routes.
 #[derive(Debug)]
 pub struct Line {
     /// The kind of media.
@@ -24,47 +23,34 @@ pub struct Line {
     /// Its identification.
     pub mid: Mid,
     source: Source,
-    format: Format,
+    format: OfferedFormat,
     /// The client's name for it.
     pub crossrefid: Option<String>,
     /// Whether its media is let through.
     pub send: bool,
     /// Whether the client has accepted it.
     pub ready: bool,
-    /// What the viewer wants of it.
+    /// The wishes of the viewer.
     pub requested: RequestedLayers,
     /// The layers that are relayed now.
     pub current: Layer,
     /// Why these layers came when they did.
     pub reason: Option<LayerReason>,
-    /// One, and of data one for each publisher.
+    /// One route, or for data one route for each publisher.
     routes: Vec<Relayed>,
     /// It is bound to no publisher, see [`super::seat`].
     pub(super) seat: Option<Seat>,
 }
 
-/// Where the media of an m-line comes from.
+/// The source of an m-line's media.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Source {
-    /// Nowhere; the m-line only keeps its place.
+    /// None. The m-line keeps its index.
     None,
     /// A stream of a publisher.
     Track { feed: PersonId, mid: Mid },
     /// The data channels of publishers.
     Data(Vec<PersonId>),
-}
-
-/// How an m-line is offered.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Format {
-    codec: Option<CodecName>,
-    /// Those of audio, where they are not the codec's usual ones.
-    channels: Option<u8>,
-    /// As it was offered last.
-    pt: Option<Pt>,
-    fmtp: Option<String>,
-    /// Those of the header extensions that depend on the source.
-    extensions: Vec<(ExtensionKind, u8)>,
 }
 
 /// A route that feeds an m-line.
@@ -81,7 +67,7 @@ impl Line {
             kind,
             mid,
             source: Source::None,
-            format: Format::default(),
+            format: OfferedFormat::default(),
             crossrefid: None,
             send: true,
             ready: false,
@@ -93,7 +79,7 @@ impl Line {
         }
     }
 
-    /// One that is bound to no publisher, with the header extensions that it is offered with.
+    /// Returns an m-line that is a seat, with the header extensions to offer.
     pub(super) fn with_seat(
         kind: Kind,
         mid: Mid,
@@ -115,7 +101,7 @@ impl Line {
         self.source == Source::None
     }
 
-    /// The publishers that it receives something of.
+    /// Returns the publishers from which it receives.
     pub fn feeds(&self) -> &[PersonId] {
         match &self.source {
             Source::None => &[],
@@ -124,7 +110,8 @@ impl Line {
         }
     }
 
-    /// The publisher's stream that it carries, by publisher and mid. `None` for data and for an m-line without a source.
+    /// Returns the publisher and the mid of the stream that it carries. `None` for data, and
+    /// without a source.
     pub const fn source(&self) -> Option<(&PersonId, Mid)> {
         match &self.source {
             Source::Track { feed, mid } => Some((feed, *mid)),
@@ -137,12 +124,13 @@ impl Line {
         matches!(self.source, Source::Data(_))
     }
 
-    /// Its place among those that follow the speakers or one publisher, if it does.
+    /// Returns its slot among those of followed publishers, if it is a seat.
     pub fn slot(&self) -> Option<usize> {
-        self.seat.as_ref().map(|seat| seat.slot)
+        self.seat.as_ref().map(Seat::slot)
     }
 
-    /// The least and the greatest playout delay in units of 10 ms, if the viewer or the publisher of `stream` asks for it.
+    /// Returns the least and the greatest playout delay, in 10 ms, if the viewer or the publisher
+    /// of `stream` requests it.
     pub fn playout_delay(&self, stream: &Stream) -> Option<(u16, u16)> {
         self.requested.delay.range().or(stream.delay.range())
     }
@@ -156,8 +144,8 @@ impl Line {
         }
     }
 
-    /// Whether it receives what somebody publishes as `mid`, or anything of theirs if none is named; `data` is the mid of
-    /// their data channels.
+    /// Returns whether it receives m-line `mid` of `feed`, or any of its m-lines if `mid` is
+    /// `None`. `data` is the mid of the feed's data channels.
     pub(super) fn is_from(&self, feed: &PersonId, mid: Option<&str>, data: Option<Mid>) -> bool {
         let is_mid = |known: Mid| mid.is_none_or(|mid| mid == known.as_str());
         match &self.source {
@@ -167,14 +155,13 @@ impl Line {
         }
     }
 
-    /// The stream that it receives, if there is media of it.
+    /// Returns the stream that it receives, if its media is up.
     pub(super) fn track<'a>(
         &'a self,
         publications: &'a Publications,
-    ) -> Option<(&'a PersonId, &'a Publication, &'a Stream)> {
+    ) -> Option<(&'a Publication, &'a Stream)> {
         let (feed, mid) = self.source()?;
-        let (publication, stream) = publications.track(feed, mid)?;
-        Some((feed, publication, stream))
+        publications.track(feed, mid)
     }
 
     /// Receives a stream from the next offer on.
@@ -197,7 +184,7 @@ impl Line {
         }
     }
 
-    /// Receives the data channels of one more publisher; says whether that has to be offered.
+    /// Adds the data channels of another publisher. Returns whether an offer is due.
     pub(super) fn add_data(&mut self, feed: PersonId) -> bool {
         match &mut self.source {
             Source::Data(feeds) => {
@@ -213,7 +200,7 @@ impl Line {
         }
     }
 
-    /// Receives nothing of `feed` any more; says whether it has nothing to send now, which has to be offered.
+    /// Removes the media of `feed`. Returns whether it has no source now, so that an offer is due.
     pub(super) fn remove_feed(&mut self, media: &MediaPlane, feed: &PersonId) -> bool {
         if !self.feeds().contains(feed) {
             return false;
@@ -226,7 +213,7 @@ impl Line {
             }
         }
         self.end_routes(media);
-        // Whoever takes a seat over finds out who had it.
+        // The next occupant of the seat replaces the source.
         if self.seat.is_some() {
             return false;
         }
@@ -235,7 +222,7 @@ impl Line {
         true
     }
 
-    /// Receives nothing any more; false if it did not before.
+    /// Removes its source. Returns false if it had none.
     pub(super) fn clear(&mut self, media: &MediaPlane) -> bool {
         if self.is_empty() {
             return false;
@@ -248,17 +235,16 @@ impl Line {
 
     /// Whether a stream may take this m-line over without a negotiation.
     pub(super) fn fits(&self, stream: &Stream) -> bool {
-        let format = &self.format;
-        let codec = (stream.codec, stream.channels) == (format.codec, format.channels);
+        let (sent, format) = (&stream.format, &self.format);
         stream.kind == self.kind
-            && codec
+            && (sent.codec, sent.channels) == (format.codec, format.channels)
             && !stream.disabled
             && self.kind != Kind::Data
             && self.seat.is_none()
     }
 
-    /// Takes another stream that fits; none if it has that already. If it was inactive, which is given back, it has to be
-    /// offered anew. `stable`: all offers were answered.
+    /// Takes another source that fits. Returns whether it was inactive, so that an offer is due, or
+    /// `None` if it has this source already. `stable` means that all offers were answered.
     pub(super) fn switch(
         &mut self,
         (feed, mid): (&PersonId, Mid),
@@ -273,7 +259,7 @@ impl Line {
         if self.source == source {
             return None;
         }
-        // The offer that waits for its answer may say so.
+        // The last offer may have shown it inactive if it has no stream now.
         let inactive = match stable {
             true => !self.ready,
             false => self.track(publications).is_none(),
@@ -282,7 +268,7 @@ impl Line {
         self.source = source;
         self.send = true;
         self.current = Layer::default();
-        // How important a picture is depends on its place.
+        // The priority belongs to the place of the picture, so it stays.
         self.requested = RequestedLayers {
             priority: self.requested.priority,
             ..RequestedLayers::default()
@@ -292,7 +278,7 @@ impl Line {
         Some(revived)
     }
 
-    /// Receives what a seat's publisher sends from now on, or nothing; false if it did before.
+    /// Takes the stream of a seat's occupant, or none. Returns false if that is no change.
     pub(super) fn occupy(&mut self, track: Option<(&PersonId, &Stream)>) -> bool {
         let source = match track {
             Some((feed, stream)) => Source::Track {
@@ -305,13 +291,13 @@ impl Line {
             return false;
         }
         self.source = source;
-        self.format.codec = track.and_then(|(_, stream)| stream.codec);
-        self.format.channels = track.and_then(|(_, stream)| stream.channels);
+        self.format.codec = track.and_then(|(_, stream)| stream.format.codec);
+        self.format.channels = track.and_then(|(_, stream)| stream.format.channels);
         self.current = Layer::default();
         true
     }
 
-    /// The client has answered it.
+    /// Takes the client's answer to its offer.
     pub(super) fn answered(&mut self, answer: &Media) {
         let takes = self.kind == Kind::Data || answer.direction.receives();
         let offered = !self.is_empty() || self.seat.is_some();
@@ -327,12 +313,12 @@ impl Line {
         self.ready = self.seat.is_some();
     }
 
-    /// Applies what is requested of it; gives the layers that are requested and there already, and why they are.
+    /// Applies a setting. Returns the requested layers that are relayed already.
     pub(super) fn configure(
         &mut self,
         setting: &LineSetting,
         publications: &Publications,
-    ) -> Vec<(LayerKind, u8, LayerReason)> {
+    ) -> Vec<RelayedLayer> {
         if self.is_empty() && self.seat.is_none() {
             return Vec::new();
         }
@@ -341,11 +327,18 @@ impl Line {
             return Vec::new();
         }
         self.requested.apply(&setting.layers);
-        let Some((_, _, stream)) = self.track(publications) else {
+        let Some((_, stream)) = self.track(publications) else {
             return Vec::new();
         };
-        let layered = (stream.simulcast, stream.svc);
-        current_among(&setting.layers, layered, self.current, self.reason)
+        let layering = stream.format.layering();
+        let current = current_layers(&setting.layers, layering, self.current).into_iter();
+        let relayed = current.map(|(kind, layer)| RelayedLayer {
+            mid: self.mid,
+            kind,
+            layer,
+            reason: current_reason(self.reason),
+        });
+        relayed.collect()
     }
 
     /// Whether it is fed by this route.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use portunus_media::{Layer, MediaPlane, RouteOptions, SourceRef};
 
 use super::{Line, Relayed, Source};
-use crate::publication::{Publications, Stream};
+use crate::publication::{Layering, Publications, Stream};
 use crate::{Connection, PersonId};
 
 impl Line {
@@ -51,7 +51,7 @@ impl Line {
         (self.current, self.reason) = (Layer::default(), None);
     }
 
-    /// Ends the route of one of the publishers whose data it carries.
+    /// Ends the route of one publisher whose data it carries.
     pub(super) fn end_route_of(&mut self, media: &MediaPlane, feed: &PersonId) {
         self.routes.retain(|relayed| {
             let ends = relayed.options.label.as_deref() == Some(feed.as_str());
@@ -62,7 +62,7 @@ impl Line {
         });
     }
 
-    /// The routes that it should have: from where, and how.
+    /// Returns the routes that it should have, by their sources.
     fn wanted(&self, publications: &Publications, gate: bool) -> Vec<(SourceRef, RouteOptions)> {
         if !self.ready {
             return Vec::new();
@@ -81,12 +81,10 @@ impl Line {
             });
             return wanted.collect();
         }
-        let track = self
-            .track(publications)
-            .and_then(|(_, publication, stream)| {
-                let from = publication.origin.source(stream.mid)?;
-                Some((from, self.options(stream, gate)))
-            });
+        let track = self.track(publications).and_then(|(publication, stream)| {
+            let from = publication.origin.source(stream.mid)?;
+            Some((from, self.options(stream, gate)))
+        });
         track.into_iter().collect()
     }
 
@@ -98,13 +96,17 @@ impl Line {
             priority: requested.priority,
             ..RouteOptions::default()
         };
-        if stream.simulcast {
-            options.substream = requested.substream;
-            options.temporal = requested.temporal;
-            options.fallback = requested.fallback;
-        } else if stream.svc {
-            options.spatial = requested.spatial_layer;
-            options.temporal = requested.temporal_layer;
+        match stream.format.layering() {
+            Layering::Simulcast => {
+                options.substream = requested.substream;
+                options.temporal = requested.temporal;
+                options.fallback = requested.fallback;
+            }
+            Layering::Svc => {
+                options.spatial = requested.spatial_layer;
+                options.temporal = requested.temporal_layer;
+            }
+            Layering::Single => {}
         }
         options
     }

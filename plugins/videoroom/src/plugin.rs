@@ -1,0 +1,111 @@
+//! The plugin in the form that the core knows.
+
+use std::sync::Arc;
+
+use portunus_core::events::EventBus;
+use portunus_core::media::MediaPlane;
+use portunus_core::record::Recorder;
+use portunus_core::{
+    Asked, Broadcast, ConfiguredPlugin, Fields, Handle, Plugin, PluginContext, PluginCounter,
+    PluginHandle, PluginInfo, PluginReloaded, Reply,
+};
+use portunus_resources::{Asker, SavedError};
+use serde_json::Value;
+
+use crate::client_handle::ClientHandle;
+use crate::config::VideoRoomConfig;
+use crate::refusal::Refusal;
+use crate::requests::Participation;
+use crate::shared::{PACKAGE, Shared};
+
+/// The plugin, with its rooms.
+#[derive(Debug)]
+pub struct VideoRoom {
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl VideoRoom {
+    /// Starts the plugin with the rooms of its configuration. Fails if the saved rooms cannot be
+    /// read.
+    pub fn new(
+        config: VideoRoomConfig,
+        media: MediaPlane,
+        recorder: Recorder,
+    ) -> Result<Self, SavedError> {
+        Self::watched(config, media, recorder, &EventBus::default())
+    }
+
+    /// Starts the plugin, with `events` for the observers of the server.
+    fn watched(
+        config: VideoRoomConfig,
+        media: MediaPlane,
+        recorder: Recorder,
+        events: &EventBus,
+    ) -> Result<Self, SavedError> {
+        let shared = Shared::start(config, media, recorder, events)?;
+        Ok(VideoRoom {
+            shared: Arc::new(shared),
+        })
+    }
+}
+
+impl ConfiguredPlugin for VideoRoom {
+    const NAME: &'static str = "videoroom";
+    type Config = VideoRoomConfig;
+    type Error = SavedError;
+
+    async fn from_config(
+        config: VideoRoomConfig,
+        context: PluginContext,
+    ) -> Result<Self, SavedError> {
+        let config = VideoRoomConfig {
+            outgoing: context.outgoing,
+            ..config
+        };
+        VideoRoom::watched(config, context.media, context.recorder, &context.events)
+    }
+
+    async fn reload(&self, running: &VideoRoomConfig, new: &VideoRoomConfig) -> PluginReloaded {
+        self.shared.rooms.set_limits(new.resource_keys().limits);
+        portunus_resources::reload(&self.shared, &running.rooms, &new.rooms).await
+    }
+}
+
+impl Plugin for VideoRoom {
+    fn info(&self) -> PluginInfo {
+        PluginInfo {
+            package: PACKAGE,
+            name: "Video Room plugin",
+            description: "Rooms in which many publish and many watch.",
+            version: 10,
+            version_string: "0.0.10",
+        }
+    }
+
+    fn begins(&self, request: &str) -> bool {
+        Asked::<Participation>::named(request).is_some_and(Asked::begins)
+    }
+
+    fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
+        Box::new(ClientHandle::new(handle, self.shared.clone()))
+    }
+
+    fn broadcast(&self) -> Option<&dyn Broadcast> {
+        Some(self)
+    }
+
+    fn counters(&self) -> Vec<PluginCounter> {
+        self.shared.rooms.counters()
+    }
+
+    fn admin(&self, request: Value) -> Option<Reply> {
+        let administer = |fields: Fields<'_>| {
+            let name = fields.required_string("request")?;
+            let asker = Asker::administrator();
+            self.shared.manage_named(name, fields, asker)
+        };
+        let fields = request.as_object().map(Fields);
+        let reply = fields.ok_or(Refusal::NotAnObject).and_then(administer);
+        Some(reply.unwrap_or_else(|refusal| Reply::Success(refusal.to_json())))
+    }
+}
