@@ -1,5 +1,8 @@
-//! Sending in batches: datagrams are written into an arena, runs of equal size to one peer are joined
-//! for UDP_SEGMENT, and everything leaves by sendmmsg.
+//! Sending in batches: datagrams are written into an arena, runs of equal size to one peer are
+//! joined for UDP_SEGMENT, and all are sent by sendmmsg.
+
+#[cfg(test)]
+mod tests;
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -15,48 +18,48 @@ pub const DATAGRAM_BYTES: usize = 2048;
 const MAX_SEGMENTS: usize = 64;
 /// A UDP datagram, and so a run, has at most 65,507 bytes with IPv4 headers.
 const MAX_RUN_BYTES: usize = 65_000;
-/// How long a full socket is waited for before what is left is dropped.
+/// The longest wait for a full socket before the rest is dropped.
 const PATIENCE_MS: i32 = 2;
-/// Tries of the kernel's that bring nothing before what is left is dropped: a socket that has room does not
-/// help where memory is short (ENOBUFS).
+/// The most attempts without success before the rest is dropped. Waiting for the socket does not
+/// help against lack of memory (ENOBUFS).
 const TRIES: u32 = 4;
-/// Joined runs that the kernel refuses one after the other before it counts as one that cannot join. A few
-/// are refused for their path: where its MTU is smaller than a datagram, for one.
+/// Consecutive refusals of joined runs after which the kernel counts as unable to join. Some are
+/// refused because of their path, such as one with a small MTU.
 const REFUSALS: u32 = 64;
 /// Flushes after which joining is tried again.
 const RETRY: u32 = 20_000;
 
-/// What was sent and what was not, since the start.
+/// Totals of sent and unsent datagrams since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SendCounters {
-    /// Datagrams that the kernel took.
+    /// Datagrams that the kernel accepted.
     pub datagrams: u64,
     /// Their bytes.
     pub bytes: u64,
     /// System calls for them.
     pub calls: u64,
-    /// Datagrams given up because the socket stayed full.
+    /// Datagrams dropped because the socket stayed full.
     pub dropped: u64,
     /// Datagrams that the kernel refused (no route, unreachable network …).
     pub refused: u64,
 }
 
-/// What becomes of datagrams that are not sent.
+/// The treatment of datagrams without a network.
 #[cfg(feature = "testing")]
 #[derive(Debug)]
 pub enum Diverted {
-    /// They are counted only.
+    /// They are only counted.
     Dropped,
     /// They are kept with their addresses.
     Kept(Vec<(SocketAddr, Vec<u8>)>),
 }
 
-/// Where datagrams go, and from which of our addresses.
+/// The destination of datagrams, and the local address to send from.
 #[derive(Debug, Clone, Copy)]
 pub struct Destination {
     from: Option<IpAddr>,
     to: SocketAddr,
-    /// Told apart by this: it is the same only for equal addresses.
+    /// Identifies it: equal serials mean equal addresses.
     serial: u32,
 }
 
@@ -67,11 +70,11 @@ struct Run {
     segment: usize,
     count: usize,
     destination: Destination,
-    /// The last datagram was shorter: nothing can follow it.
+    /// The last datagram was shorter, so nothing can follow it.
     closed: bool,
 }
 
-/// Datagrams on their way out: they are written into one arena, and successive ones of equal size to one
+/// Datagrams to send. They are written into one arena, and consecutive ones of equal size to one
 /// [`Destination`] are joined; the last of such a run may be shorter. Their order is kept.
 ///
 /// Each is written into [`SendBatch::room`] and confirmed by [`SendBatch::commit`].
@@ -80,17 +83,18 @@ pub struct SendBatch {
     used: usize,
     runs: Vec<Run>,
     max_runs: usize,
-    /// The last one that was given out.
+    /// The serial of the last one made.
     destination: u32,
-    /// Runs are joined.
+    /// Whether runs are joined.
     gso: bool,
-    /// Joined runs whose datagrams left only one by one, since the last one that left joined.
+    /// Joined runs that could only be sent as single datagrams, since the last joined success.
     refusals: u32,
-    /// Why a joined run was refused just now. It was because of the joining if its first datagram leaves alone.
+    /// The error of a joined run that has just been refused. Joining was the cause if its first
+    /// datagram is accepted alone.
     suspicion: Option<io::Error>,
-    /// Flushes until joining is tried again; 0: it is on, or never was.
+    /// Flushes until joining is tried again. 0 if it is enabled, or was never possible.
     pause: u32,
-    /// What becomes of the datagrams where there is no network.
+    /// The treatment of datagrams without a network.
     #[cfg(feature = "testing")]
     pub diverted: Option<Diverted>,
     counters: SendCounters,
@@ -101,13 +105,13 @@ pub struct SendBatch {
     headers: Vec<libc::mmsghdr>,
 }
 
-// SAFETY: the raw pointers in `iovecs` and `headers` are rewritten from the owned buffers before each
-// call and are not read otherwise, so the batch may move between threads.
+// SAFETY: the raw pointers in `iovecs` and `headers` are rewritten from the owned buffers before
+// each call and are not read otherwise, so the batch may move between threads.
 unsafe impl Send for SendBatch {}
 
 impl SendBatch {
-    /// A batch of up to `arena_bytes` (one datagram at least) and `messages` (1 to 1,024) a call; `gso`:
-    /// the kernel knows UDP_SEGMENT.
+    /// Makes a batch of up to `arena_bytes` (at least one datagram) and `messages` (1 to 1,024) per
+    /// call. `gso` says whether the kernel supports UDP_SEGMENT.
     pub fn new(arena_bytes: usize, messages: usize, gso: bool) -> Self {
         let messages = messages.clamp(1, libc::UIO_MAXIOV as usize);
         // SAFETY: mmsghdr and iovec are integers and pointers; all zeros is a valid value of them.
@@ -133,8 +137,8 @@ impl SendBatch {
         }
     }
 
-    /// Room for one datagram of up to [`DATAGRAM_BYTES`]; [`SendBatch::commit`] says what became of
-    /// it. If the batch is full it is flushed first.
+    /// Returns room for one datagram of up to [`DATAGRAM_BYTES`], to be confirmed by
+    /// [`SendBatch::commit`]. Flushes a full batch first.
     #[inline]
     pub fn room(&mut self, socket: &impl Outlet) -> &mut [u8] {
         if self.is_full() {
@@ -144,19 +148,19 @@ impl SendBatch {
         self.arena.get_mut(self.used..end).unwrap_or_default()
     }
 
-    /// Whether it has to be flushed before there is room again.
+    /// Returns whether it has to be flushed to make room.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.used + DATAGRAM_BYTES > self.arena.len() || self.runs.len() == self.max_runs
     }
 
-    /// Whether there is nothing to send.
+    /// Returns whether there is nothing to send.
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
-    /// A way for datagrams to `to`; ask for it once for a burst, so that they can be joined. `from` is
-    /// the address of ours that they leave from; without it the kernel chooses.
+    /// Returns a destination for datagrams to `to`. Use one for a burst, so that its datagrams can
+    /// be joined. `from` is the local address; without it the kernel chooses.
     #[inline]
     pub fn destination(&mut self, from: impl Into<Option<IpAddr>>, to: SocketAddr) -> Destination {
         let from = from.into();
@@ -171,7 +175,7 @@ impl SendBatch {
         Destination { from, to, serial }
     }
 
-    /// The first `len` bytes of the room are a datagram.
+    /// Adds the first `len` bytes of the room as a datagram.
     #[inline]
     pub fn commit(&mut self, len: usize, destination: &Destination) {
         let start = self.used;
@@ -201,15 +205,16 @@ impl SendBatch {
         });
     }
 
-    /// What follows is not joined to what is there: the next datagram is for somebody else, even if the
-    /// address is the same.
+    /// Ends the current run: the next datagram belongs to another peer, even if the address is the
+    /// same.
     pub fn part(&mut self) {
         if let Some(run) = self.runs.last_mut() {
             run.closed = true;
         }
     }
 
-    /// Sends everything. What the socket does not take within 2 ms is dropped and counted.
+    /// Sends everything. Datagrams that the socket does not accept within 2 ms are dropped and
+    /// counted.
     #[inline]
     pub fn flush(&mut self, socket: &impl Outlet) {
         if !self.runs.is_empty() {
@@ -258,7 +263,7 @@ impl SendBatch {
         }
     }
 
-    /// Counts and keeps or drops what would be sent.
+    /// Counts datagrams, and keeps or drops them.
     #[cfg(feature = "testing")]
     fn divert(&mut self) -> bool {
         let Some(diverted) = &mut self.diverted else {
@@ -276,18 +281,18 @@ impl SendBatch {
         true
     }
 
-    /// What was sent since the start.
+    /// Returns the totals since the start.
     pub fn counters(&self) -> SendCounters {
         self.counters
     }
 
-    /// Why the kernel refused the last of the datagrams that it refused since the last call.
+    /// Returns the last error of refused datagrams since the last call.
     pub fn take_error(&mut self) -> Option<io::Error> {
         self.error.take()
     }
 
-    /// Deals with an error on the run `first`, and counts the `tries` that found no room; returns how many runs
-    /// are settled by that.
+    /// Handles an error of the run `first`, and counts the `tries` without room. Returns the number
+    /// of settled runs.
     fn refused(
         &mut self,
         first: usize,
@@ -316,7 +321,7 @@ impl SendBatch {
                 0
             }
             _ => {
-                // It leaves in no way: there is no such path, and anybody can name an address without one.
+                // It cannot be sent at all. Anybody can name an address without a path.
                 self.suspicion = None;
                 self.counters.refused += run.count as u64;
                 self.error = Some(error);
@@ -325,8 +330,8 @@ impl SendBatch {
         }
     }
 
-    /// A run was refused because it was joined. After many in a row nothing is joined for a while, nor are the runs from
-    /// `first` on.
+    /// Counts a run that was refused because of joining. After many in a row, nothing is joined for
+    /// a while, including the runs from `first` on.
     fn count_refusal(&mut self, error: &io::Error, first: usize) {
         self.refusals = self.refusals.saturating_add(1);
         if self.gso && self.refusals >= REFUSALS {
@@ -337,7 +342,7 @@ impl SendBatch {
         }
     }
 
-    /// Turns joined runs from `first` on into runs of one datagram each: those to `only`, or all.
+    /// Splits joined runs from `first` on into runs of one datagram each: those to `only`, or all.
     fn split(&mut self, first: usize, only: Option<Destination>) {
         let joined: Vec<Run> = self.runs.drain(first..).collect();
         for run in joined {
@@ -360,8 +365,8 @@ impl SendBatch {
         }
     }
 
-    /// Fills the headers for the runs from `first` on, whose exit of the socket is known, as far as they leave by the
-    /// same; returns how many.
+    /// Fills the headers for the runs from `first` on that leave by the same `exit`. Returns their
+    /// number.
     fn prepare<'a>(&mut self, first: usize, mut exit: Exit<'a>, socket: &'a dyn Outlet) -> usize {
         let mut from = self.runs.get(first).and_then(|run| run.destination.from);
         let runs = self.runs.get(first..).unwrap_or_default();
@@ -379,7 +384,7 @@ impl SendBatch {
                 }
                 (from, exit) = (run.destination.from, next);
             }
-            // It is only read. To borrow it for writing would end the borrows of the runs before.
+            // The kernel only reads it. A mutable borrow would end those of the runs before.
             iovec.iov_base = data.as_ptr().cast_mut().cast();
             iovec.iov_len = data.len();
             let segment = if run.count > 1 { run.segment as u16 } else { 0 };
@@ -409,10 +414,10 @@ impl fmt::Debug for SendBatch {
     }
 }
 
-/// Sends the messages; returns how many left.
+/// Sends the messages. Returns how many were accepted.
 fn send(socket: BorrowedFd<'_>, headers: &mut [libc::mmsghdr]) -> io::Result<usize> {
-    // SAFETY: every header was filled by `prepare` with pointers into the batch's own vectors, which
-    // are neither moved nor freed before the call returns.
+    // SAFETY: every header was filled by `prepare` with pointers into the batch's own vectors,
+    // which are neither moved nor freed before the call returns.
     let sent = unsafe {
         libc::sendmmsg(
             socket.as_raw_fd(),
@@ -428,7 +433,7 @@ fn send(socket: BorrowedFd<'_>, headers: &mut [libc::mmsghdr]) -> io::Result<usi
     }
 }
 
-/// Waits until the socket takes more, at most [`PATIENCE_MS`].
+/// Waits until the socket accepts more, at most [`PATIENCE_MS`].
 fn wait_writable(socket: BorrowedFd<'_>) -> bool {
     let mut poll = libc::pollfd {
         fd: socket.as_raw_fd(),
@@ -437,193 +442,4 @@ fn wait_writable(socket: BorrowedFd<'_>) -> bool {
     };
     // SAFETY: one pollfd is passed, and its count says so.
     unsafe { libc::poll(&mut poll, 1, PATIENCE_MS) > 0 }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-
-    use std::os::fd::AsFd;
-
-    use super::*;
-    use crate::socket::set_option;
-    use crate::{ReceiveBatch, Socket};
-
-    /// What sendmmsg does with a header, by the pointers in it: Miri sees whether they are good.
-    fn play_kernel(header: &libc::mmsghdr) -> (SocketAddr, Vec<u8>) {
-        let message = &header.msg_hdr;
-        // SAFETY: the header was prepared just before, and its buffers live.
-        unsafe {
-            let address = &*message.msg_name.cast::<RawAddress>();
-            let iovec = &*message.msg_iov;
-            let data = std::slice::from_raw_parts(iovec.iov_base.cast::<u8>(), iovec.iov_len);
-            let control = std::slice::from_raw_parts(
-                message.msg_control.cast::<u8>(),
-                message.msg_controllen,
-            );
-            assert_eq!(control.is_empty(), iovec.iov_len < 8);
-            (address::read(address).unwrap(), data.to_vec())
-        }
-    }
-
-    /// Something that is open.
-    struct Open(io::Stdin);
-
-    impl Outlet for Open {
-        fn exit(&self, _: Option<IpAddr>) -> Exit<'_> {
-            Exit {
-                fd: self.0.as_fd(),
-                dual: false,
-                is_bound: false,
-            }
-        }
-    }
-
-    #[test]
-    fn headers_point_to_what_was_committed() {
-        let mut batch = SendBatch::new(4 << 10, 8, true);
-        let to: [SocketAddr; 2] = [
-            "192.0.2.1:7".parse().unwrap(),
-            "[2001:db8::1]:8".parse().unwrap(),
-        ];
-        for _ in 0..2 {
-            // Two that are joined, and one elsewhere.
-            for (n, to) in [to[0], to[0], to[1]].into_iter().enumerate() {
-                let used = batch.used;
-                batch.arena[used..used + 5].fill(n as u8);
-                let destination = batch.destination(None, to);
-                batch.commit(5, &destination);
-            }
-            let open = Open(io::stdin());
-            assert_eq!(batch.prepare(0, open.exit(None), &open), 2);
-            let joined = play_kernel(&batch.headers[0]);
-            assert_eq!(joined, (to[0], vec![0, 0, 0, 0, 0, 1, 1, 1, 1, 1]));
-            assert_eq!(play_kernel(&batch.headers[1]), (to[1], vec![2; 5]));
-            batch.runs.clear();
-            batch.used = 0;
-        }
-    }
-
-    #[test]
-    #[cfg_attr(miri, ignore = "needs the network")]
-    fn what_the_kernel_refuses_to_join_leaves_one_by_one_and_in_order() {
-        let bind = || Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        let (a, b) = (bind(), bind());
-        // As it seems at the start, it would: with checksums off, Linux has no UDP_SEGMENT.
-        let mut out = SendBatch::new(64 << 10, 64, true);
-        set_option(&a, libc::SOL_SOCKET, libc::SO_NO_CHECK, 1).unwrap();
-        let sizes = [500_usize, 500, 500, 20, 700, 700, 10];
-        for round in 0..2 {
-            for (n, size) in sizes.iter().enumerate() {
-                out.room(&a)[..*size].fill((round * 10 + n) as u8);
-                let destination = out.destination(None, b.local());
-                out.commit(*size, &destination);
-            }
-            out.flush(&a);
-        }
-        let counters = out.counters();
-        assert_eq!(
-            (counters.datagrams, counters.refused, counters.dropped),
-            (14, 0, 0)
-        );
-        let mut batch = ReceiveBatch::new(32, ReceiveBatch::WHOLE);
-        let mut got = Vec::new();
-        while got.len() < 14 {
-            let received = batch.receive(&b).unwrap();
-            for message in batch.iter(received) {
-                got.push((message.data.len(), usize::from(message.data[0])));
-            }
-        }
-        let sent = (0..2).flat_map(|round| (0..7).map(move |n| (sizes[n], round * 10 + n)));
-        assert!(got.into_iter().eq(sent));
-    }
-
-    /// Sends two datagrams that can be joined; tells in how many calls they left.
-    fn send_two(out: &mut SendBatch, socket: &Socket, to: SocketAddr) -> u64 {
-        let before = out.counters().calls;
-        for _ in 0..2 {
-            out.room(socket)[..100].fill(7);
-            let destination = out.destination(None, to);
-            out.commit(100, &destination);
-        }
-        let runs = out.runs.len();
-        out.flush(socket);
-        assert_eq!(out.counters().calls - before, 1);
-        runs as u64
-    }
-
-    #[test]
-    #[cfg_attr(miri, ignore = "needs the network")]
-    fn a_few_refusals_end_no_joining_and_many_end_it_for_a_while() {
-        let bind = || Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        let (a, b) = (bind(), bind());
-        let mut out = SendBatch::new(64 << 10, 64, true);
-        let refuse = |refuse| {
-            set_option(&a, libc::SOL_SOCKET, libc::SO_NO_CHECK, i32::from(refuse)).unwrap();
-        };
-        for _ in 0..3 {
-            refuse(true);
-            for _ in 1..REFUSALS {
-                assert_eq!(send_two(&mut out, &a, b.local()), 1, "still joined");
-            }
-            refuse(false);
-            assert_eq!(send_two(&mut out, &a, b.local()), 1);
-        }
-        refuse(true);
-        for _ in 0..REFUSALS {
-            send_two(&mut out, &a, b.local());
-        }
-        refuse(false);
-        for _ in 1..RETRY {
-            assert_eq!(send_two(&mut out, &a, b.local()), 2, "each by itself");
-        }
-        assert_eq!(send_two(&mut out, &a, b.local()), 1, "tried again");
-        let counters = out.counters();
-        assert_eq!((counters.refused, counters.dropped), (0, 0));
-    }
-
-    #[test]
-    #[cfg_attr(miri, ignore = "needs the network")]
-    fn a_destination_without_a_path_ends_no_joining() {
-        let bind = || Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        let (a, b) = (bind(), bind());
-        let mut out = SendBatch::new(64 << 10, 64, true);
-        // From a loopback address nothing leaves the machine.
-        let nowhere = "192.0.2.1:7".parse().unwrap();
-        let rounds = u64::from(2 * REFUSALS);
-        for _ in 0..rounds {
-            for _ in 0..2 {
-                out.room(&a)[..100].fill(7);
-                let destination = out.destination(None, nowhere);
-                out.commit(100, &destination);
-            }
-            out.flush(&a);
-        }
-        assert_eq!(out.counters().refused, 2 * rounds);
-        assert_eq!(send_two(&mut out, &a, b.local()), 1, "still joined");
-    }
-
-    #[test]
-    fn only_runs_of_the_destination_that_was_refused_are_cut_up() {
-        let mut batch = SendBatch::new(4 << 10, 8, true);
-        let to: [SocketAddr; 2] = [
-            "192.0.2.1:7".parse().unwrap(),
-            "192.0.2.2:7".parse().unwrap(),
-        ];
-        for to in [to[0], to[0], to[1], to[1], to[0], to[0]] {
-            let destination = batch.destination(None, to);
-            batch.commit(5, &destination);
-        }
-        assert_eq!(batch.runs.len(), 3);
-        batch.split(0, Some(batch.runs[0].destination));
-        let runs: Vec<_> = batch
-            .runs
-            .iter()
-            .map(|r| (r.start, r.len, r.count))
-            .collect();
-        assert_eq!(
-            runs,
-            [(0, 5, 1), (5, 5, 1), (10, 10, 2), (20, 5, 1), (25, 5, 1)]
-        );
-    }
 }
