@@ -1,17 +1,19 @@
-//! Calls that go on without the browser, or with another one.
+//! Calls that continue without the browser, or with another one.
 
 use portunus_rtp::Mid;
 
 use crate::codecs::CodecSpec;
 use crate::description::Description;
 
+use super::browser_side;
 use super::numbers::Numbers;
-use super::session::{Pending, PlainSession};
-use super::to_browser;
+use super::pending::Pending;
+use super::session::PlainSession;
 
 impl PlainSession {
-    /// What the browser said last of what is agreed on, to be said again without asking it: in a new offer to the far end, or as the answer to
-    /// an offer of the far end that needs nothing new of the browser.
+    /// Returns the browser's last description of the agreed media, to repeat it without asking the
+    /// browser: in a new offer to the far end, or as the answer to an offer that needs nothing new
+    /// of the browser.
     pub fn said(&self) -> Description {
         let layout = match &self.pending {
             Pending::Taken(taken) => &taken.layout,
@@ -19,7 +21,7 @@ impl PlainSession {
         };
         let media = layout.browser.iter().map(|line| {
             let Some(media) = line.said.clone().filter(|it| !it.rejected) else {
-                return to_browser::unused(line.mid, line.kind);
+                return browser_side::unused(line.mid, line.kind);
             };
             media
         });
@@ -31,21 +33,22 @@ impl PlainSession {
         }
     }
 
-    /// What another browser is to be offered to take a running call over. What it answers goes to [`PlainSession::moved`].
+    /// Returns the offer for another browser that takes over a running call. Its answer goes to
+    /// [`PlainSession::moved`].
     pub fn offer_to_another(&self) -> Description {
         let mids = (0_u8..).filter_map(|number| Mid::new(&number.to_string()));
         let media = self.agreed.iter().zip(mids);
         Description {
             name: self.name.clone(),
             media: media
-                .map(|(media, mid)| to_browser::offered_again(mid, media))
+                .map(|(media, mid)| browser_side::offered_again(mid, media))
                 .collect(),
             ..Description::default()
         }
     }
 
-    /// The browser that answered [`PlainSession::offer_to_another`] takes the place of the one before. The far end learns nothing of it:
-    /// what the new browser does not take of what was agreed on ends.
+    /// Replaces the browser by the one that answered [`PlainSession::offer_to_another`]. The far
+    /// end is not notified: agreed media that the new browser does not accept ends.
     pub fn moved(&mut self, browser: &Description) {
         let mids = (0_u8..).filter_map(|number| Mid::new(&number.to_string()));
         let mut kept = Vec::new();

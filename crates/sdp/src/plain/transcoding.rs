@@ -1,25 +1,17 @@
-//! Audio of two sides that have no codec in common.
+//! Transcoding of audio between two sides without a common codec.
 
 use portunus_rtp::Pt;
 
 use crate::codecs::{CodecName, CodecSpec};
 use crate::negotiated::Codec;
 
-use super::agree::{PlainCodec, is_same};
+use super::matching::is_same;
+use super::media::{PlainCodec, Transcoding};
 
-/// The codecs that are offered to far ends beyond the browser's, and taken of them: the best first.
+/// The codecs for transcoding that far ends are offered and may offer, the best first.
 const FAR: [CodecName; 3] = [CodecName::G722, CodecName::Pcma, CodecName::Pcmu];
 
-/// What is transcoded into what.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Transcoding {
-    /// The browser's codec.
-    pub browser: CodecSpec,
-    /// The far end's.
-    pub far: PlainCodec,
-}
-
-/// What a far end is offered beyond the browser's codecs.
+/// Returns the codecs to offer a far end in addition to the browser's.
 pub(super) fn offered_beyond(ours: &[CodecSpec]) -> Vec<CodecSpec> {
     let new = FAR.map(|name| CodecSpec::new(name, name.default_pt()));
     let is_free = |codec: &CodecSpec| {
@@ -32,7 +24,7 @@ pub(super) fn offered_beyond(ours: &[CodecSpec]) -> Vec<CodecSpec> {
     }
 }
 
-/// Opus, to be offered to a browser behind what the far end has, if that is something to transcode.
+/// Returns Opus to offer a browser after the far end's codecs, if one of those can be transcoded.
 pub(super) fn opus_beyond(far: &[CodecSpec]) -> Option<CodecSpec> {
     let has = |codec| far.iter().any(|it| it.codec() == Some(codec));
     if has(Codec::Opus) || far_codec(far).is_none() {
@@ -46,13 +38,13 @@ pub(super) fn opus_beyond(far: &[CodecSpec]) -> Option<CodecSpec> {
     Some(opus)
 }
 
-/// What of a far end's codecs is transcoded: its first choice.
+/// Returns the codec to transcode: the far end's first choice.
 pub(super) fn far_codec(far: &[CodecSpec]) -> Option<&CodecSpec> {
     far.iter()
         .find(|codec| FAR.iter().any(|name| name.matches(codec)))
 }
 
-/// Opus on this side and the far end's codec, if that is what there is.
+/// Returns the transcoding between Opus and the far end's codec, if both are there.
 pub(super) fn agree(ours: &[CodecSpec], far: &[CodecSpec]) -> Option<Transcoding> {
     let opus = ours
         .iter()

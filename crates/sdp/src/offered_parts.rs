@@ -1,10 +1,10 @@
-//! Making an answer fit its offer: what was not offered cannot be answered (RFC 3264 section 6).
+//! Fitting an answer to its offer: only offered parts can be answered (RFC 3264 section 6).
 
 use crate::codecs::CodecSpec;
 use crate::description::{Extmap, Media};
 use crate::negotiated::Kind;
 
-/// A plugin's m-line made to fit the offered one.
+/// Returns a plugin's m-line, reduced to the offered one.
 pub(crate) fn fit(wish: Media, offered: &Media) -> Media {
     if wish.rejected || offered.rejected {
         return offered.refused();
@@ -38,14 +38,14 @@ pub(crate) fn fit(wish: Media, offered: &Media) -> Media {
     }
 }
 
-/// Whether `offered` has `codec` with the same number.
+/// Returns whether `offered` has `codec` with the same payload type.
 pub(crate) fn was_offered(codec: &CodecSpec, offered: &Media) -> bool {
     offered
         .codec(codec.pt)
         .is_some_and(|other| other.is_same_codec(codec))
 }
 
-/// The extensions of `answered` that were offered, with the offered numbers.
+/// Returns the extensions of `answered` that were offered, with the offered ids.
 pub(crate) fn accepted_extensions(answered: &[Extmap], offered: &Media) -> Vec<Extmap> {
     let number_of = |uri: &str| offered.extensions.iter().find(|other| other.uri == uri);
     answered

@@ -1,7 +1,8 @@
-/// The answer with the transport's lines in its refused m-lines too.
+/// Returns the answer with transport lines in its refused m-lines too.
 ///
-/// RFC 8829 section 5.3.1 asks for none of them there, and Janus writes none. But GStreamer before 1.24 takes no description of which
-/// an m-line lacks them, so that its WHEP client, which offers audio and video, could not listen to audio alone.
+/// RFC 8829 section 5.3.1 does not require them there, and Janus does not write them. But GStreamer
+/// before 1.24 refuses a description whose m-lines lack them, so that its WHEP client, which offers
+/// audio and video, could not receive audio alone.
 pub fn with_transport_everywhere(answer: &str) -> String {
     const WANTED: [&str; 4] = ["a=ice-ufrag:", "a=ice-pwd:", "a=ice-options:", "a=setup:"];
     let is_wanted = |line: &&str| WANTED.iter().any(|wanted| line.starts_with(wanted));

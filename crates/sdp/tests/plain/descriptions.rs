@@ -1,4 +1,4 @@
-//! What is offered and answered, and understood.
+//! Offers and answers, and reading them.
 
 use portunus_rtp::Pt;
 use portunus_sdp::plain::{FarSession, LocalEnd, PlainError, PlainSession, SrtpUse, Suite};
@@ -75,7 +75,8 @@ fn an_answer_of_a_telephone_answers_the_browser() {
         .iter()
         .map(|codec| (codec.pt, codec.name.as_str()))
         .collect();
-    // The telephone's number for keys is its own: the browser's stays in the browser's answer.
+    // The telephone's number for telephone events is its own. The browser's stays in the browser's
+    // answer.
     assert_eq!(codecs, [(Pt(0), "PCMU"), (Pt(126), "telephone-event")]);
     assert!(video.rejected && !audio.rejected);
     let agreed = plain.agreed_on(Kind::Audio).unwrap();
@@ -86,7 +87,7 @@ fn an_answer_of_a_telephone_answers_the_browser() {
     assert!(agreed.sends() && agreed.receives() && !agreed.pli);
     assert_eq!(plain.agreed().len(), 1);
 
-    // The core's side of the browser takes it, too.
+    // The core accepts it for the browser too.
     let mut core = session();
     let remote = core
         .parse(&offer("chromium"), portunus_sdp::SdpType::Offer)
@@ -99,7 +100,7 @@ fn an_answer_of_a_telephone_answers_the_browser() {
     );
     assert!(negotiated.media[1].disabled);
 
-    // After a provisional answer the last one may come, and be another.
+    // After a provisional answer, a different final one may follow.
     let moved = telephone(&PCMU.replace("4000", "4010"));
     plain.accept_answer(&moved, None).unwrap();
     assert_eq!(
@@ -108,7 +109,7 @@ fn an_answer_of_a_telephone_answers_the_browser() {
     );
 }
 
-/// What a real far end is told of where to send to.
+/// Returns the local end for a real far end.
 fn towards(name: &str) -> LocalEnd {
     let address = FarSession::parse(&far(name)).unwrap().address();
     local_towards(address.unwrap_or(local().address))
@@ -173,7 +174,7 @@ fn what_far_ends_say_of_addresses_keys_and_feedback_is_understood() {
             .unwrap();
         (plain, accepted, answer)
     };
-    // The first suite is none that is spoken here.
+    // The first suite is not supported.
     let (plain, accepted, answer) = taken("freeswitch");
     assert_eq!(accepted.srtp, Some(SrtpUse::Mandatory));
     let audio = plain.agreed_on(Kind::Audio).unwrap();
@@ -188,7 +189,7 @@ fn what_far_ends_say_of_addresses_keys_and_feedback_is_understood() {
         answer.contains("a=crypto:2 AEAD_AES_128_GCM inline:CQkJ"),
         "{answer}"
     );
-    // Opus has a clock of 48 kHz, and so have the keys that go with it.
+    // Opus has a clock rate of 48 kHz, and so have its telephone events.
     assert_eq!(audio.events.len(), 1);
     assert_eq!(audio.events[0].spec.clock_rate, 48_000);
 
@@ -212,7 +213,7 @@ fn what_far_ends_say_of_addresses_keys_and_feedback_is_understood() {
     let (_, _, answer) = taken("t38");
     assert!(answer.contains("m=image 0 udptl t38"), "{answer}");
 
-    // It holds the call in the old way; its key has an identifier, so that there is plain RTP.
+    // It holds the call in the old way. Its key has an identifier, so plain RTP is used.
     let (plain, accepted, answer) = taken("polycom_held");
     assert_eq!(accepted.srtp, None);
     assert_eq!(accepted.description.media[0].direction, Direction::SendOnly);
@@ -255,7 +256,7 @@ fn audio_without_a_common_codec_is_transcoded_where_that_is_wanted() {
         (transcoding.browser.pt, transcoding.far.send),
         (Pt(111), Pt(0))
     );
-    // Who has a common codec is not transcoded.
+    // A far end with a common codec is not transcoded.
     offered(&mut plain, &chromium(), None);
     plain.accept_answer(&telephone(PCMU), None).unwrap();
     assert_eq!(plain.agreed_on(Kind::Audio).unwrap().transcoding, None);
@@ -374,7 +375,7 @@ fn a_browser_is_answered_with_the_format_of_h264_that_it_has_offered() {
                 (&told.0, told.1.as_str()),
                 (&own.0, level.unwrap_or(&own.1))
             );
-            // It may send the other formats all the same.
+            // It may send the other formats nevertheless.
             let video = plain.agreed_on(Kind::Video).unwrap();
             let others = video.unanswered.iter().filter(of_video).count();
             assert_eq!(others + 1, formats.len());
@@ -400,7 +401,7 @@ fn an_answer_with_more_refused_lines_than_were_offered_carries_the_call() {
         assert_eq!(accepted.description.media.len(), 1, "{more}");
         assert_eq!(plain.agreed().len(), 1, "{more}");
     }
-    // A line that is refused may be called as the telephone likes; one in use may not.
+    // A refused line may have any type, an active one may not.
     let mut plain = PlainSession::new(false, false);
     offered(&mut plain, &chromium(), None);
     let answer = |port| telephone(&format!("{PCMU}m=image {port} udptl t38\r\n"));
@@ -420,7 +421,7 @@ fn opus_is_opus_however_many_channels_a_telephone_says_it_has() {
         let codec = &agreed.codecs[0];
         assert_eq!((codec.codec, codec.send), (Codec::Opus, Pt(107)), "{said}");
 
-        // A browser takes an offer of two channels only.
+        // A browser accepts only an offer of two channels.
         let mut plain = PlainSession::new(false, false);
         let taken = plain.take_offer(&telephone(&media), None).unwrap();
         assert_eq!(taken.description.media[0].codecs[0].channels, 2, "{said}");
@@ -433,7 +434,7 @@ fn opus_is_opus_however_many_channels_a_telephone_says_it_has() {
     }
 }
 
-/// Two clocks of one payload type, as gateways with wideband codecs have them.
+/// Two clock rates of one payload type, as in gateways with wideband codecs.
 #[test]
 fn telephone_events_have_the_clock_of_their_codec() {
     for (codecs, clocks, expected) in [

@@ -1,4 +1,4 @@
-//! What a browser is offered and answered of a far end.
+//! Offers and answers of a far end, as the browser gets them.
 
 use portunus_rtp::{ExtensionKind, Mid};
 
@@ -7,10 +7,11 @@ use crate::codecs::CodecSpec;
 use crate::description::{Direction, Extmap, Media};
 use crate::negotiated::{Codec, Kind};
 
-use super::agree::{PlainCodec, PlainMedia, is_event, relayed};
+use super::matching::{is_event, relayed};
+use super::media::{PlainCodec, PlainMedia};
 use super::numbers::Numbers;
 use super::remote::FarMedia;
-use super::transcode;
+use super::transcoding;
 
 /// Header extensions between the browser and this side.
 const OURS: [ExtensionKind; 3] = [
@@ -19,20 +20,20 @@ const OURS: [ExtensionKind; 3] = [
     ExtensionKind::AbsSendTime,
 ];
 
-/// Header extensions that pass from one side to the other.
+/// Header extensions that are passed from one side to the other.
 const PASSED: [ExtensionKind; 2] = [ExtensionKind::AudioLevel, ExtensionKind::VideoOrientation];
 
-/// Those of these header extensions that pass.
+/// Returns the header extensions that are passed on.
 pub(super) fn passed(extensions: &[Extmap]) -> Vec<Extmap> {
     let passes = |extmap: &&Extmap| {
         let kind = extmap.kind();
-        // Numbers above 14 need headers that telephones do not know (RFC 8285 section 4.3).
+        // Ids above 14 need headers that telephones do not know (RFC 8285 section 4.3).
         kind.is_some_and(|kind| PASSED.contains(&kind)) && (1..=14).contains(&extmap.id)
     };
     extensions.iter().filter(passes).cloned().collect()
 }
 
-/// Those of this side, and those of a far end that pass, with numbers of the browser's.
+/// Returns those of this side, and those of a far end that are passed on, with the browser's ids.
 fn offered_extensions(far: &[Extmap], numbers: &mut Numbers) -> Vec<Extmap> {
     let passed = passed(far).into_iter().filter_map(|extmap| extmap.kind());
     OURS.into_iter()
@@ -41,7 +42,7 @@ fn offered_extensions(far: &[Extmap], numbers: &mut Numbers) -> Vec<Extmap> {
         .collect()
 }
 
-/// An m-line of a far end's offer, as the browser is offered it.
+/// Returns an m-line of a far end's offer for the browser.
 pub(super) fn offered(
     mid: Mid,
     far: &FarMedia,
@@ -56,7 +57,7 @@ pub(super) fn offered(
         .cloned()
         .collect();
     if kind == Kind::Audio && transcodes {
-        codecs.extend(transcode::opus_beyond(&codecs));
+        codecs.extend(transcoding::opus_beyond(&codecs));
     }
     media(Media {
         direction: far.direction,
@@ -68,7 +69,7 @@ pub(super) fn offered(
     })
 }
 
-/// An m-line that a running call needs of a browser that is new to it.
+/// Returns an m-line of a running call for a new browser.
 pub(super) fn offered_again(mid: Mid, agreed: &PlainMedia) -> Media {
     let mut codecs: Vec<CodecSpec> = Vec::new();
     let specs = agreed.codecs.iter().map(|codec| {
@@ -87,14 +88,14 @@ pub(super) fn offered_again(mid: Mid, agreed: &PlainMedia) -> Media {
     })
 }
 
-/// The answer to an m-line that the browser offered, once the far end has said what it takes.
+/// Returns the answer to a browser's m-line from the far end's answer.
 pub(super) fn answered(offered: &Media, agreed: &PlainMedia, far: &FarMedia) -> Media {
     let direct = agreed.codecs.iter().chain(&agreed.events);
     let direct = direct.map(|codec| CodecSpec {
         fmtp: answered_format(codec),
         ..codec.spec.clone()
     });
-    // Between the browser and this side, parameters are this side's.
+    // The parameters between the browser and this side are this side's.
     let own = agreed.transcoding.iter().map(|it| CodecSpec {
         fmtp: Some("useinbandfec=1".to_owned()),
         ..it.browser.clone()
@@ -120,8 +121,9 @@ pub(super) fn answered(offered: &Media, agreed: &PlainMedia, far: &FarMedia) -> 
     })
 }
 
-/// The parameters that a browser is answered with: the far end's. Of H.264 a browser takes only what it has offered itself (RFC 6184
-/// section 8.2.2), and telephones leave that out, or name a profile next to it.
+/// Returns the parameters of the answer for the browser: the far end's. With H.264, browsers accept
+/// only their own offer (RFC 6184 section 8.2.2), but telephones omit it or name a neighbouring
+/// profile.
 fn answered_format(codec: &PlainCodec) -> Option<String> {
     let far = codec.far_fmtp.clone();
     if codec.codec != Codec::H264 {
@@ -164,7 +166,7 @@ fn answered_extension(offered: &Extmap) -> Extmap {
     }
 }
 
-/// With the feedback that this side asks browsers for and gives them.
+/// Adds the feedback between this side and browsers.
 fn media(mut media: Media) -> Media {
     let transport_cc = media.has_extension(ExtensionKind::TransportCc);
     for codec in &mut media.codecs {
@@ -176,7 +178,7 @@ fn media(mut media: Media) -> Media {
     media
 }
 
-/// An m-line of the browser that is not in use.
+/// Returns an inactive m-line for the browser.
 pub(super) fn unused(mid: Mid, kind: Kind) -> Media {
     Media {
         rejected: true,
@@ -205,13 +207,13 @@ fn empty(mid: Mid, kind: Kind) -> Media {
     }
 }
 
-/// The codecs of a browser's m-line that a far end is told of, with what of their feedback passes.
+/// Returns the codecs of a browser's m-line for a far end.
 pub(super) fn to_far(media: &Media) -> Vec<CodecSpec> {
     let relayed = media.codecs.iter().filter(|it| relayed(it).is_some());
     relayed.cloned().collect()
 }
 
-/// Whether a browser's m-line has something that a call can be made of.
+/// Returns whether a browser's m-line has media for a call.
 pub(super) fn has_media(media: &Media) -> bool {
     let is_media =
         |codec: &CodecSpec| relayed(codec).is_some_and(|codec| codec != Codec::TelephoneEvent);
