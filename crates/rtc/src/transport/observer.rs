@@ -1,7 +1,7 @@
-//! Whoever is shown the packets of a transport in the clear.
+//! The observer of a transport's decrypted packets.
 //!
-//! While there is such an observer, the keys are with it. So the packets of all other transports pay nothing for it: those of an observed
-//! one take the way of those for which there are no keys.
+//! An observer holds the keys meanwhile. So the packets of all other transports pay nothing for it,
+//! while those of an observed one take the path of those without keys.
 
 use std::fmt;
 use std::time::Instant;
@@ -11,13 +11,14 @@ use portunus_rtp::SeqNo;
 use super::{DropReason, Received, Srtp, Transport, TransportError};
 use crate::Path;
 
-/// Is shown the RTP and RTCP packets of a transport in the clear, as they come and leave.
+/// Receives the decrypted RTP and RTCP packets of a transport.
 pub trait PacketObserver: fmt::Debug + Send {
-    /// A packet that came by `path` and is authentic, or that leaves by it; its bytes are in two parts, one after the other.
+    /// Takes an authentic packet received on `path`, or one sent on it. Its bytes are in two
+    /// consecutive parts.
     fn packet(&self, direction: Direction, path: Path, packet: [&[u8]; 2]);
 }
 
-/// The way of a packet.
+/// The direction of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// From the peer to this side.
@@ -33,7 +34,7 @@ pub(super) struct Observed {
 }
 
 impl Transport {
-    /// Has the packets shown to `observer` from now on, or to nobody. Gives back the one before.
+    /// Sets the observer, or removes it. Returns the previous one.
     pub fn observe(
         &mut self,
         observer: Option<Box<dyn PacketObserver>>,
@@ -59,7 +60,8 @@ impl Transport {
     pub(super) fn seal_observed_rtp(
         &self,
         index: SeqNo,
-        (header_len, len, tail): (usize, usize, &[u8]),
+        (header_len, len): (usize, usize),
+        tail: &[u8],
         buf: &mut [u8],
     ) -> Result<usize, TransportError> {
         let observed = self.observed.as_deref();

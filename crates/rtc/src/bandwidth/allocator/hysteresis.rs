@@ -1,46 +1,46 @@
-//! Hysteresis: when something may change, and when it has to.
+//! Hysteresis: when tracks may change, and when they have to.
 
 use std::time::{Duration, Instant};
 
 use crate::bandwidth::{DataRate, Estimate};
 
-/// Between two changes that nothing forces.
+/// The time between two unforced changes.
 const HOLD: Duration = Duration::from_secs(5);
-/// Probes need about this time.
+/// The time that probes need.
 const FOR_PROBES: Duration = Duration::from_millis(900);
-/// A raise that has to be taken back within the first time failed: the next one waits for at least the
-/// second, twice as long each time, up to the third.
+/// A raise failed if it is undone within the first time. The next raise waits for the second time,
+/// doubled after each failure up to the third.
 const FAILED: Duration = Duration::from_secs(12);
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(60));
-/// A raise is to blame for a queue for so long.
+/// The time within which a raise is blamed for a queue.
 const RECENT: Duration = Duration::from_secs(3);
-/// Steps of less than this share of one that failed may be tried nevertheless.
+/// Steps below this share of a failed one may be tried earlier.
 const NEAR: f64 = 0.8;
-/// More than the estimate is borne for this time while there is no sign of a queue: the rates of
-/// layers vary, and a decrease without a queue is often a false alarm that a probe corrects.
+/// The time for which an excess over the estimate is tolerated without a sign of a queue. Layer
+/// rates vary, and a decrease without a queue is often a false alarm that a probe corrects.
 const BORNE: Duration = Duration::from_millis(2_500);
-/// A queue cannot be borne for longer than this, the first after a raise of our own, else the second:
-/// others that share the link may have to give way rather than we. A very long one cannot be borne.
+/// The time for which a queue is tolerated: the first after a raise, otherwise the second, since
+/// other flows on the link may be the ones to slow down. A very long queue is not tolerated.
 const BORNE_WITH_QUEUE: (Duration, Duration) =
     (Duration::from_millis(250), Duration::from_millis(600));
 const QUEUE: Duration = Duration::from_millis(125);
 const VERY_LONG_QUEUE: Duration = Duration::from_millis(250);
-/// Other signs that it cannot be borne.
+/// The other signs that an excess cannot be tolerated.
 const LOSS: f64 = 0.1;
 const FAR_ABOVE: f64 = 1.5;
-/// As long as the estimate does not fall, so much above it is taken for the usual variation.
+/// While the estimate does not fall, an excess up to this factor counts as normal variation.
 const VARIATION: f64 = 1.1;
 
-/// What is above the estimate, and since when.
+/// The excess over the estimate, and its start.
 #[derive(Debug, Default)]
 pub(super) struct Excess {
     since: Option<Instant>,
 }
 
 impl Excess {
-    /// Whether something has to give way. `flows` is what is sent, `budget` what may be; `raised` says that
-    /// more is sent than a moment ago, `follows` that publishers have been asked to send less: what they send is
-    /// measured late, so that only signs of congestion count.
+    /// Returns whether tracks have to be lowered. `flows` is the sent rate, and `budget` the
+    /// allowed one. `raised` says that a raise was recent. `follows` says that publishers were
+    /// asked to send less: their rates are measured late, so only signs of congestion count.
     pub fn has_to_go(
         &mut self,
         (flows, budget): (DataRate, DataRate),
@@ -58,37 +58,37 @@ impl Excess {
         let patience = if raised { after_raise } else { otherwise };
         let is_congested = (estimate.queue > QUEUE && borne >= patience)
             || estimate.queue > VERY_LONG_QUEUE
-            // A keyframe may be too much for a short queue, once.
+            // A keyframe may once be too much for a short queue.
             || (estimate.loss > LOSS && borne >= otherwise);
         let is_far_above =
             flows > budget.times(FAR_ABOVE) || (flows > budget.times(VARIATION) && borne >= BORNE);
         is_congested || is_far_above && !follows
     }
 
-    /// Whether anything is.
+    /// Returns whether there is any excess.
     pub fn is_any(&self) -> bool {
         self.since.is_some()
     }
 }
 
-/// When the tracks of a viewer may change.
+/// The times at which a viewer's tracks may change.
 #[derive(Debug, Default)]
 pub(super) struct Hold {
     until: Option<Instant>,
 }
 
 impl Hold {
-    /// Something changed.
+    /// Starts to hold after a change.
     pub fn begin(&mut self, now: Instant) {
         self.until = Some(now + HOLD);
     }
 
-    /// There is more to be had than before: probes may find room for it first.
+    /// Waits for probes, since more can be had than before.
     pub fn wait_for_probes(&mut self, now: Instant) {
         self.until = self.until.max(Some(now + FOR_PROBES));
     }
 
-    /// The client asked for something else: nothing is held.
+    /// Stops holding, since the client asked for something else.
     pub fn end(&mut self) {
         self.until = None;
     }
@@ -101,20 +101,20 @@ impl Hold {
 /// The raises of a track.
 #[derive(Debug, Default)]
 pub(super) struct Raises {
-    /// The last one: when, and to which rate.
+    /// The time and rate of the last raise.
     last: Option<(Instant, DataRate)>,
     backoff: Option<Duration>,
-    /// Until when not to rise to which rate.
+    /// The rate that may not be reached before a time.
     refused: Option<(Instant, DataRate)>,
 }
 
 impl Raises {
-    /// The track was raised to a step of `rate`.
+    /// Records a raise to a step of `rate`.
     pub fn raised(&mut self, rate: DataRate, now: Instant) {
         self.last = Some((now, rate));
     }
 
-    /// The track had to be lowered.
+    /// Records that the track had to be lowered.
     pub fn lowered(&mut self, now: Instant) {
         let Some((raised, rate)) = self.last.take() else {
             return;
@@ -130,13 +130,13 @@ impl Raises {
         self.refused = Some((now + backoff, rate.times(NEAR)));
     }
 
-    /// Whether it was raised a moment ago.
+    /// Returns whether the last raise was recent.
     pub fn are_recent(&self, now: Instant) -> bool {
         let raised = self.last.map(|(at, _)| now.saturating_duration_since(at));
         raised.is_some_and(|since| since < RECENT)
     }
 
-    /// Whether it may be raised to a step of `rate`.
+    /// Returns whether a raise to a step of `rate` is allowed.
     pub fn allow(&self, rate: DataRate, now: Instant) -> bool {
         self.refused
             .is_none_or(|(until, refused)| until <= now || rate < refused)

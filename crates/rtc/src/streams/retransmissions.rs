@@ -1,38 +1,38 @@
-//! Which packets of an outgoing stream left again lately.
+//! Recent retransmissions of an outgoing stream.
 
 use std::time::{Duration, Instant};
 
 use portunus_rtp::SeqNo;
 
-/// Packets that are remembered, by the low bits of their numbers: what a stream of 2.5 Mbit/s sends in half a second. Of
-/// others a repetition may leave once more.
+/// The retransmissions remembered, by the low bits of their numbers: half a second of a stream of
+/// 2.5 Mbit/s. Forgotten packets may be retransmitted once more.
 const PLACES: usize = 128;
-/// Between two repetitions of a packet at most: so many round trips, and so long. Reports may be wrong, and receivers ask for a
-/// second or less.
+/// The longest wait between two retransmissions of a packet, in round trips and in time. Reports
+/// may be wrong, and receivers repeat requests for a second or less.
 const ROUND_TRIPS: u8 = 3;
 const MAX_WAIT: Duration = Duration::from_millis(500);
-/// What is asked for so long after it left again is another packet, or is asked for anew.
+/// After this time, a request is for another packet with this number, or a new request.
 const FORGOTTEN: Duration = Duration::from_secs(1);
 
-/// Packets that were sent for each that may leave several times without waiting for longer, and how many of these may at
-/// once: where packets are lost at random, there are no more.
+/// Packets sent for each one that may be retransmitted repeatedly without a longer wait, and the
+/// most of these at once. Random loss causes no more.
 const EARNED_BY: u64 = 16;
 const MAX_EARNED: u64 = 16;
 
-/// When packets left again, and how often. What is asked for within a round trip of that is still on its way. If many are asked
-/// for again and again, the round trip is longer than it was taken for, as a queue is full, or what leaves finds no room in
-/// that: the answers to all requests would keep it so. Hence packets wait for two round trips the second time then, and for
-/// three from then on.
+/// When packets were retransmitted, and how often. A request within a round trip is ignored, since
+/// the packet is still on its way. If many packets are requested repeatedly, the round trip is
+/// longer than assumed because of a full queue, which answers to all requests would keep full. Then
+/// packets wait two round trips the second time, and three from then on.
 #[derive(Debug)]
-pub(super) struct LeftAgain {
+pub(super) struct Retransmissions {
     start: Instant,
     places: [Place; PLACES],
-    /// Packets sent that count for those that need not wait for longer.
+    /// Sent packets up to which retransmissions without a longer wait have been used.
     earned_until: u64,
     earned: u64,
 }
 
-/// The number of a packet as sent, when it left again last, in milliseconds, and how often it did so far.
+/// The number of a packet as sent, the time of its last retransmission in ms, and their count.
 #[derive(Debug, Clone, Copy, Default)]
 struct Place {
     wire: u16,
@@ -40,8 +40,8 @@ struct Place {
     at: u32,
 }
 
-impl LeftAgain {
-    /// None left again.
+impl Retransmissions {
+    /// Starts without retransmissions.
     pub fn new(now: Instant) -> Self {
         Self {
             start: now,
@@ -51,7 +51,8 @@ impl LeftAgain {
         }
     }
 
-    /// Whether a packet that is asked for may leave again; if so, it does. `sent`: packets so far.
+    /// Returns whether a requested packet may be retransmitted, and records it. `sent` is the
+    /// number of packets so far.
     pub fn leaves(&mut self, seq: SeqNo, sent: u64, round_trip: Duration, now: Instant) -> bool {
         let earned = sent.saturating_sub(self.earned_until);
         self.earned_until = sent;
@@ -92,11 +93,11 @@ mod tests {
     #[test]
     fn a_packet_leaves_again_after_one_two_and_then_three_round_trips() {
         let start = Instant::now();
-        let mut left_again = LeftAgain::new(start);
+        let mut retransmissions = Retransmissions::new(start);
         let mut left = |seq, round_trip, period: std::ops::Range<u64>| -> Vec<u64> {
             let round_trip = Duration::from_millis(round_trip);
             let leaves = |at: &u64| {
-                left_again.leaves(
+                retransmissions.leaves(
                     SeqNo(seq),
                     0,
                     round_trip,
@@ -120,10 +121,10 @@ mod tests {
     fn a_few_packets_wait_for_one_round_trip_only() {
         let start = Instant::now();
         let round_trip = Duration::from_millis(40);
-        let mut left_again = LeftAgain::new(start);
+        let mut retransmissions = Retransmissions::new(start);
         let mut left = |sent| {
             let at = |n: &u32| start + round_trip * *n;
-            let leaves = |n: &u32| left_again.leaves(SeqNo(7), sent, round_trip, at(n));
+            let leaves = |n: &u32| retransmissions.leaves(SeqNo(7), sent, round_trip, at(n));
             (0..12).filter(leaves).collect::<Vec<_>>()
         };
         assert_eq!(left(2 * EARNED_BY), [0, 1, 2, 3, 6, 9]);
@@ -132,10 +133,11 @@ mod tests {
     #[test]
     fn a_burst_that_was_lost_leaves_again_once() {
         let start = Instant::now();
-        let mut left_again = LeftAgain::new(start);
+        let mut retransmissions = Retransmissions::new(start);
         let mut left = |numbers: std::ops::Range<u64>| {
             let round_trip = Duration::from_millis(40);
-            let leave = numbers.filter(|seq| left_again.leaves(SeqNo(*seq), 0, round_trip, start));
+            let leave =
+                numbers.filter(|seq| retransmissions.leaves(SeqNo(*seq), 0, round_trip, start));
             leave.count()
         };
         assert_eq!(left(65_500..65_600), 100);

@@ -1,23 +1,23 @@
-//! What was sent when, until transport-wide feedback tells what became of it.
+//! The log of sent packets, until transport-wide feedback reports on them.
 
 use std::time::{Duration, Instant};
 
 use portunus_rtp::SeqNo;
 use portunus_srtp::fetch;
 
-/// Slots of a log that begins; a power of two. It holds a second of 2 Mbit/s.
+/// The slots of a new log, a power of two: a second of 2 Mbit/s.
 const FIRST_SLOTS: usize = 256;
-/// Slots at most (64 KiB). What is sent while these are all awaited is forgotten.
+/// The most slots (64 KiB). Packets sent while all of them are awaited are forgotten.
 const MAX_SLOTS: usize = 8_192;
-/// A packet that is not reported on for this long is not worth more room. Queues of some seconds exist, and
-/// while they are full all depends on the reports.
+/// A packet without a report for this long is not worth more memory. Queues of some seconds exist,
+/// and while they are full all depends on the reports.
 const AWAITED: Duration = Duration::from_secs(4);
-/// After this time a report is not believed: the number was used again meanwhile.
+/// Later reports are ignored, since the number has been reused meanwhile.
 const FORGOTTEN: Duration = Duration::from_secs(20);
-/// Time is kept in 2^12 ns, 32 bits of it: 4.9 h.
+/// Times are kept in units of 2^12 ns with 32 bits: 4.9 h.
 const TICK_SHIFT: u32 = 12;
 
-/// The packets of a transport that carried a transport-wide number.
+/// The sent packets of a transport that carried a transport-wide number.
 ///
 /// Recording one costs a store of eight bytes. The log grows while more packets are awaited than it
 /// holds, up to a bound, and never shrinks.
@@ -31,25 +31,25 @@ pub struct SentLog {
     packets: u64,
 }
 
-/// A packet that feedback tells about for the first time, or anew because it came after all.
+/// A packet on which feedback reports for the first time, or again because it arrived after all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reported {
-    /// Its transport-wide number.
+    /// The transport-wide sequence number.
     pub seq: SeqNo,
-    /// When it left, on a clock that starts with the log.
+    /// The time of sending, on a clock that starts with the log.
     pub sent: Duration,
-    /// Its size.
+    /// The size in bytes.
     pub bytes: u32,
-    /// It had been reported lost before.
+    /// Whether it was reported lost before.
     pub late: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
-    /// When it left, in ticks.
+    /// The time of sending, in ticks.
     at: u32,
     seq: u16,
-    /// Size and what was reported; 0 if the slot is empty.
+    /// The size and the report. 0 if the slot is empty.
     size: u16,
 }
 
@@ -58,7 +58,7 @@ const LOST: u16 = 0x4000;
 const SIZE: u16 = 0x3fff;
 
 impl SentLog {
-    /// An empty log, which takes no room yet.
+    /// Makes an empty log, which has no memory yet.
     pub fn new(epoch: Instant) -> Self {
         Self {
             epoch,
@@ -69,7 +69,7 @@ impl SentLog {
         }
     }
 
-    /// [`fetch`]es the place for the packet with number `seq`, once the log itself is there.
+    /// [`fetch`]es the slot for the packet with number `seq`, once the log itself is in the cache.
     #[inline]
     pub fn fetch_slot(&self, seq: u16) {
         let index = usize::from(seq) & self.slots.len().wrapping_sub(1);
@@ -78,8 +78,8 @@ impl SentLog {
         }
     }
 
-    /// A packet of `bytes` leaves with the transport-wide number `seq`. Numbers that were skipped are
-    /// not taken for lost.
+    /// Records a sent packet of `bytes` with the transport-wide number `seq`. Skipped numbers do
+    /// not count as lost.
     #[inline]
     pub fn record(&mut self, seq: u16, bytes: usize, now: Instant) {
         let slot = Slot {
@@ -97,15 +97,15 @@ impl SentLog {
         self.packets += 1;
     }
 
-    /// Packets of `bytes` together leave without transport-wide numbers: they only count.
+    /// Counts sent packets without transport-wide numbers, with `bytes` together.
     #[inline]
     pub fn count(&mut self, packets: u64, bytes: u64) {
         self.bytes += bytes;
         self.packets += packets;
     }
 
-    /// Feedback says that the packet with number `seq` arrived or was lost. None if that is no news, or
-    /// the packet is not known.
+    /// Takes a report that the packet with number `seq` arrived or was lost. Returns `None` if that
+    /// is not new, or the packet is unknown.
     pub fn report(&mut self, seq: u16, arrived: bool, now: Instant) -> Option<Reported> {
         let (now, last) = (self.ticks(now), self.last?);
         let index = usize::from(seq) & self.slots.len().wrapping_sub(1);
@@ -126,22 +126,22 @@ impl SentLog {
         })
     }
 
-    /// The number of the last packet.
+    /// Returns the number of the last packet.
     pub fn last(&self) -> Option<SeqNo> {
         self.last
     }
 
-    /// Bytes of all packets so far.
+    /// Returns the bytes of all packets so far.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Packets so far.
+    /// Returns the number of packets so far.
     pub fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// An instant on the clock of [`Reported::sent`].
+    /// Converts an instant to the clock of [`Reported::sent`].
     pub fn clock(&self, instant: Instant) -> Duration {
         duration(self.ticks(instant))
     }
@@ -150,7 +150,7 @@ impl SentLog {
         ticks(instant.saturating_duration_since(self.epoch))
     }
 
-    /// Makes room for `slot`: the place that it would take is empty, missing or awaited.
+    /// Makes room for `slot`, whose place is empty, missing or awaited.
     #[cold]
     fn grow(&mut self, slot: Slot) {
         let slots = self.slots.len();
@@ -173,7 +173,7 @@ impl SentLog {
 }
 
 impl Slot {
-    /// Whether a report on the packet is still expected.
+    /// Returns whether a report on the packet is still expected.
     fn is_awaited(self, now: u32) -> bool {
         self.size != 0
             && self.size & (ARRIVED | LOST) == 0
@@ -191,7 +191,7 @@ const fn duration(ticks: u64) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);

@@ -1,38 +1,39 @@
-//! What a link carried: it counts when a client asks for more again.
+//! The rate that a link has carried. It counts when a client asks for more again.
 
 use std::time::{Duration, Instant};
 
 use crate::bandwidth::{DataRate, Estimate, Limit};
 
-/// A rate that flowed for this time without a sign of a full link is proven.
+/// A rate is proven after it was sent for this time without a sign of a full link.
 const SETTLED: Duration = Duration::from_secs(2);
-/// Rates that differ by less are the same one.
+/// Rates whose ratio is above this count as equal.
 const SAME: f64 = 0.8;
-/// It counts for so long after the client asked: by then packets have shown what the link carries now.
+/// The time for which a proven rate counts after the client has asked for more. By then, packets
+/// have shown what the link carries now.
 const COUNTS: Duration = Duration::from_secs(5);
 /// Signs that the link is full.
 const QUEUE: Duration = Duration::from_millis(125);
 const LOSS: f64 = 0.1;
 
-/// The most that flowed without a sign that the link was full.
+/// The highest rate that was sent without a sign of a full link.
 ///
-/// An estimate cannot be much above what is sent, so it may have become small while a client wanted little;
-/// that is no reason to keep the client waiting when it wants again what it had.
+/// An estimate cannot be much above the sent rate, so it may have become small while the client
+/// wanted little. That is no reason to let the client wait for what it had before.
 #[derive(Debug, Default)]
 pub(super) struct Proven {
     rate: DataRate,
-    /// What flows at least, and since when.
+    /// The least sent rate, and its start.
     flows: Option<(Instant, DataRate)>,
     asked: Option<Instant>,
 }
 
 impl Proven {
-    /// The client asked for more than before.
+    /// Records that the client asked for more than before.
     pub fn asked(&mut self, now: Instant) {
         self.asked = Some(now);
     }
 
-    /// `flows` is what is sent, `budget` what may be.
+    /// Takes the sent rate `flows` and the allowed rate `budget`.
     pub fn update(
         &mut self,
         (flows, budget): (DataRate, DataRate),
@@ -59,7 +60,8 @@ impl Proven {
         }
     }
 
-    /// What may be reckoned with whatever the estimate says; nothing unless the client asked for more lately.
+    /// Returns the rate to assume whatever the estimate is. It is 0 unless the client asked for
+    /// more lately.
     pub fn counts(&self, now: Instant) -> DataRate {
         if self.is_asked(now) {
             self.rate
@@ -68,7 +70,7 @@ impl Proven {
         }
     }
 
-    /// Whether the client asked for more lately.
+    /// Returns whether the client asked for more lately.
     pub fn is_asked(&self, now: Instant) -> bool {
         self.asked
             .is_some_and(|at| now.saturating_duration_since(at) < COUNTS)

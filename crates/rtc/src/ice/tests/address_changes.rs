@@ -1,4 +1,4 @@
-//! A peer that moves from address to address, and nominates as some do.
+//! A peer that moves between addresses, and nominates like some real ones.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use super::{answer, here, ice, message};
 use crate::Path;
 
 const SECOND: Duration = Duration::from_secs(1);
-/// Of virtual time.
+/// A step of virtual time.
 const STEP: Duration = Duration::from_millis(50);
 
 const A: u16 = 1;
@@ -18,12 +18,12 @@ fn at(port: u16) -> SocketAddr {
     ([10, 0, 0, 2], port).into()
 }
 
-/// A peer that controls ICE: what it does at which of its addresses.
+/// A controlling peer, with its behaviour at each of its addresses.
 struct Peer {
     ice: Ice,
     now: Instant,
     answers: Vec<u16>,
-    /// Where it checks, every 2.5 s, and whether it nominates by that.
+    /// The ports that it checks from every 2.5 s, and whether it nominates.
     checks: Vec<(u16, bool)>,
     next: Instant,
     checked: u32,
@@ -31,7 +31,7 @@ struct Peer {
 }
 
 impl Peer {
-    /// One that has nominated [`A`].
+    /// Makes a peer that has nominated [`A`].
     fn new() -> Self {
         let now = Instant::now();
         let mut ice = ice(false, false, now);
@@ -61,7 +61,7 @@ impl Peer {
         self.run_until(time, |_| false);
     }
 
-    /// How long it took.
+    /// Returns how long it took.
     fn run_until(&mut self, time: Duration, done: impl Fn(&Self) -> bool) -> Duration {
         let start = self.now;
         while self.now < start + time && !done(self) {
@@ -107,7 +107,7 @@ impl Peer {
     }
 }
 
-/// Whether a STUN message has an attribute.
+/// Returns whether a STUN message has an attribute.
 fn has(message: &[u8], kind: [u8; 2]) -> bool {
     let mut offset = 20;
     while let Some(&[k0, k1, l0, l1]) = message.get(offset..).and_then(|rest| rest.first_chunk()) {
@@ -139,7 +139,7 @@ fn a_peer_that_nominates_once_is_followed_when_its_address_changes() {
 #[test]
 fn of_addresses_that_die_together_none_holds_up_what_is_alive() {
     let mut peer = Peer::new();
-    // Of less priority than the others.
+    // Its priority is lower than the others'.
     peer.answers = vec![A, B, 1_000];
     peer.checks = vec![(A, true), (1_000, false)];
     peer.run(63 * SECOND);
@@ -180,7 +180,7 @@ fn of_pairs_that_are_all_nominated_the_best_is_used() {
 fn a_nomination_is_followed_only_to_where_checks_are_answered() {
     let mut peer = Peer::new();
     peer.answers = vec![A];
-    // Forged: whoever saw a check may send it again from anywhere.
+    // A forged check: anyone who saw a check can repeat it from anywhere.
     peer.checks = vec![(1_000, true)];
     peer.run(60 * SECOND);
     assert!(!peer.failed);
@@ -192,7 +192,7 @@ fn a_doubt_that_media_has_ended_still_knows_the_answer_to_its_check() {
     let mut peer = Peer::new();
     peer.checks = vec![(A, false)];
     peer.run(10 * SECOND);
-    // A spare pair is checked, which makes the one in use doubtful.
+    // A check of a spare pair puts the selected one in doubt.
     peer.check(B, false);
     let path = Path::udp(here(), at(A));
     let now = peer.now;

@@ -1,39 +1,40 @@
-//! When the pair in use is left: the peer has moved to another address, or wants another pair.
+//! Leaving the selected pair because the peer has moved to another address or wants another pair.
 //!
-//! The agent keeps a pair that was nominated until it has been unanswered for long. Here it is taken from it earlier,
-//! so that it nominates another.
+//! The agent keeps a nominated pair until it has been unanswered for long. Here, it is invalidated
+//! earlier, so that the agent nominates another.
 
 use std::time::{Duration, Instant};
 
 use is::Candidate;
 
-use super::candidate::peer_reflexive;
-use super::{Ice, SelectedPair, address};
+use super::candidate::{address, peer_reflexive};
+use super::{Ice, SelectedPair};
 use crate::path::TransportAddress;
 
-/// It is doubtful whether the peer is still where a pair leads that has not answered for this long.
+/// After this time without a response, it is in doubt whether the pair works.
 const DOUBT: Duration = Duration::from_secs(8);
 
-/// A pair that the peer has not nominated for this long is left if it nominates another, again and again: more than the
-/// interval between two checks on a pair that works. Who nominates all that work does not mean that.
+/// A pair that the peer has not nominated for this time is left if it nominates another one
+/// repeatedly. The time exceeds the interval of checks on a working pair. Peers that nominate all
+/// working pairs do not mean to change.
 const REPEAL: Duration = Duration::from_secs(3);
-/// A lite agent makes no checks. It leaves such a pair once no check of the peer has come there for so long: more than the interval
-/// between those of browsers.
+/// A lite agent makes no checks. It leaves such a pair after this time without a check of the peer,
+/// which exceeds the interval of browsers' checks.
 const LITE_REPEAL: Duration = Duration::from_secs(4);
-/// How often it has to have nominated the other.
+/// The nominations of another pair before it is followed.
 const NOMINATIONS: u32 = 2;
 
-/// What the peer, if it controls, nominates since there is a pair in use.
+/// Nominations of a controlling peer since the pair was selected.
 #[derive(Debug, Default)]
 pub(super) struct Nominations {
-    /// When it last nominated that pair, or when that came into use.
+    /// When it last nominated the selected pair, or when that was selected.
     here: Option<Instant>,
-    /// Another address that it nominated since then, and how often in a row.
+    /// Another address that it nominated since, and how often in a row.
     elsewhere: Option<(TransportAddress, u32)>,
 }
 
 impl Nominations {
-    /// The pair in use is another since `now`.
+    /// Starts with a new selected pair.
     pub(super) fn begin(&mut self, now: Instant) {
         self.here = Some(now);
         self.elsewhere = None;
@@ -41,7 +42,7 @@ impl Nominations {
 }
 
 impl Ice {
-    /// The peer has nominated the pair to where it is `there`.
+    /// Records that the peer nominated the pair to its address `there`.
     pub(super) fn note_nomination(&mut self, there: TransportAddress, now: Instant) {
         let Some(pair) = self.selected.filter(|_| !self.agent.controlling()) else {
             return;
@@ -56,8 +57,8 @@ impl Ice {
         self.nominations.elsewhere = Some((there, count));
     }
 
-    /// Leaves the pair in use if the peer wants another. The agent would use the one of the highest priority of all that
-    /// were ever nominated; browsers go to another network and expect to be followed.
+    /// Leaves the selected pair if the peer wants another. The agent alone would use the nominated
+    /// pair with the highest priority, but browsers that change networks expect to be followed.
     pub(super) fn follow_nomination(&mut self, now: Instant) {
         let (Some(pair), Some((address, count))) = (self.selected, self.nominations.elsewhere)
         else {
@@ -74,15 +75,16 @@ impl Ice {
         }
     }
 
-    /// Whether there is a pair in use and no doubt that it works. A lite agent does not know.
+    /// Returns whether there is a selected pair that works without doubt. A lite agent does not
+    /// know.
     pub(crate) fn is_answered(&self, now: Instant) -> bool {
         let alive = self.alive.filter(|_| self.selected.is_some());
         let is_recent = |alive| now.saturating_duration_since(alive) < DOUBT;
         !self.agent.ice_lite() && alive.is_some_and(is_recent)
     }
 
-    /// Nominates a pair in the place of the peer: many do that once and for all, and never learn that a NAT has given
-    /// them another address.
+    /// Nominates a pair instead of the peer. Many peers nominate only once, and never notice that a
+    /// NAT has given them another address.
     fn nominate(&mut self, now: Instant) {
         while let Some(datagram) = self.next_of_agent() {
             self.out.push_back(datagram);
@@ -90,12 +92,12 @@ impl Ice {
         self.agent.set_controlling(true);
         self.agent.handle_timeout(now);
         self.agent.set_controlling(false);
-        // The peer would not understand a check that says so.
+        // The peer would not understand a check with this role.
         while self.agent.poll_transmit().is_some() {}
         self.take_events(now);
     }
 
-    /// Has the agent nominate another pair than those to these addresses, and check those anew.
+    /// Makes the agent nominate another pair than those to `addresses`, and check these again.
     pub(super) fn leave(&mut self, addresses: &[TransportAddress], now: Instant) {
         let candidates = self.agent.remote_candidates();
         let is_left = |candidate: &Candidate| addresses.contains(&address(candidate));
@@ -109,7 +111,7 @@ impl Ice {
         if self.selected.is_some_and(is_in_use) && !self.agent.controlling() {
             self.nominate(now);
         }
-        // The agent would take nothing more that comes from there.
+        // Otherwise, the agent would ignore packets from there.
         for candidate in left {
             let again = peer_reflexive(address(&candidate), candidate.prio());
             self.agent.add_remote_candidate(again);

@@ -1,4 +1,4 @@
-//! How much arrives: the acknowledged rate.
+//! The acknowledged rate: how much arrives.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,23 +7,23 @@ use super::{DataRate, PacketResult};
 
 /// Arrivals older than this do not count.
 const WINDOW: Duration = Duration::from_millis(500);
-/// While the link is full its rate shows within this time.
+/// The time within which the rate of a full link shows.
 const RECENT: Duration = Duration::from_millis(200);
-/// It has to be full for this time: what comes in between for a moment, such as another's probe, takes
-/// nothing for long.
+/// The time for which the link has to be full. Short bursts, such as a probe of another flow, then
+/// take nothing for long.
 const FULL_FOR: Duration = Duration::from_millis(120);
-/// Who waits for longer waited in a queue.
+/// A packet with a longer delay has waited in a queue.
 const QUEUED: Duration = Duration::from_millis(10);
-/// A link that is full passes packets at its rate, one after the other. If so many pass so much faster, it was
-/// the receiver who stood still, or the sender.
+/// A full link passes packets one after the other at its rate. If this many packets pass much
+/// faster, the receiver or the sender stood still.
 const RUN: usize = 6;
 const RUSH: f64 = 3.0;
-/// Packets that a rate is made of, at least and at most.
+/// The least and the most packets that a rate is computed from.
 const PACKETS: (usize, usize) = (8, 1_024);
-/// Shorter times say nothing of a rate.
+/// Shorter times do not give a rate.
 const MIN_TIME: Duration = Duration::from_millis(20);
 
-/// The rate of what arrived lately.
+/// The rate of recent arrivals.
 #[derive(Debug, Default)]
 pub(super) struct Acknowledged {
     arrived: VecDeque<Arrived>,
@@ -45,11 +45,11 @@ impl Arrived {
 }
 
 impl Acknowledged {
-    /// Takes a packet that arrived, in the order of arrival, and how long it waited on the way.
+    /// Takes a packet in the order of arrival, with its waiting time.
     pub fn push(&mut self, packet: &PacketResult, waited: Duration) {
         let Some(at) = packet.arrival else { return };
         if self.arrived.back().is_some_and(|last| at < last.at) {
-            // A packet that was told late; its bytes are few among so many.
+            // A packet that was reported late. Its bytes are few among so many.
             return;
         }
         if self.arrived.len() == PACKETS.1 {
@@ -68,13 +68,13 @@ impl Acknowledged {
         }
     }
 
-    /// The rate of the last half second: not more than what was sent in that time, since a queue that
-    /// empties at once arrives faster than the link is.
+    /// Returns the rate of the last half second. It is at most the rate at which those packets were
+    /// sent, since a queue that empties at once arrives faster than the link is.
     pub fn rate(&self) -> Option<DataRate> {
         self.rate_of(self.arrived.len())
     }
 
-    /// The rate at which what arrived in the last half second had left.
+    /// Returns the rate at which the arrivals of the last half second were sent.
     pub fn sent_rate(&self) -> Option<DataRate> {
         let (first, last) = self.arrived.front().zip(self.arrived.back())?;
         if self.arrived.len() < PACKETS.0 {
@@ -86,8 +86,9 @@ impl Acknowledged {
         DataRate::of(bytes, time.max(MIN_TIME))
     }
 
-    /// The rate of the packets that waited, up to the last one: that of the link, since it was not idle
-    /// meanwhile. None if the last one did not wait, or too few did to tell.
+    /// Returns the rate of the packets that waited, up to the last one. It is the rate of the link,
+    /// which was not idle meanwhile. Returns `None` if the last packet did not wait, or too few
+    /// did.
     pub fn rate_of_full_link(&self) -> Option<DataRate> {
         let count = self.waiting();
         let (last, first) = (self.arrived.back()?.at, self.first_of(count)?.at);
@@ -97,15 +98,15 @@ impl Acknowledged {
         self.rate_of(count)
     }
 
-    /// Whether it was not the link that packets waited for lately, but a machine that stood still: all at once
-    /// they waited, or they came much faster for a moment than the others.
+    /// Returns whether packets waited for a machine that stood still rather than for the link: they
+    /// all began to wait at once, or a few came much faster than the others.
     pub fn rushes(&self) -> bool {
         let count = self.waiting();
         let Some((last, first)) = self.arrived.back().zip(self.first_of(count)) else {
             return false;
         };
         let time = last.at.saturating_sub(first.at);
-        // A queue grows by a second in a second at most.
+        // A queue grows by at most a second per second.
         if time < last.waited().min(RECENT) / 2 {
             return true;
         }
@@ -124,7 +125,7 @@ impl Acknowledged {
         })
     }
 
-    /// How many of the last packets waited, of those that arrived lately.
+    /// Returns how many of the recent packets waited, counted from the last one.
     fn waiting(&self) -> usize {
         let Some(last) = self.arrived.back() else {
             return 0;
@@ -139,7 +140,7 @@ impl Acknowledged {
         self.arrived.iter().rev().take(count).next_back().copied()
     }
 
-    /// Forgets what was before a pause.
+    /// Forgets everything before a pause.
     pub fn reset(&mut self) {
         self.arrived.clear();
     }
@@ -151,8 +152,8 @@ impl Acknowledged {
             return None;
         }
         let bytes: u64 = packets().map(|packet| u64::from(packet.bytes)).sum();
-        // The first one's bytes arrived before the time that is measured began, the last one's were
-        // sent when the time of sending was over.
+        // The bytes of the first packet arrived before the measured time, and those of the last
+        // packet were sent after the sending time.
         let arrived = bytes.saturating_sub(first.bytes.into());
         let arrival_time = last.at.saturating_sub(first.at);
         let earliest = packets().map(|packet| packet.sent).min()?;
@@ -167,7 +168,7 @@ impl Acknowledged {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     fn push(acknowledged: &mut Acknowledged, sent_us: u64, at_us: u64) {
@@ -222,7 +223,7 @@ mod tests {
         for n in 0..50 {
             push(&mut acknowledged, n * 4_000, n * 4_000);
         }
-        // It reads for a moment, and then again after 130 ms.
+        // The receiver reads for a moment, and then again after 130 ms.
         for n in 0..10 {
             push(&mut acknowledged, 200_000 + n * 2_000, 250_000 + n * 100);
         }
