@@ -1,4 +1,4 @@
-//! What those who listen heard: who talks, not themselves, and how long sound took.
+//! What listeners heard: the talkers other than themselves, and the delay of sound.
 
 mod playback;
 
@@ -13,25 +13,25 @@ use crate::record::{Delays, Sound};
 use crate::speech::{EncodeError, HEARD_RATE, chirp, pilot};
 use crate::viewer::{Heard, PeerId};
 
-/// A chirp is looked for so long: the next one comes after a second.
+/// The time for which a chirp is searched. The next one comes after a second.
 const WITHIN: Duration = Duration::from_millis(900);
 
-/// Of less than this nothing can be said.
+/// The shortest sound that can be judged.
 const SHORTEST: usize = HEARD_RATE;
 
 /// A participant of an audio room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Person {
-    /// Counts the rooms.
+    /// The number of the room.
     pub(crate) room: u32,
-    /// It is the n-th of the room who talks.
+    /// The index among the talkers of the room.
     pub(crate) talks: Option<usize>,
 }
 
-/// Who is in which room.
+/// The participants of rooms.
 pub(crate) type Roster = HashMap<PeerId, Person>;
 
-/// What is to be told of what was heard in a stretch of time.
+/// Returns the figures of the sound heard in a time.
 pub(crate) fn findings(
     roster: &Roster,
     codec: AudioCodec,
@@ -92,7 +92,7 @@ pub(crate) fn findings(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
     use crate::speech::{Encoding, Script, Talker};
     use crate::viewer::{Kept, Said};
@@ -105,7 +105,8 @@ mod tests {
         rate: 16_000,
     };
 
-    /// A server that sends what the first one says to all three, 70 ms later.
+    /// Returns the sound from a server that sends the first participant's speech to all three, 70
+    /// ms later.
     fn heard(script: &Script) -> Heard {
         let mut heard = Heard::default();
         let start = Duration::from_secs(1_000);
@@ -144,7 +145,7 @@ mod tests {
             (3, 1),
             "the first hears itself"
         );
-        // The first is heard by two, the third is by nobody.
+        // The first is heard by two, the third by none.
         assert_eq!(sound.heard_share, Some(0.5));
         assert!(
             sound.chirps >= 6 && sound.chirps_heard == sound.chirps,

@@ -1,22 +1,22 @@
-//! What a server that recorded has written.
+//! The files written by a server that recorded.
 
 use serde::{Deserialize, Serialize};
 
 use crate::figures::{bytes, count, percent};
 
-/// The share of packets that a file may lack: what was on its way at the end.
+/// The share of packets that a file may lack, because they were on their way at the end.
 const MISSING: f64 = 0.001;
 
-/// The files of recorded publishers, as they were read when all had left.
+/// The files of recorded publishers, as read after all had left.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Recorded {
-    /// Files of media.
+    /// The number of media files.
     pub files: u32,
-    /// Their bytes, and those of what was written beside them.
+    /// Their size, including files written beside them.
     pub bytes: u64,
     /// Packets that all publishers sent.
     pub sent_packets: u64,
-    /// Those of them that are in the files.
+    /// Sent packets that are in the files.
     pub found_packets: u64,
     /// Files that could not be read to their end.
     #[serde(default)]
@@ -27,17 +27,17 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// The share of what was sent that is in the files.
+    /// Returns the share of the sent packets that is in the files.
     pub fn found_share(&self) -> f64 {
         self.found_packets as f64 / self.sent_packets.max(1) as f64
     }
 
-    /// Bytes on the disk for each packet that is in the files.
+    /// Returns the bytes on the disk per packet in the files.
     pub fn bytes_per_packet(&self) -> f64 {
         self.bytes as f64 / self.found_packets.max(1) as f64
     }
 
-    /// In one line.
+    /// Formats the figures in one line.
     pub(crate) fn to_text(&self) -> String {
         let (files, bytes) = (count(self.files.into()), bytes(self.bytes as f64));
         let (found, sent) = (
@@ -51,7 +51,7 @@ impl Recorded {
         format!("{files} files, {bytes}: {found} of {sent} packets are in them{stalls}")
     }
 
-    /// What makes the recording doubtful.
+    /// Returns the reasons to doubt the recording.
     pub(crate) fn doubts(&self) -> Vec<String> {
         let mut doubts = Vec::new();
         let missing = 1.0 - self.found_share();

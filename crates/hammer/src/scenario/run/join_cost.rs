@@ -1,30 +1,31 @@
-//! What joins cost the server, told from what relaying costs meanwhile.
+//! The server's costs of joins, separated from those of relaying meanwhile.
 
 use crate::record::Step;
 
-/// The share of the server's CPU time that joins have to have, to be told from relaying.
+/// The least share of joins in the server's CPU time for separating them from relaying.
 const CERTAIN: f64 = 0.15;
 
-/// How fast PeerConnections came.
+/// The rate of joining PeerConnections.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Joining {
     pub(super) per_s: f64,
     pub(super) per_cpu_s: Option<f64>,
 }
 
-/// What joins took, before it is known what relaying took meanwhile.
+/// The cost of joins, before the cost of relaying is known.
 pub(super) struct Burst {
-    /// PeerConnections that came.
+    /// PeerConnections that joined.
     pub(super) joined: usize,
     pub(super) failed: u32,
     pub(super) length_s: f64,
-    /// Packets that participants got meanwhile.
+    /// Packets that participants received meanwhile.
     pub(super) packets: u64,
     pub(super) server_cpu_s: Option<f64>,
 }
 
 impl Burst {
-    /// Relaying is taken out of the CPU time: so many packets, at what one took before and takes after.
+    /// Returns the rate without relaying, whose CPU time is estimated from the packets, and their
+    /// cost before and afterwards.
     pub(super) fn per_s(&self, before: Option<&Step>, after: &Step) -> Joining {
         let joined = self.joined as f64;
         let of_packet = |step: &Step| {
@@ -36,7 +37,7 @@ impl Burst {
         let packet_s = costs.iter().sum::<f64>() / costs.len().max(1) as f64;
         let relaying_s = self.packets as f64 * packet_s;
         let joins_s = self.server_cpu_s.map(|cpu_s| cpu_s - relaying_s);
-        // What is left of a large number after a large number was taken from it says nothing.
+        // The small difference of two large numbers says nothing.
         let certain = |joins_s: &f64| {
             self.server_cpu_s
                 .is_some_and(|all| *joins_s > all * CERTAIN)
@@ -69,7 +70,7 @@ mod tests {
         let joining = burst.per_s(Some(&step(0.9)), &step(1.1));
         assert_eq!(joining.per_s, 500.0);
         assert!((joining.per_cpu_s.unwrap_or(0.0) - 1_000.0).abs() < 1e-6);
-        // Relaying took nearly everything: nothing is said.
+        // Relaying took nearly everything, so the result is unknown.
         let busy = Burst {
             packets: 145_000,
             ..burst

@@ -1,4 +1,4 @@
-//! Starts a program inside a network namespace and on given cores: what `hammer lab` puts before each
+//! Starts a program inside a network namespace and on given cores: `hammer lab` puts it before each
 //! command that it starts.
 
 use std::ffi::OsString;
@@ -15,7 +15,7 @@ use nix::sys::signal::Signal;
 
 use crate::machine::{pin_to, raise_descriptor_limit};
 
-/// Where to start what.
+/// What to start, and where.
 #[derive(Debug, Args)]
 pub struct Options {
     /// The network namespace, as a file of /proc or /run/netns
@@ -29,37 +29,37 @@ pub struct Options {
     pub command: Vec<OsString>,
 }
 
-/// Why nothing was started.
+/// The reason why nothing was started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InsideError {
-    /// The namespace is not there, or may not be entered.
+    /// The namespace does not exist, or may not be entered.
     #[error("the namespace {path} cannot be entered: {source}")]
     Namespace {
-        /// Which.
+        /// Its path.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// The cores are not there, or may not be used.
+    /// The cores do not exist, or may not be used.
     #[error("the cores {cores:?} cannot be used: {source}")]
     Cores {
-        /// Which.
+        /// The cores.
         cores: Vec<usize>,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// The program cannot be run.
+    /// The program cannot be started.
     #[error("{} cannot be run: {source}", program.display())]
     Program {
-        /// Which.
+        /// The program.
         program: OsString,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// Becomes the program; returns only if that fails.
+/// Replaces this process by the program. Returns only if that fails.
 pub fn run(options: Options) -> InsideError {
     let Options {
         netns: path,
@@ -76,9 +76,9 @@ pub fn run(options: Options) -> InsideError {
     if let Err(source) = pin_to(&cores) {
         return InsideError::Cores { cores, source };
     }
-    // Thousands of sockets; a server that gets fewer says so itself.
+    // For thousands of sockets. A server that gets fewer reports it.
     let _ = raise_descriptor_limit();
-    // So that nothing is left if the lab is killed.
+    // So that the program ends if the lab is killed.
     let _ = set_pdeathsig(Signal::SIGKILL);
     let mut words = command.into_iter();
     let program = words.next().unwrap_or_default();

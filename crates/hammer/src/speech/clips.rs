@@ -1,4 +1,4 @@
-//! Sentences that are recorded: spoken by espeak-ng, if that is installed.
+//! Recorded sentences, spoken by espeak-ng if that is installed.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -11,7 +11,7 @@ use super::{HEARD_RATE, SAID_RATE, Talker};
 /// The program that speaks.
 const SPEAKER: &str = "espeak-ng";
 
-/// Its voices and what they say: some eight seconds each.
+/// Its voices and sentences of some eight seconds each.
 const SENTENCES: [(&str, &str); 4] = [
     (
         "en-us",
@@ -31,23 +31,23 @@ const SENTENCES: [(&str, &str); 4] = [
     ),
 ];
 
-/// Root mean square of what is said: full scale is 1.
+/// The root mean square of a sentence. Full scale is 1.
 const STRENGTH: f64 = 0.07;
 
-/// How long sentences that are made are, in seconds.
+/// The length of synthetic sentences, in seconds.
 const MADE_S: usize = 8;
 
 /// A recording.
 #[derive(Debug)]
 pub(super) struct Clip {
-    /// At [`SAID_RATE`].
+    /// Samples at [`SAID_RATE`].
     pub(super) said: Vec<f32>,
-    /// At [`HEARD_RATE`].
+    /// Samples at [`HEARD_RATE`].
     pub(super) reference: Vec<f32>,
 }
 
 impl Clip {
-    /// None of what cannot be resampled.
+    /// Returns `None` if the sound cannot be resampled.
     fn new(mut sound: Vec<f32>, rate: usize) -> Option<Self> {
         let power: f64 = sound.iter().map(|s| f64::from(*s).powi(2)).sum();
         let scale = STRENGTH / (power / sound.len().max(1) as f64).sqrt().max(1e-9);
@@ -63,7 +63,7 @@ impl Clip {
     }
 }
 
-/// The sentences, and who says them.
+/// Returns the sentences and their speaker.
 pub(super) fn clips() -> (&'static str, Vec<Clip>) {
     let spoken: Option<Vec<Clip>> = SENTENCES
         .iter()
@@ -75,7 +75,7 @@ pub(super) fn clips() -> (&'static str, Vec<Clip>) {
     }
 }
 
-/// Voices without pilots.
+/// Returns synthetic voices without pilots.
 fn made() -> Vec<Clip> {
     let voices = [17, 22, 27, 30].into_iter();
     let clip = |n| {
@@ -86,7 +86,7 @@ fn made() -> Vec<Clip> {
     voices.filter_map(clip).collect()
 }
 
-/// None where it cannot be spoken.
+/// Speaks a text. Returns `None` if that is not possible.
 fn spoken(voice: &str, text: &str) -> Option<Clip> {
     let folder = tempfile::tempdir().ok()?;
     let file = folder.path().join("said.wav");
@@ -114,7 +114,7 @@ fn read(file: &Path) -> Option<Clip> {
     Clip::new(sound, spec.sample_rate as usize).filter(|clip| is_known && !clip.said.is_empty())
 }
 
-/// None if it cannot be.
+/// Resamples sound. Returns `None` if that is not possible.
 pub(super) fn resampled(sound: &[f32], from: usize, to: usize) -> Option<Vec<f32>> {
     if from == to {
         return Some(sound.to_vec());

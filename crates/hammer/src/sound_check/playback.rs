@@ -1,4 +1,4 @@
-//! What one who listens got, as sound with its times.
+//! The decoded sound of a listener, with its times.
 
 use std::time::Duration;
 
@@ -7,19 +7,19 @@ use portunus_dsp::AudioCodec;
 use crate::speech::{EncodeError, HEARD_RATE, Hearing};
 use crate::viewer::Kept;
 
-/// What is missing is filled in for so many packets at most.
+/// The most missing packets that are filled in.
 const MOST_MISSING: u32 = 50;
 
 /// Sound as it arrived.
 #[derive(Debug, Default)]
 pub(crate) struct Playback {
     sound: Vec<f32>,
-    /// Where each packet's sound begins, and when the packet came.
+    /// The start of each packet's sound, and the arrival of the packet.
     packets: Vec<(usize, Duration)>,
 }
 
 impl Playback {
-    /// Decodes what came.
+    /// Decodes the received packets.
     pub(crate) fn of<'a>(
         codec: AudioCodec,
         kept: impl Iterator<Item = &'a Kept>,
@@ -43,12 +43,12 @@ impl Playback {
         Ok(playback)
     }
 
-    /// All of it.
+    /// Returns all sound.
     pub(crate) fn sound(&self) -> &[f32] {
         &self.sound
     }
 
-    /// What came within `length` from `start` on; none if that is not all there.
+    /// Returns the sound of `length` from `start` on, or `None` if it is incomplete.
     pub(crate) fn from(&self, start: Duration, length: Duration) -> Option<(usize, &[f32])> {
         let first = self.packets.partition_point(|(_, at)| *at < start);
         let last = self.packets.partition_point(|(_, at)| *at < start + length);
@@ -57,7 +57,8 @@ impl Playback {
         Some((*from, self.sound.get(*from..*to)?))
     }
 
-    /// When the sample at `place` could be heard by one who plays each packet as it comes.
+    /// Returns when the sample at `place` could be heard by a listener that plays each packet at
+    /// once.
     pub(crate) fn time_of(&self, place: usize) -> Option<Duration> {
         let next = self.packets.partition_point(|(from, _)| *from <= place);
         let (from, at) = self.packets.get(next.checked_sub(1)?)?;
