@@ -1,4 +1,4 @@
-//! Calls that a page makes.
+//! Calls from a page.
 
 use portunus_core::configuration::PortRange;
 use portunus_sip::message::Method;
@@ -109,7 +109,7 @@ async fn calls_that_come_to_nothing_are_told() {
     world.phone.answer(&invite, 486, &[], "").await;
     world.phone.request(Method::Ack).await;
     in_call("c2", hangup(486, "Busy Here")).check(&next(&mut page).await);
-    // Taken back.
+    // Cancelled.
     offer(&mut page, &mut Peer::offering().await, call.clone()).await;
     let invite = world.phone.request(Method::Invite).await;
     world.phone.answer(&invite, 180, &[], "").await;
@@ -121,7 +121,7 @@ async fn calls_that_come_to_nothing_are_told() {
     world.phone.answer(&invite, 487, &[], "").await;
     world.phone.request(Method::Ack).await;
     in_call("c2", hangup(487, "Request Terminated")).check(&next(&mut page).await);
-    // Without SRTP where that is a must.
+    // Without SRTP although it is mandatory.
     let mut secure = call;
     secure["srtp"] = json!("sdes_mandatory");
     offer(&mut page, &mut Peer::offering().await, secure).await;
@@ -155,7 +155,7 @@ async fn calls_that_come_to_nothing_are_told() {
 
 #[tokio::test]
 async fn who_finds_no_ports_is_told() {
-    // A pair of ports, the second of which is taken.
+    // A pair of ports, of which the second one is in use.
     let taken = std::iter::repeat_with(|| std::net::UdpSocket::bind("0.0.0.0:0").unwrap());
     let is_odd = |socket: &std::net::UdpSocket| socket.local_addr().unwrap().port() % 2 == 1;
     let taken = taken.take(1_000).find(is_odd).unwrap();

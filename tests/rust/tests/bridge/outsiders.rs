@@ -1,4 +1,5 @@
-//! Those who hear or talk without being in the room by WebRTC: forwarders, plain RTP, and listeners.
+//! Sound to and from outsiders, who are not in the room by WebRTC: forwarders, plain RTP, and
+//! listeners.
 
 use std::time::Duration;
 
@@ -49,7 +50,7 @@ async fn the_mix_is_forwarded_as_rtp() {
     for pair in packets.windows(2) {
         let (one, next) = (&pair[0].0, &pair[1].0);
         assert_eq!(next.sequence, one.sequence.wrapping_add(1));
-        // A frame for which this machine had no time is left out, and so is its time.
+        // A frame for which this machine had no time is omitted, with its time.
         let frames = next.timestamp.wrapping_sub(one.timestamp) / 960;
         assert_eq!(next.timestamp, one.timestamp.wrapping_add(frames * 960));
         assert!((1..100).contains(&frames), "{frames} frames");

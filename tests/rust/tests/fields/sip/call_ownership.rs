@@ -1,4 +1,4 @@
-//! Whose calls are, whatever other pages say to be (docs/sip.md#who-is-called).
+//! The owners of calls, whatever other pages claim (docs/sip.md#who-is-called).
 
 use std::net::SocketAddr;
 
@@ -11,7 +11,7 @@ use super::{World, ask, until};
 
 const NUMBER: &str = "+491234";
 
-/// A server with this port; its address.
+/// Starts a server with this port. Returns its address.
 async fn world(trunks: Vec<TrunkConfig>) -> (World, SocketAddr) {
     let port = free_port();
     let config = SipConfig {
@@ -22,7 +22,7 @@ async fn world(trunks: Vec<TrunkConfig>) -> (World, SocketAddr) {
     (World::with(config).await, ([127, 0, 0, 1], port).into())
 }
 
-/// A page that says to be a guest of this name.
+/// Returns a page that claims to be a guest of this name.
 async fn guest(world: &World, uri: &str) -> Caller {
     let mut page = world.page().await;
     let body = json!({ "request": "register", "type": "guest", "username": uri });
@@ -51,7 +51,7 @@ async fn no_page_takes_a_call_of_a_trunk() {
         guest(&world, &format!("sip:{NUMBER}@{server}")).await,
         guest(&world, &format!("sip:{NUMBER}@127.0.0.9")).await,
     ];
-    // At a registrar of its own, and of the trunk's name by a server of its own.
+    // At a registrar of its own, and with the trunk's name at a server of its own.
     let (own, _) = world.registered(NUMBER, json!({})).await;
     pages.push(own);
     let proxy = world.phone.uri("x").replace("x@", "");
@@ -69,7 +69,7 @@ async fn no_page_takes_a_call_of_a_trunk() {
         let called = format!("sip:{NUMBER}@{host}");
         let call_id = format!("trunk-{number}");
         let (_, mut talk) = exchange.call(&called, &call_id, &[], &sdp).await;
-        // The trunk asks who it is.
+        // The trunk sends a challenge.
         let challenge = exchange.response(401).await;
         exchange.acknowledge(&mut talk, &challenge, "").await;
     }
@@ -100,7 +100,7 @@ async fn a_call_to_a_contact_is_its_accounts_wherever_it_comes_from() {
         .await;
     let busy = elsewhere.response(486).await;
     elsewhere.acknowledge(&mut talk, &busy, "").await;
-    // By the name alone, from there, it is nobody's.
+    // By the name alone, from there, nobody is called.
     let (_, mut talk) = elsewhere.call(&names[0], "by-name", &[], &sdp).await;
     let nobody = elsewhere.response(404).await;
     elsewhere.acknowledge(&mut talk, &nobody, "").await;

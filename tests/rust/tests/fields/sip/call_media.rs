@@ -1,4 +1,4 @@
-//! What happens in calls.
+//! Requests, media and changes in calls.
 
 use portunus_sip::message::Method;
 use portunus_tests::Peer;
@@ -56,7 +56,7 @@ async fn requests_in_a_call_are_answered() {
         ];
         in_call(id, shape).check(&next(&mut page).await);
     }
-    // A key within the sound.
+    // A telephone key within the sound.
     world.phone.press_five(&offered).await;
     let shape = [
         ("event", is("dtmf")),
@@ -66,7 +66,7 @@ async fn requests_in_a_call_are_answered() {
     ];
     in_call(id, shape).check(&next(&mut page).await);
 
-    // Hold, and the end of it.
+    // Hold and resume.
     let sdp = world.phone.sdp();
     for (request, event) in [("hold", "holding"), ("unhold", "resuming")] {
         simple(event).check(&ask(&mut page, json!({ "request": request })).await);
@@ -265,7 +265,7 @@ async fn changes_that_a_page_makes_are_told() {
     until(&mut page, "accepted").await;
     let ok = world.phone.response(200).await;
     world.phone.acknowledge(&mut talk, &ok, "").await;
-    // Its own.
+    // The page's change.
     let updating = offer(&mut page, &mut peer, json!({ "request": "update" })).await;
     in_call("u1", [("event", is("updating"))]).check(&updating);
     let invite = world.phone.request(Method::Invite).await;
@@ -282,7 +282,7 @@ async fn changes_that_a_page_makes_are_told() {
     in_call("u1", shape).check(&event["plugindata"]["data"]);
     object([("type", is("answer")), ("sdp", Shape::Begins("v=0"))]).check(&event["jsep"]);
     peer.accept(event["jsep"]["sdp"].as_str().unwrap());
-    // The peer's.
+    // The peer's change.
     let again = sdp.replace("o=- 1 1", "o=- 1 3");
     world
         .phone
@@ -322,10 +322,10 @@ async fn keys_are_told_of_a_call_that_is_transcoded() {
     );
 }
 
-/// A VP8 keyframe of 16 by 16 pixels in one packet, as far as anybody looks at it.
+/// The headers of a VP8 keyframe of 16 by 16 pixels, in one packet.
 const KEYFRAME: [u8; 12] = [0x10, 0x10, 0, 0, 0x9d, 0x01, 0x2a, 16, 0, 16, 0, 7];
 
-/// RFC 5168: there are telephones that know no RTCP for it.
+/// RFC 5168: some telephones have no RTCP for it.
 #[tokio::test]
 async fn a_keyframe_that_is_asked_for_by_info_is_asked_of_the_browser() {
     let mut world = World::new().await;
@@ -340,7 +340,7 @@ async fn a_keyframe_that_is_asked_for_by_info_is_asked_of_the_browser() {
     let accepted = until(&mut page, "accepted").await;
     peer.accept(accepted["jsep"]["sdp"].as_str().unwrap());
     peer.connect().await;
-    // Whoever has a keyframe asks for none any more.
+    // A receiver with a keyframe requests no further one.
     for timestamp in (0..).step_by(9_000) {
         peer.keyframes_asked.clear();
         peer.send(1, timestamp, &KEYFRAME).await;

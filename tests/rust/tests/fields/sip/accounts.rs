@@ -75,7 +75,7 @@ async fn an_account_is_told_of_from_its_registration_to_its_end() {
         ("master_id", is(master.clone())),
         ("unique_id", Shape::Text),
     ]);
-    // It is of another session: it has to know the secret.
+    // It is of another session, so it needs the secret.
     let mut with_secret = help(master);
     with_secret["secret"] = json!("s");
     shape.check(&ask(&mut helper, with_secret).await);
@@ -129,7 +129,7 @@ async fn guests_and_what_is_wrong_are_told() {
         ("secret", is("(hidden)")),
         ("identity", is(name.clone())),
         ("registration_status", is("disabled")),
-        // An addition.
+        // An addition to Janus.
         ("master_id", Shape::Count),
         ("call_status", is("idle")),
         ("helpers", is(0)),
@@ -220,7 +220,7 @@ async fn guests_and_what_is_wrong_are_told() {
 async fn subscriptions_publications_and_messages_are_told() {
     let mut world = World::new().await;
     let (mut page, own) = world.registered("ann", json!({})).await;
-    // Taken.
+    // Accepted.
     let subscribe =
         json!({ "request": "subscribe", "event": "message-summary", "call_id": "mine" });
     let subscribing = ask(&mut page, subscribe).await;
@@ -293,7 +293,7 @@ async fn subscriptions_publications_and_messages_are_told() {
     ];
     result(failed).check(&next(&mut page).await);
 
-    // Publications: an addition.
+    // Publications, which are an addition to Janus.
     let publish = json!({ "request": "publish", "event": "presence", "content": "here", "content_type": "text/plain" });
     for (code, phrase) in [(200, "OK"), (403, "Forbidden")] {
         result([("event", is("publishing"))]).check(&ask(&mut page, publish.clone()).await);
@@ -348,7 +348,7 @@ async fn subscriptions_publications_and_messages_are_told() {
         ("content_type", is("text/plain")),
     ]);
     shape.check(&next(&mut page).await);
-    // Somebody wants us to call: outside of calls, too.
+    // A REFER outside of calls.
     let refer = [("Refer-To", "<sip:cleo@example.org>")];
     let mut talk = world.phone.stranger(&own, "r1");
     world

@@ -1,4 +1,4 @@
-//! Calls that a page gets.
+//! Calls to a page.
 
 use portunus_sip::message::Method;
 use portunus_tests::shape::{Shape, is, object};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::phone::Talk;
 use super::{World, ask, error, hangup, in_call, next, offer, result, until};
 
-/// What a page is told of a call.
+/// Returns the event of an incoming call.
 fn incoming(world: &World, call_id: &str) -> Shape {
     object([
         ("event", is("incomingcall")),
@@ -80,7 +80,7 @@ async fn a_call_is_told_with_all_that_is_known_of_it() {
         told(shape.clone(), call_id).check(&event["plugindata"]["data"]);
         object([("type", is("offer")), ("sdp", Shape::Begins("v=0"))]).check(&event["jsep"]);
         shape.check(&world.told(&page).await);
-        // It is taken back.
+        // It is cancelled.
         world.phone.cancel(&invite, &talk).await;
         let terminated = loop {
             match world.phone.response_of().await {
@@ -103,7 +103,7 @@ async fn answers_to_calls_are_told() {
     let (mut page, contact) = world.registered("ann", json!({})).await;
     world.told(&page).await;
     let sdp = world.phone.sdp();
-    // Early media, and then taken.
+    // Early media, and then accepted.
     let (_, mut talk) = world.phone.call(&contact, "i1", &[], &sdp).await;
     let event = page.until("/janus", "event").await;
     told(incoming(&world, "i1"), "i1").check(&event["plugindata"]["data"]);
@@ -122,7 +122,7 @@ async fn answers_to_calls_are_told() {
         .check(&world.told(&page).await);
     let ok = world.phone.response(200).await;
     world.phone.acknowledge(&mut talk, &ok, "").await;
-    // Another caller finds the page busy.
+    // The page is busy for another caller.
     let (_, mut other) = world.phone.call(&contact, "i2", &[], &sdp).await;
     let busy = world.phone.response(486).await;
     world.phone.acknowledge(&mut other, &busy, "").await;
@@ -171,7 +171,7 @@ async fn answers_to_calls_are_told() {
     object([("type", is("answer")), ("sdp", Shape::Begins("v=0"))]).check(&event["jsep"]);
     ended(&mut world, &mut page, &mut talk).await;
 
-    // Nothing that can be used: nobody is called, but the end is told.
+    // Nothing usable: nobody is called, but the end is reported.
     let none = sdp.replace("c=IN IP4 127.0.0.1\r\n", "");
     let (_, mut talk) = world.phone.call(&contact, "i5", &[], &none).await;
     let refusal = world.phone.response(488).await;
@@ -210,10 +210,10 @@ async fn pages_that_share_an_account_are_told_of_each_other() {
     ]);
     let listed = ask(&mut desk, json!({ "request": "lines" })).await;
     if !idle.fits(&listed) {
-        // What was told of the other page's coming.
+        // The event of the other page's arrival.
         idle.check(&next(&mut desk).await);
     }
-    // It rings at both; one takes it, and the other moves it.
+    // It rings at both. One accepts the call, and the other one takes it over.
     let sdp = world.phone.sdp();
     let (_, mut talk) = world.phone.call(&contact, "i1", &[], &sdp).await;
     let event = desk

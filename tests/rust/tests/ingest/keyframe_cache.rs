@@ -1,4 +1,4 @@
-//! What is kept of pictures for new viewers, and what is not.
+//! The pictures kept for new viewers.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ async fn new_viewers_get_the_kept_keyframe_and_what_followed_without_asking_for_
         let mut times: Vec<u32> = viewer.peer.packets.iter().map(|p| p.timestamp).collect();
         times.dedup();
         assert_eq!(times.len(), 21 + pictures);
-        // What comes next goes on from there, for the next viewers too.
+        // Later pictures continue from there, for the next viewers, too.
         sender.picture(false, 1);
         let more = |peer: &mut Peer| peer.packets.len() > expected.len();
         viewer.peer.run_until(more).await;
@@ -98,7 +98,7 @@ async fn who_takes_over_in_mid_group_is_not_appended_to_what_is_kept() {
     }
     taken(before + 4).await;
     control.send(&report(40_000, 0));
-    // Nothing in what they get tells viewers that they lack what it refers to.
+    // Nothing in the packets tells viewers that the reference is missing.
     assert_eq!(keyframe_request(&control.socket), 40_000);
     for worker in 0..2 {
         let mut viewer = stage.watch(worker, ingest.id).await;
