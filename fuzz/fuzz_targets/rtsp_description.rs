@@ -1,5 +1,5 @@
 #![no_main]
-//! What an RTSP server says that it has.
+//! Descriptions from an RTSP server.
 
 use libfuzzer_sys::fuzz_target;
 use portunus_rtsp::parse_description;
@@ -10,7 +10,7 @@ fuzz_target!(|data: &[u8]| {
             assert!((1..=2).contains(&choices.len()));
             assert!(choices.iter().all(|choice| !choice.media().is_empty()));
             let media = choices.iter().flat_map(|choice| choice.media());
-            // They become lines of requests.
+            // The URLs become lines of requests.
             let urls = media.map(|medium| &medium.control).chain([&whole]);
             assert!(urls.into_iter().all(|url| !url.contains(['\r', '\n', ' '])));
         }
