@@ -1,20 +1,20 @@
-// `cargo test --workspace` with several test binaries at a time: many wait more than they compute. Arguments: the cargo to run. What it
-// writes is read as that of `cargo test` is: each binary's output in one piece, when it has ended. Tests that failed run once more when
-// all others have ended; of those that pass then a line says `test NAME ... flaky`.
+// Runs `cargo test --workspace` with several test binaries at a time, since many wait more than they compute. The argument is the
+// cargo to run. The output has the form of `cargo test`: each binary's in one piece, when it has ended. Failed tests are repeated
+// after all others. For each one that passes then, a line says `test NAME ... flaky`.
 import { spawn } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import path from 'node:path';
 
-// These take longest: they begin first, so that nobody waits for them alone in the end.
+// The longest tests start first, so that they do not run alone at the end.
 const FIRST = ['flash_and_beep', 'hammer', 'switching', 'adaptation', 'crash', 'cli'];
-// So many tests that fail do so for a reason: they do not run once more.
+// With this many failures or more there is a common reason, so nothing is repeated.
 const MANY = 8;
-// A test that hangs must say so before whoever runs all of them loses patience.
+// A test that hangs must be reported before the caller of all tests loses patience.
 const PATIENCE_MS = 15 * 60_000;
 
 const [cargo = 'cargo'] = process.argv.slice(2);
 
-// What a test has started and not ended would be waited for without end.
+// Ends processes that a test has started and not ended, which would be waited for forever.
 const LEFT_MS = 10_000;
 
 /** The groups of processes that run. */
@@ -27,7 +27,7 @@ function end(group) {
   try {
     process.kill(-group, 'SIGKILL');
   } catch {
-    // None is left.
+    // No process is left.
   }
 }
 
@@ -115,7 +115,7 @@ const worker = async () => {
   for (let binary = binaries.shift(); binary; binary = binaries.shift()) await test(binary);
 };
 await Promise.all(Array.from({ length: availableParallelism() }, worker));
-// Many that fail are no matter of chance.
+// Many failures are not random.
 if (again.flatMap(({ failed }) => failed).length > MANY) passed = false;
 else for (const { binary, failed } of again) for (const name of failed) await testAgain(binary, name);
 const docs = await run(cargo, ['test', '--workspace', '--locked', '--doc', '--no-fail-fast'], {

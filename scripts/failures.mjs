@@ -1,5 +1,5 @@
-// The titles of the tests of one status in a report of Playwright's (its JSON), a line each: `node scripts/failures.mjs STATUS REPORT`.
-// The status is `unexpected` of those that failed each time, and `flaky` of those that passed when they ran once more.
+// Prints the titles of the tests of one status in a JSON report of Playwright, a line each: `node scripts/failures.mjs STATUS REPORT`.
+// The status is `unexpected` for tests that failed each time, or `flaky` for tests that passed when repeated.
 import { readFileSync } from 'node:fs';
 
 const [status, file] = process.argv.slice(2);

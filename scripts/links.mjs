@@ -1,6 +1,5 @@
-// Checks what the documentation points to: links to files and headings, and paths of the repository in `code`; and that each
-// page that sources name is there.
-// Writes each that leads nowhere; the exit status says whether there is any.
+// Checks the targets in the documentation: links to files and headings, paths of the repository in `code`, and that each page that
+// sources name exists. Prints each missing target. The exit status says whether there is any.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';

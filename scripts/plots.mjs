@@ -1,5 +1,5 @@
-// Draws the plots of docs/performance.md as SVG files into docs/performance/: bars out of figures.csv, which has the figures
-// of that page, and lines out of it and of the samples that `portunus-hammer lab` wrote.
+// Draws the plots of docs/performance.md as SVG files into docs/performance/: bars from figures.csv, which has the figures of that
+// page, and lines from it and from the samples of `portunus-hammer lab`.
 import { readFileSync, writeFileSync } from 'node:fs';
 
 const FOLDER = new URL('../docs/performance/', import.meta.url);

@@ -1,6 +1,7 @@
 #![no_main]
-//! Frames out of packets: each event is ten bytes (what, track, stream, number, two of the timestamp, two of the time that passes,
-//! flags, a length) and its payload; what containers rely on is checked.
+//! Frames assembled from packets. Each event is ten bytes (kind, track, stream, number, two of the
+//! timestamp, two of the passing time, flags, a length) and its payload. Checks what containers
+//! rely on.
 
 use std::time::Duration;
 
@@ -87,8 +88,9 @@ fuzz_target!(|data: &[u8]| {
         let timestamp = u32::from(u16::from_be_bytes([*high, *low])) << (flags >> 4);
         match what {
             0..=199 => {
-                // A little before, or after, the last one.
-                seq[index] = seq[index].saturating_add_signed(i64::from(number.cast_signed()) / 16 + 1);
+                // A little before or after the last one.
+                seq[index] =
+                    seq[index].saturating_add_signed(i64::from(number.cast_signed()) / 16 + 1);
                 let arrived = Arrived {
                     at,
                     stream,

@@ -1,8 +1,8 @@
-//! Bytes as a participant's packets, by Opus, G.711 and as redundant audio (RFC 2198): whatever comes, a frame is a frame of
-//! numbers.
+//! A participant's packets in Opus, G.711, or as redundant audio (RFC 2198). Whatever arrives, a
+//! frame consists of finite numbers.
 //!
-//! The first byte chooses the codec and the format. Then come steps: a byte that chooses what is done, and for a packet
-//! steps of sequence number and time, a length and the payload.
+//! The first byte chooses the codec and the format. Steps follow: a byte that chooses the action,
+//! and for a packet the steps of sequence number and time, a length and the payload.
 #![no_main]
 
 use std::time::{Duration, Instant};

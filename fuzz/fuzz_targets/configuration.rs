@@ -2,7 +2,7 @@
 
 use libfuzzer_sys::fuzz_target;
 
-// A file that is taken reads the same when it is printed; one that is not is told why.
+// An accepted file reads the same after printing. A refused one has an explanation.
 fuzz_target!(|text: &str| {
     match portunus::print_config(text) {
         Ok(printed) => assert_eq!(portunus::print_config(&printed), Ok(printed.clone())),

@@ -1,6 +1,6 @@
 #![no_main]
-//! Depacketisers: a byte for the codec, then packets: how much later (sequence number and timestamp) and whether it is
-//! marked, a length (u16), bytes. Outcomes come in order, and frames can be packetised again.
+//! Depacketisers: a byte for the codec, then packets: the steps of sequence number and timestamp,
+//! the marker, a length (u16), bytes. Outcomes are in order, and frames can be packetised again.
 
 use libfuzzer_sys::fuzz_target;
 use portunus_rtp::SeqNo;

@@ -3,7 +3,7 @@
 use libfuzzer_sys::fuzz_target;
 use portunus_rtp::extension::{DependencyReader, TargetsPlace};
 
-// Several descriptors of a stream, each behind a byte with its length.
+// Several descriptors of a stream, each after a byte with its length.
 fuzz_target!(|stream: &[u8]| {
     let mut reader = DependencyReader::new();
     let mut rest = stream;

@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 use libfuzzer_sys::fuzz_target;
 use portunus_events::testing::{MOST_WAIT, is_nanomsg_subscriber, retry_after};
 
-// What the other sides of event handlers say: no wait is longer than the limit, one in seconds is what was said, and a subscriber has
-// one greeting only.
+// What the peers of event handlers send. No wait exceeds the limit, a wait in seconds is taken as
+// written, and a subscriber has one greeting only.
 fuzz_target!(|data: &[u8]| {
     let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_764_000_000);
     let wait = retry_after(data, now);

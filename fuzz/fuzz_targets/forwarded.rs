@@ -5,10 +5,16 @@ use libfuzzer_sys::fuzz_target;
 use portunus_api::testing::forwarded_client;
 use portunus_core::Network;
 
-// What clients send, a line for each header: whatever it is, they have no say in whom the proxy names after it.
+// A line per header from a client. Whatever it sends, it cannot influence the address that the
+// proxy adds after it.
 fuzz_target!(|sent: &str| {
-    let proxies: Vec<Network> = ["127.0.0.1", "10.0.0.0/8"].map(|it| it.parse().expect("a network")).into();
-    for (name, appended) in [("x-forwarded-for", "198.51.100.7"), ("forwarded", "for=198.51.100.7;proto=https")] {
+    let proxies: Vec<Network> = ["127.0.0.1", "10.0.0.0/8"]
+        .map(|it| it.parse().expect("a network"))
+        .into();
+    for (name, appended) in [
+        ("x-forwarded-for", "198.51.100.7"),
+        ("forwarded", "for=198.51.100.7;proto=https"),
+    ] {
         let name = HeaderName::from_static(name);
         let mut headers = HeaderMap::new();
         for line in sent.lines() {

@@ -12,7 +12,7 @@ use portunus_videocall::VideoCall;
 use portunus_videoroom::{VideoRoom, VideoRoomConfig};
 use portunus_voicemail::{VoiceMail, VoiceMailConfig};
 
-/// Who speaks in turn.
+/// The users, who take turns.
 const USERS: [&str; 8] = [
     "echotest",
     "videocall",
@@ -24,9 +24,10 @@ const USERS: [&str; 8] = [
     "voicemail",
 ];
 
-// Each line is a request of one of the users, with 1 for the id of its session and 2 for that of its handle.
+// Each line is a request of one of the users, with 1 for the id of its session and 2 for that of
+// its handle.
 fuzz_target!(|script: &str| {
-    // No connections to elsewhere, however that is written, and no files.
+    // No connections to other hosts, in any spelling, and no files.
     let lower = script.to_ascii_lowercase();
     if ["rtsp", "host", "\\u", "filename"]
         .iter()

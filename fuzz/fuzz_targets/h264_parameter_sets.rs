@@ -4,7 +4,7 @@ use libfuzzer_sys::fuzz_target;
 use portunus_media::ingest::ParameterSets;
 use portunus_rtp::codec::h264;
 
-// What is taken becomes one aggregation packet that begins with what a decoder needs.
+// Accepted sets become one aggregation packet that starts with what a decoder needs.
 fuzz_target!(|text: &str| {
     if let Ok(sets) = ParameterSets::from_sprop(text) {
         assert!(h264::has_parameter_sets(sets.payload()));

@@ -3,7 +3,7 @@
 use libfuzzer_sys::fuzz_target;
 use portunus_rtc::testing::{Link, Pair};
 
-// A candidate's text is taken, ignored or refused.
+// A candidate's text is accepted, ignored or refused.
 fuzz_target!(|text: &str| {
     let mut pair = Pair::new(1, Link::GOOD);
     pair.negotiate();

@@ -3,7 +3,7 @@
 use libfuzzer_sys::fuzz_target;
 use portunus_sdp::IceFragment;
 
-// What is read can be written and read again.
+// A parsed fragment can be written and read again.
 fuzz_target!(|text: &str| {
     if let Ok(fragment) = IceFragment::parse(text) {
         assert!(fragment.candidates.len() <= 100);

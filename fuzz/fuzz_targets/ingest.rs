@@ -16,8 +16,8 @@ const CODECS: [Codec; 6] = [
     Codec::Opus,
 ];
 
-// Datagrams of an ingest, each preceded by its length, on the RTP and on the RTCP port: nothing panics. The
-// first byte chooses the codec.
+// Datagrams of an ingest, each preceded by its length, on the RTP and on the RTCP port. Nothing
+// panics. The first byte chooses the codec.
 fuzz_target!(|bytes: &[u8]| {
     let Some((codec, mut rest)) = bytes.split_first() else {
         return;

@@ -2,7 +2,7 @@
 
 use libfuzzer_sys::fuzz_target;
 
-// Files of Janus, each after a line `@@ NAME`: what is made of them is a configuration without mistakes.
+// Files of Janus, each after a line `@@ NAME`. The import is a valid configuration.
 fuzz_target!(|text: &str| {
     let files: Vec<(&str, &str)> = text
         .split("@@ ")

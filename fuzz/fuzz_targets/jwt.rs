@@ -13,7 +13,8 @@ const PACKAGE: &str = "janus.plugin.videoroom";
 
 static VERIFIER: LazyLock<JwtVerifier> = LazyLock::new(|| jwt_verifier(SECRET));
 
-// What was not signed opens nothing. What was signed opens the rooms that it names, at its time, and only those.
+// A token that was not signed grants nothing. A signed one grants the rooms that it names, at its
+// time, and only those.
 fuzz_target!(|text: &str| {
     let opens = |token: &str, room: &str| jwt_opens_room(&VERIFIER, token, NOW, PACKAGE, room);
     assert!(opens(text, "1").is_err());
@@ -21,7 +22,11 @@ fuzz_target!(|text: &str| {
         return;
     };
     let claims: Value = serde_json::from_str(text).expect("claims that were read");
-    let list = |name: &str| claims.get(name).map(|list| list.as_array().expect("a list"));
+    let list = |name: &str| {
+        claims
+            .get(name)
+            .map(|list| list.as_array().expect("a list"))
+    };
     let plugin = list("plugins").is_none_or(|plugins| {
         plugins.contains(&PACKAGE.into()) || plugins.contains(&"videoroom".into())
     });

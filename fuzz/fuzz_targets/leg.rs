@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use libfuzzer_sys::fuzz_target;
 use portunus_media::testing::BareLeg;
 
-// A first byte says how the leg is. Then datagrams: a byte of their length, one of how they come, the bytes.
+// The first byte chooses the leg's options. Datagrams follow: a byte with the length, one with the
+// way of arrival, the bytes.
 fuzz_target!(|bytes: &[u8]| {
     let Some((how, mut rest)) = bytes.split_first() else {
         return;

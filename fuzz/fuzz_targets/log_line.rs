@@ -3,7 +3,7 @@
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 
-// Whatever is logged is one line that steers no terminal, and an object stays one.
+// Any logged text is one line that does not control the terminal, and an object stays one.
 fuzz_target!(|logged: &[u8]| {
     for json in [false, true] {
         let line = portunus::written_line(logged, json);

@@ -3,7 +3,7 @@
 use libfuzzer_sys::fuzz_target;
 use portunus_files::manifest::{MAX_MANIFEST, Manifest};
 
-// What is read is written so that it can be read again, and what is added to it leaves it one that can be read.
+// A manifest that is read can be written and read again. After additions, it can still be read.
 fuzz_target!(|bytes: &[u8]| {
     let Ok(mut manifest) = Manifest::read(bytes) else {
         return;
@@ -15,7 +15,10 @@ fuzz_target!(|bytes: &[u8]| {
     let again = Manifest::read(&json).expect("what was written");
     // Times may differ in the last digit.
     assert_eq!(again.participants.len(), manifest.participants.len());
-    assert_eq!((again.started_us, again.more), (manifest.started_us, manifest.more));
+    assert_eq!(
+        (again.started_us, again.more),
+        (manifest.started_us, manifest.more)
+    );
     let files: Vec<_> = manifest
         .participants
         .iter()

@@ -1,6 +1,6 @@
 #![no_main]
-//! WebM: each frame is a byte of track and keyframe, the time since the last one in ms (u16), a length (u8) and its bytes; what is
-//! written is repaired, torn at any place, and read again.
+//! WebM: each frame is a byte of track and keyframe, the time since the last one in ms (u16), a
+//! length (u8) and its bytes. The written file is repaired, truncated at any place, and read again.
 
 use std::io::Cursor;
 use std::time::Duration;
@@ -34,13 +34,13 @@ fuzz_target!(|data: &[u8]| {
         writer.set_track(track, setup, &mut edits).expect("a track");
     }
     let (mut at, mut frames, mut rest) = (Duration::ZERO, 0, rest);
-    // Where each frame ends in the file.
+    // The end of each frame in the file.
     let mut ends = Vec::new();
     while let [flags, high, low, len, behind @ ..] = rest {
         let (data, behind) = behind.split_at(usize::from(*len).min(behind.len()));
         rest = behind;
         at += Duration::from_millis(u16::from_be_bytes([*high, *low]).into());
-        // Up to a second earlier than what is there.
+        // Up to a second earlier than the last one.
         let back = Duration::from_millis(u64::from(flags >> 2) * 15);
         let frame = FrameOut {
             track: usize::from(flags & 1),
@@ -58,7 +58,10 @@ fuzz_target!(|data: &[u8]| {
     let torn = file.len() * usize::from(*tear) / 255;
     let left = ends.iter().filter(|end| **end <= torn).count();
     let mut out = Vec::new();
-    match repair(Cursor::new(file.get(..torn).unwrap_or_default().to_vec()), &mut out) {
+    match repair(
+        Cursor::new(file.get(..torn).unwrap_or_default().to_vec()),
+        &mut out,
+    ) {
         Ok(repaired) => assert_eq!(repaired.frames, left as u64),
         Err(_) => assert_eq!(left, 0),
     }
@@ -75,6 +78,8 @@ fn apply(edits: &mut Edits, file: &mut Vec<u8>) {
     file.append(&mut edits.append);
     for (at, bytes) in edits.patches.drain(..) {
         let place = file.get_mut(at as usize..at as usize + bytes.len());
-        place.expect("a patch of what is there").copy_from_slice(&bytes);
+        place
+            .expect("a patch of what is there")
+            .copy_from_slice(&bytes);
     }
 }

@@ -1,5 +1,5 @@
 #![no_main]
-//! Containers: the first byte picks the kind of file, the rest is the file.
+//! Containers: the first byte chooses the format, the rest is the file.
 
 use std::io::Cursor;
 use std::time::Duration;

@@ -1,12 +1,13 @@
 #![no_main]
-//! Recordings: the first byte is the size of the pieces they come in; what is read and written again is the same.
+//! Recordings: the first byte is the size of the pieces in which they arrive. A recording that is
+//! read and written again stays the same.
 
 use libfuzzer_sys::fuzz_target;
 use portunus_files::mjr::{FrameReader, FrameWriter, Info, UnixMicros};
 
 type Frame = (u128, Option<UnixMicros>, Vec<u8>);
 
-/// What can be read, until more would be needed or something is wrong.
+/// Reads until more bytes would be needed or an error occurs.
 fn read(bytes: &[u8], piece: usize) -> (Option<Info>, Vec<Frame>) {
     let mut reader = FrameReader::new();
     let mut frames = Vec::new();

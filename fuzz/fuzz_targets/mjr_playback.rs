@@ -6,7 +6,7 @@ use std::time::Duration;
 use libfuzzer_sys::fuzz_target;
 use portunus_files::{Play, Playback};
 
-// Two recordings, one behind the other: times never go back, and any place can be gone to.
+// Two consecutive recordings: times never decrease, and any position can be reached.
 fuzz_target!(|bytes: &[u8]| {
     let Some((&[high, low], bytes)) = bytes.split_first_chunk() else {
         return;
@@ -32,7 +32,10 @@ fuzz_target!(|bytes: &[u8]| {
                 Some(Ok(packet)) => {
                     assert!(packet.at >= last[packet.track]);
                     last[packet.track] = packet.at;
-                    let sequence = packet.bytes.get(2..4).map_or(0, |it| u16::from_be_bytes([it[0], it[1]]));
+                    let sequence = packet
+                        .bytes
+                        .get(2..4)
+                        .map_or(0, |it| u16::from_be_bytes([it[0], it[1]]));
                     sent.add(packet.track, sequence, packet.at, packet.presented);
                 }
             }

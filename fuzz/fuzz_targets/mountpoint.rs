@@ -10,7 +10,7 @@ fuzz_target!(|text: &[u8]| {
     };
     for string_ids in [false, true] {
         if let Ok(mountpoint) = ConfiguredMountpoint::read(&members, string_ids) {
-            // What is written down of it reads the same; the older form becomes the newer one.
+            // A written mountpoint reads the same. The older form becomes the newer one.
             let members = mountpoint.to_members();
             let again = ConfiguredMountpoint::read(&members, string_ids);
             assert_eq!(again.map(|again| again.to_members()), Ok(members));

@@ -1,6 +1,7 @@
 #![no_main]
-//! MP4: each frame is a byte of track and keyframe, the time since the last one in ms (u16), a length (u8) and its bytes; what is
-//! written is repaired, torn at any place, and repaired as a whole.
+//! MP4: each frame is a byte of track and keyframe, the time since the last one in ms (u16), a
+//! length (u8) and its bytes. The written file is repaired, truncated at any place, and repaired as
+//! a whole.
 
 use std::io::Cursor;
 use std::time::Duration;
@@ -44,7 +45,7 @@ fuzz_target!(|data: &[u8]| {
         let (data, behind) = behind.split_at(usize::from(*len).min(behind.len()));
         rest = behind;
         at += Duration::from_millis(u16::from_be_bytes([*high, *low]).into());
-        // Up to a second earlier than what is there.
+        // Up to a second earlier than the last one.
         let back = Duration::from_millis(u64::from(flags >> 3) * 30);
         let frame = FrameOut {
             track: usize::from(flags & 1),
@@ -79,6 +80,8 @@ fn apply(edits: &mut Edits, file: &mut Vec<u8>) {
     file.append(&mut edits.append);
     for (at, bytes) in edits.patches.drain(..) {
         let place = file.get_mut(at as usize..at as usize + bytes.len());
-        place.expect("a patch of what is there").copy_from_slice(&bytes);
+        place
+            .expect("a patch of what is there")
+            .copy_from_slice(&bytes);
     }
 }

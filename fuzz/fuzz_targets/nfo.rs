@@ -3,7 +3,7 @@
 use libfuzzer_sys::fuzz_target;
 use portunus_recordplay::{MAX_NFO, Nfo};
 
-// What is read is written so that it is read the same.
+// A parsed file is written so that it reads the same.
 fuzz_target!(|bytes: &[u8]| {
     let Ok(nfo) = Nfo::parse(bytes) else { return };
     let text = nfo.to_text();
@@ -13,6 +13,6 @@ fuzz_target!(|bytes: &[u8]| {
     let again = Nfo::parse(text.as_bytes()).expect("what was written");
     assert_eq!((again.id, again.is_private), (nfo.id, nfo.is_private));
     assert!(again.files.named().eq(nfo.files.named()));
-    // Names of parts are left out where the file would be too long.
+    // Names of parts are omitted if the file would be too long.
     assert!(nfo.files.parts.starts_with(&again.files.parts));
 });

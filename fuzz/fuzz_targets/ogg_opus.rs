@@ -1,6 +1,6 @@
 #![no_main]
-//! Ogg Opus: each packet is a time after the end of the one before (u16), a length (u8) and its bytes; what is written is
-//! read again.
+//! Ogg Opus: each packet is a time after the end of the previous one (u16), a length (u8) and its
+//! bytes. The written file is read again.
 
 use std::io::Cursor;
 

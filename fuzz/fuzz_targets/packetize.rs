@@ -1,5 +1,5 @@
 #![no_main]
-//! Packetisers: the first bytes pick format and size, the rest is a frame.
+//! Packetisers: the first bytes choose format and size, the rest is a frame.
 
 use libfuzzer_sys::fuzz_target;
 use portunus_rtp::packetize::{MIN_MAX_PAYLOAD, Packetizer, ParameterSets, PayloadFormat};

@@ -3,7 +3,7 @@
 use libfuzzer_sys::fuzz_target;
 use portunus_rtp::red;
 
-// Blocks lie in the payload one behind the other, and the last is what the packet itself carries.
+// Blocks are consecutive in the payload, and the last one is the packet's primary.
 fuzz_target!(|payload: &[u8]| {
     let blocks: Vec<_> = red::unpack(payload).collect();
     let bytes: usize = blocks.iter().map(|block| block.payload.len()).sum();

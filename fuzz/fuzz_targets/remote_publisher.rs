@@ -3,8 +3,8 @@
 use libfuzzer_sys::fuzz_target;
 use portunus_media::testing::RemotePublisher;
 
-// Datagrams on the ports of a remote publisher, each preceded by its length: streams and messages are told apart by
-// their SSRCs, and nothing panics. The first byte says whether there is a key.
+// Datagrams on the ports of a remote publisher, each preceded by its length. Streams and messages
+// are told apart by their SSRCs, and nothing panics. The first byte chooses whether there is a key.
 fuzz_target!(|bytes: &[u8]| {
     let Some((secret, mut rest)) = bytes.split_first() else {
         return;

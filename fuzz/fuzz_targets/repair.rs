@@ -1,5 +1,5 @@
 #![no_main]
-//! Any file is repaired; what comes of that is whole, and stays as it is.
+//! Any file is repaired. The result is whole, and repairing it again changes nothing.
 
 use std::io::Cursor;
 

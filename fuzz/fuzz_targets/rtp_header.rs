@@ -13,7 +13,7 @@ fuzz_target!(|packet: &[u8]| {
         packet.len()
     );
     let _ = header.csrcs(packet).count();
-    // Everything again, as a relay writes it.
+    // All fields again, as a relay writes them.
     let Header {
         marker,
         pt,

@@ -18,7 +18,7 @@ impl Sink for Nowhere {
     fn report(&mut self, _medium: usize, _ntp: u64, _timestamp: u32) {}
 }
 
-// What a server answers to one request after another, with `=====` between the answers: whatever it says, there is a
+// A server's answers to consecutive requests, separated by `=====`. Whatever they are, there is a
 // session or an error, and an end.
 fuzz_target!(|script: &[u8]| {
     let mut runtime = tokio::runtime::Builder::new_current_thread();

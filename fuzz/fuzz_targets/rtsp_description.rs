@@ -1,5 +1,5 @@
 #![no_main]
-//! The description of an RTSP server.
+//! Descriptions from an RTSP server.
 
 use libfuzzer_sys::fuzz_target;
 use portunus_rtsp::{WantedMedia, parse_description};

@@ -2,7 +2,7 @@
 
 use libfuzzer_sys::fuzz_target;
 
-// Files of saved mountpoints and rooms: what was read and written reads the same.
+// Files of saved mountpoints and rooms: a written file reads the same.
 fuzz_target!(|text: &str| {
     for string_ids in [false, true] {
         for rewrite in [

@@ -20,7 +20,7 @@ fuzz_target!(|text: &str| {
     let answer = Description::answer(offered, &options);
     let (lines, passed_on) = (offered.media.len(), offered.clone());
 
-    // What was parsed can be answered, and the answer can be parsed.
+    // A parsed offer can be answered, and the answer can be parsed.
     let mut session = Session::new(transport(), 1);
     session.set_remote_offer(remote).unwrap();
     let (text, negotiated) = session.local_answer(answer).unwrap();

@@ -1,5 +1,6 @@
 #![no_main]
-//! What keyframes tell decoders: a byte for the codec, then a frame; H.264 and H.265 also as SDP tells them.
+//! The decoder configuration in keyframes: a byte for the codec, then a frame. H.264 and H.265 also
+//! by SDP.
 
 use libfuzzer_sys::fuzz_target;
 use portunus_files::Codec;

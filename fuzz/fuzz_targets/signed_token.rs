@@ -3,7 +3,7 @@
 use libfuzzer_sys::fuzz_target;
 use portunus_core::testing::{signed_token, signed_token_opens};
 
-// What was not signed opens nothing; what was signed opens what it says, and only that.
+// A token that was not signed grants nothing. A signed one grants what it names, and only that.
 fuzz_target!(|text: &str| {
     let opens = |token: &str, now: u64| signed_token_opens(token, "secret", now, "janus", "a");
     assert!(!opens(text, 0));

@@ -20,7 +20,7 @@ fn request() -> Request {
     request
 }
 
-// Lines of WWW-Authenticate, to be answered; the same as Authorization are never the right secret.
+// Lines of WWW-Authenticate, which are answered. As Authorization, they never match the secret.
 fuzz_target!(|data: &[u8]| {
     let text = String::from_utf8_lossy(data);
     let credentials = Credentials::password("alice", "secret");

@@ -46,7 +46,8 @@ fn visit(message: &Message) {
     }
 }
 
-// What is parsed and written again is the same. A request can be answered, and so can most of what is no request.
+// A parsed message is written unchanged. A request can be answered, and so can most texts that are
+// no request.
 fuzz_target!(|data: &[u8]| match Message::parse(data) {
     Ok(message) => {
         visit(&message);

@@ -19,7 +19,8 @@ fn frames(role: Role, data: &[u8], piece: usize) -> (Vec<Frame>, Option<StreamEr
     (frames, None)
 }
 
-// The first byte says how the stream is cut: that makes no difference. A message of a stream is one in a datagram, too.
+// The first byte chooses how the stream is split, which makes no difference. A message of a stream
+// is one in a datagram, too.
 fuzz_target!(|data: &[u8]| {
     let [first, data @ ..] = data else {
         return;

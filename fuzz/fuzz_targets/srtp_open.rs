@@ -4,7 +4,7 @@ use libfuzzer_sys::fuzz_target;
 use portunus_rtp::Header;
 use portunus_srtp::{Opener, Profile};
 
-// Nothing that was not sealed may open, whatever its shape.
+// No packet opens that was not sealed, whatever its form.
 fuzz_target!(|packet: &[u8]| {
     for profile in Profile::PREFERENCE
         .into_iter()

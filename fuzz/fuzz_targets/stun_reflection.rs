@@ -6,7 +6,7 @@ use portunus_rtc::Reflection;
 
 fuzz_target!(|attributes: &[u8]| {
     let question = Reflection::new();
-    // What answers nobody is looked at no further.
+    // An answer that fits no request is ignored.
     let _ = question.seen(attributes);
     let mut answer = vec![1, 1, 0, 0];
     answer.extend(&question.request()[4..]);

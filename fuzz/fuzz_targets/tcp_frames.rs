@@ -3,7 +3,7 @@
 use libfuzzer_sys::fuzz_target;
 use portunus_rtc::framing::{Deframer, FRAME_HEAD, frame_head};
 
-/// The datagrams that come out of pieces of at most `piece` bytes, and whether a frame was too long.
+/// Returns the datagrams in pieces of at most `piece` bytes, and whether a frame was too long.
 fn deframed(stream: &[u8], piece: usize, most: usize) -> (Vec<Vec<u8>>, bool) {
     let (mut deframer, mut datagrams) = (Deframer::new(most), Vec::new());
     for piece in stream.chunks(piece) {
@@ -21,8 +21,8 @@ fn deframed(stream: &[u8], piece: usize, most: usize) -> (Vec<Vec<u8>>, bool) {
     (datagrams, false)
 }
 
-// The first byte says how long a frame may be, the second how the stream is cut: that makes no difference. What comes out,
-// put into frames again, is what came in.
+// The first byte chooses the longest frame, the second one how the stream is split, which makes no
+// difference. The output, put into frames again, equals the input.
 fuzz_target!(|data: &[u8]| {
     let [most, piece, stream @ ..] = data else {
         return;

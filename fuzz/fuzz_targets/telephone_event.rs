@@ -18,7 +18,9 @@ fuzz_target!(|bytes: &[u8]| {
         let timestamp = u32::from_be_bytes(packet[2..6].try_into().expect("four bytes"));
         if let Ok(event) = TelephoneEvent::parse(&packet[6..]) {
             packets += 1;
-            told += detector.take(event, (timestamp, packet[1] & 1 == 1), now).count();
+            told += detector
+                .take(event, (timestamp, packet[1] & 1 == 1), now)
+                .count();
         }
     }
     told += detector.restart().iter().count();

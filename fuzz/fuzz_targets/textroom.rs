@@ -9,8 +9,9 @@ use portunus_core::{CoreConfig, Plugin};
 use portunus_textroom::{TextRoom, TextRoomConfig};
 use serde_json::{Value, json};
 
-// Each line is what one of three users writes on a data channel. The first byte of a line says who, and whether it is
-// text or bytes. Whatever the server sends is JSON of the plugin, and nothing may be left at the end.
+// Each line is a message of one of three users on a data channel. Its first byte chooses the user,
+// and text or bytes. All messages of the server are JSON of the plugin, and nothing may be left at
+// the end.
 fuzz_target!(|script: &str| {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -27,7 +28,8 @@ fuzz_target!(|script: &str| {
             user.message(json!({ "request": "setup" }), None).await;
             user.event().await;
             let answer = jsep("answer", "fuzz", &[Line::Data]);
-            user.message(json!({ "request": "ack" }), Some(answer)).await;
+            user.message(json!({ "request": "ack" }), Some(answer))
+                .await;
             user.event().await;
             users.push(user);
         }
@@ -56,7 +58,7 @@ fuzz_target!(|script: &str| {
                 server.happen(*peer, Event::Data(message)).await;
             }
         }
-        // All of it has been taken once each has been asked for something after it.
+        // All messages have been processed when each user has an answer to a later one.
         for user in &mut users {
             for _ in 0..20 {
                 tokio::task::yield_now().await;

@@ -23,8 +23,8 @@ thread_local! {
     static PAIRS: RefCell<Option<(u32, Pair, Pair)>> = const { RefCell::new(None) };
 }
 
-// A transport that has heard nothing and one that is connected: both take anything, and the connected
-// one stays so, for nothing here can be authentic.
+// A fresh transport and a connected one both accept any input. The connected one stays connected,
+// since nothing here can be authentic.
 fuzz_target!(|datagram: &[u8]| {
     let _ = (stun_username(datagram), stun_answer(datagram));
     PAIRS.with_borrow_mut(|state| {

@@ -1,12 +1,14 @@
 #![no_main]
-//! TURN: the bytes are a stream of messages of one client, which has an allocation if the first byte is odd. Each message is taken as it
-//! is, and with credentials.
+//! TURN: the bytes are a stream of messages of one client, which has an allocation if the first
+//! byte is odd. Each message is handled unchanged, and with credentials.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use libfuzzer_sys::fuzz_target;
-use portunus_turn::{Action, Client, Keychain, Limits, MediaAddress, MediaAddresses, Now, Shared, frame};
+use portunus_turn::{
+    Action, Client, Keychain, Limits, MediaAddress, MediaAddresses, Now, Shared, frame,
+};
 
 fuzz_target!(|data: &[u8]| {
     let [first, stream @ ..] = data else { return };
@@ -22,7 +24,13 @@ fuzz_target!(|data: &[u8]| {
     let bound = SocketAddr::from(([10, 0, 0, 5], 10_000));
     let announced = SocketAddr::from(([203, 0, 113, 7], 20_000));
     let media = MediaAddresses::new([MediaAddress { announced, bound }]);
-    let shared = Shared::new(Keychain::new(b"secret"), [7; 32], limits, media, now.instant);
+    let shared = Shared::new(
+        Keychain::new(b"secret"),
+        [7; 32],
+        limits,
+        media,
+        now.instant,
+    );
     let mut client = Client::new(SocketAddr::from(([192, 0, 2, 1], 5_000)));
     if first & 1 == 1 {
         let request = shared.signed(client.address(), 3, &[0, 0x19, 0, 4, 17, 0, 0, 0], now);
@@ -48,7 +56,7 @@ fuzz_target!(|data: &[u8]| {
     client.envelop(&shared, bound, rest, now, &mut head);
 });
 
-/// Nothing but media is ever sent to.
+/// Nothing but media addresses is ever sent to.
 fn receive(client: &mut Client, shared: &Shared, message: &[u8], now: Now) {
     match client.receive(shared, message, now) {
         Action::Open(pending) => {

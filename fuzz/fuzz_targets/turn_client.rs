@@ -1,6 +1,7 @@
 #![no_main]
-//! The client of TURN: the bytes are datagrams of its server, each behind a byte with its length. If the first byte is odd, the client
-//! has an allocation and a channel, else they change its server's answers.
+//! The client of TURN: the bytes are datagrams of its server, each after a byte with its length. If
+//! the first byte is odd, the client has an allocation and a channel, else they change its server's
+//! answers.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -10,7 +11,9 @@ use portunus_turn::{Action, Keychain, Limits, MediaAddress, MediaAddresses, Now,
 use portunus_turn_client::{Client, Login, Received};
 
 fuzz_target!(|data: &[u8]| {
-    let [first, datagrams @ ..] = data else { return };
+    let [first, datagrams @ ..] = data else {
+        return;
+    };
     let now = Now {
         instant: Instant::now(),
         unix: 1_700_000_000,
@@ -21,8 +24,17 @@ fuzz_target!(|data: &[u8]| {
         lifetime: Duration::from_secs(3_600),
     };
     let peer = SocketAddr::from(([198, 51, 100, 1], 5_000));
-    let peers = MediaAddresses::new([MediaAddress { announced: peer, bound: peer }]);
-    let shared = Shared::new(Keychain::new(b"secret"), [7; 32], limits, peers, now.instant);
+    let peers = MediaAddresses::new([MediaAddress {
+        announced: peer,
+        bound: peer,
+    }]);
+    let shared = Shared::new(
+        Keychain::new(b"secret"),
+        [7; 32],
+        limits,
+        peers,
+        now.instant,
+    );
     let mut server = portunus_turn::Client::new(SocketAddr::from(([192, 0, 2, 1], 10_000)));
     let login = Keychain::new(b"secret").login("media", now.unix + 600);
     let login = Login {

@@ -9,8 +9,9 @@ use portunus_core::{CoreConfig, Plugin};
 use portunus_videoroom::{VideoRoom, VideoRoomConfig};
 use serde_json::{Value, json};
 
-// Each line is the body of a request of one of three users of a room: any JSON in any field. The first byte of a line
-// says who, and what description goes with it. Each request has to be answered, and nothing may be left at the end.
+// Each line is the body of a request of one of three users of a room, with any JSON in any field.
+// Its first byte chooses the user and the description. Each request must be answered, and nothing
+// may be left at the end.
 fuzz_target!(|script: &str| {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()

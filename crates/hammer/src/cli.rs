@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::lab::inside;
+use crate::lab::launcher;
 use crate::progress::Progress;
 use crate::scenario::{Scenario, ScenarioError};
 use crate::{ceiling, lab, report};
@@ -24,7 +24,7 @@ pub struct Cli {
     command: Command,
 }
 
-/// What can be asked for; each names the module that does it.
+/// The commands. Each names the module that implements it.
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Measure what one core can do at most: a bare loop of encrypting and sending
@@ -35,7 +35,7 @@ enum Command {
     Lab(lab::Options),
     /// Start a program in a network namespace and on given cores
     #[command(hide = true)]
-    Inside(inside::Options),
+    Inside(launcher::Options),
     /// Turn the JSON of earlier runs into other forms
     Report(report::Options),
     /// Print what a shell needs to complete commands and options
@@ -52,13 +52,13 @@ enum Command {
 }
 
 impl Cli {
-    /// Does what the command line asks for.
+    /// Runs the command.
     pub fn run(self) -> Result<ExitCode, Box<dyn Error>> {
         match self.command {
             Command::Ceiling(options) => ceiling::run(&options)?,
             Command::Scenario(scenario) => show(&scenario)?,
             Command::Lab(options) => lab::run(&options)?,
-            Command::Inside(options) => return Err(inside::run(options).into()),
+            Command::Inside(options) => return Err(launcher::run(options).into()),
             Command::Report(options) => report::run(&options)?,
             Command::Completions { shell } => {
                 clap_complete::generate(shell, &mut Self::command(), NAME, &mut io::stdout());

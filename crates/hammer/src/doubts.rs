@@ -1,23 +1,24 @@
-//! What makes the figures of a run doubtful, beside hammer's own limits, which the scenarios know.
+//! Doubts about the figures of a run, besides hammer's own limits, which the scenarios check.
 
 use crate::figures::{percent, time_us};
 use crate::record::{Criterion, DELIVERED_AT_LEAST, RunRecord, Sample};
 
-/// The share of the time that the loop has to have its core for, or something else ran there.
+/// The least share of the time for which the loop has to have its core. Otherwise something else
+/// ran there.
 pub(crate) const UNDISTURBED: f64 = 0.97;
-/// How much of a core the hypervisor may take.
+/// The most of a core that the hypervisor may take.
 const STOLEN: f64 = 0.02;
-/// How idle a server's cores are when something else than them was the limit.
+/// The least idle share of a server's cores from which something else was the limit.
 const SPARE: f64 = 0.85;
 
-/// A core that by itself answers a hundredth of all moments later than this spoils the delays, in microseconds.
+/// The 99th percentile of a core's lateness above which it distorts the delays, in microseconds.
 const LATE_US: f64 = 200.0;
 
-/// Said of hammer itself.
+/// The doubt about hammer itself.
 pub(crate) const NOT_OPTIMISED: &str =
     "hammer was built without optimisation: its ceiling and its own limit are too low";
 
-/// Adds a warning for each doubt that is not there yet.
+/// Adds a warning for each new doubt.
 pub fn add(run: &mut RunRecord) {
     for doubt in of(run) {
         if !run.summary.warnings.contains(&doubt) {
@@ -26,7 +27,7 @@ pub fn add(run: &mut RunRecord) {
     }
 }
 
-/// One line for each doubt.
+/// Returns one line for each doubt.
 fn of(run: &RunRecord) -> Vec<String> {
     let mut doubts = Vec::new();
     if cfg!(debug_assertions) {

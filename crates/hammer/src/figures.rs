@@ -1,16 +1,16 @@
-//! Figures as people read them: three digits that count, and a unit.
+//! Figures for people: three significant digits and a unit.
 
-/// Bits per second.
+/// Formats bits per second.
 pub fn bits_per_s(bps: f64) -> String {
     scaled(bps, 1e3, &["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"])
 }
 
-/// Bytes, in units of 1,024.
+/// Formats bytes, in units of 1,024.
 pub fn bytes(bytes: f64) -> String {
     scaled(bytes, 1_024.0, &["B", "KiB", "MiB", "GiB", "TiB"])
 }
 
-/// A time that is given in microseconds.
+/// Formats a time in microseconds.
 pub fn time_us(us: f64) -> String {
     if us.abs() < 1e6 {
         scaled(us, 1e3, &["us", "ms"])
@@ -19,17 +19,17 @@ pub fn time_us(us: f64) -> String {
     }
 }
 
-/// A share of 1, in per cent.
+/// Formats a share of 1 in percent.
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
-    // 99.996 must not read as 100.
+    // 99.996 must not be shown as 100.
     if (99.0..100.0).contains(&percent) {
         return format!("{:.2} %", (percent * 100.0).floor() / 100.0);
     }
     format!("{} %", digits(percent))
 }
 
-/// A whole number, in groups of three.
+/// Formats a whole number, in groups of three digits.
 pub fn count(number: f64) -> String {
     let text = format!("{:.0}", number.abs());
     let mut grouped = String::new();
@@ -45,12 +45,12 @@ pub fn count(number: f64) -> String {
     grouped
 }
 
-/// A ratio, such as `25.3x`.
+/// Formats a ratio, such as `25.3x`.
 pub fn ratio(ratio: f64) -> String {
     format!("{}x", digits(ratio))
 }
 
-/// Three digits that count, as far as there are such.
+/// Formats up to three significant digits.
 pub fn digits(number: f64) -> String {
     match number.abs() {
         n if n >= 99.95 => count(number),

@@ -1,7 +1,8 @@
-//! A load generator and measuring tool for WebRTC servers that speak the Janus API or WHIP and WHEP.
+//! A load generator and measuring tool for WebRTC servers with the Janus API, or with WHIP and
+//! WHEP.
 //!
-//! What was measured is kept as a [`record::RunRecord`] for each server and round; a [`record::Report`]
-//! holds those of one call, and is what is written as JSON and read by everything that shows figures.
+//! The measurements of each server and round are a [`record::RunRecord`]. A [`record::Report`]
+//! contains those of one call. It is written as JSON, and read by everything that shows figures.
 #![forbid(unsafe_code)]
 
 pub mod ceiling;
@@ -11,12 +12,12 @@ pub mod doubts;
 mod farend;
 pub mod figures;
 pub mod lab;
-mod listening;
 pub mod machine;
 pub mod progress;
 pub mod record;
 mod report;
 pub mod scenario;
+mod sound_check;
 pub mod source;
 mod speech;
 pub mod traffic;

@@ -1,4 +1,4 @@
-//! What a run shows while it runs: one line that changes on a terminal, a line a second elsewhere.
+//! The progress of a run: one changing line on a terminal, a line per second elsewhere.
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::figures::{bits_per_s, bytes, count, digits, percent, time_us};
 use crate::record::{Sample, Step};
 
-/// Shows samples and notes on the standard error.
+/// Prints samples and notes to the standard error.
 #[derive(Debug)]
 pub struct Progress {
     bar: Option<ProgressBar>,
@@ -16,7 +16,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// `name`: of the server, or of what is done.
+    /// Starts with the name of the server or of the task.
     pub fn start(name: &str) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::new_spinner();
@@ -34,7 +34,7 @@ impl Progress {
         }
     }
 
-    /// What happens now.
+    /// Shows the current action.
     pub fn note(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.set_message(text.to_owned()),
@@ -42,12 +42,12 @@ impl Progress {
         }
     }
 
-    /// The figures of a second.
+    /// Shows the figures of a second.
     pub fn sample(&self, sample: &Sample) {
         self.note(&line(sample));
     }
 
-    /// A step that has ended: stays on the terminal.
+    /// Shows a finished step, which stays on the terminal.
     pub fn step(&self, step: &Step) {
         let mark = match (step.in_time, step.carried) {
             (true, _) => "carried in time",
@@ -63,7 +63,7 @@ impl Progress {
         self.keep(&text);
     }
 
-    /// A line that stays on the terminal.
+    /// Prints a line that stays on the terminal.
     pub fn keep(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.println(format!("  {}: {text}", self.name)),
@@ -72,7 +72,7 @@ impl Progress {
     }
 }
 
-/// The changing line goes.
+/// Removes the changing line.
 impl Drop for Progress {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {

@@ -1,4 +1,4 @@
-//! The program, as it is called.
+//! Tests of the program's command line.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -12,7 +12,7 @@ use std::process::{Command, Output};
 
 use portunus_hammer::record::{Ceiling, Report};
 
-/// What is said where namespaces cannot be made: there is no right to, or no program for it.
+/// Messages when namespaces cannot be created because of missing rights or programs.
 const NO_NAMESPACES: [&str; 2] = [
     "network namespaces cannot be made",
     "the program ip cannot be run",
@@ -23,7 +23,7 @@ fn hammer(arguments: &[&str]) -> Output {
     command.args(arguments).output().unwrap()
 }
 
-/// The first and the last core that this process may use.
+/// Returns the first and the last core that this process may use.
 fn cores() -> (String, String) {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let list = status
@@ -35,7 +35,7 @@ fn cores() -> (String, String) {
     (first.to_owned(), last.to_owned())
 }
 
-/// A short measurement over `extra`; none if it may not be made here.
+/// Measures briefly over `extra`. Returns `None` if that is not allowed here.
 fn ceiling(extra: &[&str]) -> Option<Ceiling> {
     let folder = tempfile::tempdir().unwrap();
     let json = folder.path().join("ceiling.json");
@@ -88,7 +88,7 @@ fn a_ceiling_is_measured_on_the_loopback_interface() {
     }
 }
 
-/// There are two ceilings, and that at all is not the lower one.
+/// Checks that there are two ceilings, and that the one at all is not the lower one.
 fn is_sound(ceiling: &Ceiling) {
     let in_time = &ceiling.in_time;
     let at_all = ceiling.at_all.as_ref().unwrap();
@@ -120,7 +120,7 @@ fn a_ceiling_is_that_of_a_scenario() {
     };
     let room = ["room", "--publishers", "3", "--bitrate", "500k"];
     let each = bare(&room);
-    // A connection for each feed of each participant: about as many as it is enough for.
+    // A connection for each feed of each participant: about as many as the rate suffices for.
     assert_eq!(each.addresses % 3, 0, "{each:?}");
     assert!((each.participants.unwrap() * 3.0 - each.viewers).abs() < 1e-6);
     let star = bare(&["star", "--multistream", "--bitrate", "500k"]);
@@ -147,7 +147,7 @@ fn what_the_loop_needs_for_some_viewers_is_measured_as_well() {
     for (load, participants) in value["loads"].as_array().unwrap().iter().zip([5, 20]) {
         assert_eq!(load["participants"], participants);
         assert!(load["cpu_ns_per_packet"].as_f64().unwrap() > 0.0, "{load}");
-        // It sends what is due and sleeps.
+        // It sends what is due, and sleeps.
         assert!(load["cpu_cores"].as_f64().unwrap() < 1.0, "{load}");
     }
 }
@@ -210,7 +210,7 @@ fn a_lab_starts_the_server_loads_it_and_reports() {
     arguments.extend(["--out", out, "--server", &server]);
     arguments.extend(["--server-cores", &first, "--load-cores", &last]);
     arguments.extend(["--", "streaming", "--viewers", "5", "--bitrate", "500k"]);
-    // Whatever else the machine does.
+    // Independent of the machine's other load.
     arguments.extend(["--duration", "2", "--settle", "0.5", "--max-delay", "60000"]);
     let output = hammer(&arguments);
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -226,7 +226,8 @@ fn a_lab_starts_the_server_loads_it_and_reports() {
     };
     let step = run.steps.first().unwrap();
     assert_eq!((step.participants, run.summary.failed_joins), (5, 0));
-    // On a machine that runs other tests beside some may be late, and then counts for the next second.
+    // On a machine that also runs other tests, some packets may be late, and then count for the
+    // next second.
     assert!(step.delivered_share > 0.7, "{step:?}");
     let page = read("report.html");
     let text = String::from_utf8_lossy(&output.stdout);
@@ -263,7 +264,7 @@ fn what_is_no_scenario_is_refused_before_anything_starts() {
     }
 }
 
-/// The form of the records may only grow: this file was written by an earlier version.
+/// The form of the records may only grow. This file was written by an earlier version.
 #[test]
 fn an_old_report_is_read_and_written_as_it_was() {
     let old = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/report.json");
@@ -297,7 +298,7 @@ fn reports_are_made_of_an_old_report() {
     assert!(fs::read_to_string(html).unwrap().contains("<svg "));
 }
 
-/// Paths of what `old` has and `new` has not, or has otherwise.
+/// Returns the paths in `old` that `new` lacks, or has with other values.
 fn missing(old: &serde_json::Value, new: &serde_json::Value, path: &str) -> Vec<String> {
     use serde_json::Value::{Array, Object};
     match (old, new) {

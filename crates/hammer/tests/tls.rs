@@ -20,7 +20,7 @@ use portunus_hammer::client::{Broadcast, ClientError, Connection, Credentials, T
 use portunus_streaming::{Streaming, StreamingConfig};
 use serde_json::json;
 
-/// A server with the streaming plugin at `wss://` and `https://`, and these two ports.
+/// Starts a server with the streaming plugin at `wss://` and `https://`. Returns these two ports.
 async fn start(folder: &Path) -> (TestServer, Transports, u16, u16) {
     let server = TestServer::with_media(CoreConfig::default(), async |media| {
         let plugin = Streaming::start(StreamingConfig::default(), media, Recorder::default());
@@ -87,7 +87,7 @@ async fn certificates_that_nobody_vouches_for_are_refused() {
     }
 }
 
-/// The program's own options: it gets as far as asking for what the server does not have.
+/// The program has the same options. It gets as far as requesting what the server lacks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_program_takes_self_signed_certificates_if_told_to() {
     let folder = tempfile::tempdir().unwrap();
@@ -108,7 +108,7 @@ async fn the_program_takes_self_signed_certificates_if_told_to() {
     };
     let refused = run(&[], None);
     assert!(refused.contains("--insecure takes any"), "{refused}");
-    // There is no echo test there.
+    // The server has no echo test plugin.
     for (options, file) in [
         (&["--insecure"][..], None),
         (&[], Some(folder.path().join("cert.pem"))),

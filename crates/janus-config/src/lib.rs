@@ -1,5 +1,5 @@
-//! Configurations of Janus: reads a folder of libconfig files (`.jcfg`) and INI files (`.cfg`), and drafts
-//! one TOML file of Portunus with the same meaning.
+//! Configurations of Janus: reads a folder of libconfig files (`.jcfg`) and INI files (`.cfg`),
+//! and drafts one TOML file of Portunus with the same meaning.
 //!
 //! ```
 //! use portunus_janus_config::{Sources, parse_jcfg};

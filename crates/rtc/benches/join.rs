@@ -1,5 +1,5 @@
-//! What it costs to join: ICE and DTLS of both sides of a connection, all on one core.
-#![allow(missing_docs)]
+//! The cost of a join: ICE and DTLS of both sides of a connection, all on one core.
+#![allow(missing_docs, reason = "a benchmark has no documentation")]
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use portunus_rtc::testing::{Link, Pair};

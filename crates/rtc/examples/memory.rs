@@ -1,6 +1,11 @@
-//! How much memory an idle connected transport takes: makes 1,000 connected pairs and divides what
-//! the process grew by. Linux only.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
+//! The memory of an idle connected transport: makes 1,000 connected pairs and divides the growth of
+//! the process by their number. Linux only.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a tool for developers"
+)]
 
 use std::time::Duration;
 
@@ -40,7 +45,8 @@ fn measure(what: &str, data: bool) -> impl Sized {
         pair.run(Duration::from_secs(60));
         [pair.left.transport, pair.right.transport]
     };
-    // What is made once, and pages that the allocator keeps, should not count.
+    // Warms up one-time allocations and the pages that the allocator keeps, so that they do not
+    // count.
     let warm: Vec<_> = (0..20).map(connected).collect();
     let before = resident();
     let transports: Vec<_> = (0..PAIRS as u64).map(connected).collect();
@@ -54,7 +60,7 @@ fn main() {
         "the struct itself: {} bytes",
         size_of::<portunus_rtc::Transport>()
     );
-    // Kept, so that the second measurement does not find the memory of the first.
+    // Kept alive, so that the second measurement does not reuse the memory of the first.
     let _first = measure("idle, no data channels", false);
     let _second = measure("idle, with an SCTP association", true);
 }

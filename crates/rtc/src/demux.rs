@@ -1,8 +1,8 @@
-//! Which protocol a datagram speaks (RFC 7983), and for whom a STUN datagram is.
+//! The protocol of a datagram (RFC 7983), and the receiver of a STUN datagram.
 
-/// What shares the port of a PeerConnection.
+/// A protocol on the port of a PeerConnection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Protocol {
     Stun,
     Dtls,
@@ -11,12 +11,12 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// Tells by the first bytes; none for what has no business here.
+    /// Returns the protocol by the first bytes, or `None` for other datagrams.
     pub const fn of(datagram: &[u8]) -> Option<Self> {
         match datagram {
             [0..=3, ..] => Some(Protocol::Stun),
             [20..=63, ..] => Some(Protocol::Dtls),
-            // RTCP packet types as they stand among payload types (RFC 5761 section 4).
+            // RTCP packet types in the place of payload types (RFC 5761 section 4).
             [128..=191, 192..=223, ..] => Some(Protocol::Rtcp),
             [128..=191, ..] => Some(Protocol::Rtp),
             _ => None,
@@ -32,33 +32,47 @@ const USERNAME: u16 = 0x0006;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Transaction(pub(crate) [u8; 12]);
 
-/// The transaction that a connectivity check (a STUN binding request) begins.
+/// Returns the transaction of a connectivity check (a STUN binding request).
 pub fn stun_check(datagram: &[u8]) -> Option<Transaction> {
-    let (kind, transaction, _) = stun(datagram)?;
-    (kind == [0, 1]).then_some(transaction)
+    let message = StunHeader::split(datagram)?;
+    (message.kind == [0, 1]).then_some(message.transaction)
 }
 
-/// The transaction that an answer to a connectivity check ends, be it a success or an error: tells whose check it was.
-/// Nothing is verified here.
+/// Returns the transaction of an answer to a connectivity check, be it a success or an error. It
+/// identifies the check. Nothing is verified here.
 pub fn stun_answer(datagram: &[u8]) -> Option<Transaction> {
-    let (kind, transaction, _) = stun(datagram)?;
-    matches!(kind, [1, 0x01 | 0x11]).then_some(transaction)
+    let message = StunHeader::split(datagram)?;
+    matches!(message.kind, [1, 0x01 | 0x11]).then_some(message.transaction)
 }
 
-/// Type, transaction and attributes of a STUN message.
-pub(crate) fn stun(datagram: &[u8]) -> Option<([u8; 2], Transaction, &[u8])> {
-    let (header, attributes) = datagram.split_first_chunk::<STUN_HEADER>()?;
-    let [k0, k1, _, _, c0, c1, c2, c3, transaction @ ..] = *header;
-    let is_stun = [c0, c1, c2, c3] == MAGIC_COOKIE;
-    is_stun.then_some(([k0, k1], Transaction(transaction), attributes))
+/// The header of a STUN message, and its attributes.
+pub(crate) struct StunHeader<'a> {
+    pub(crate) kind: [u8; 2],
+    pub(crate) transaction: Transaction,
+    pub(crate) attributes: &'a [u8],
 }
 
-/// The receiver's user fragment in a STUN binding request: tells whose transport a datagram from an
-/// unknown address is for. Nothing is verified here.
+impl<'a> StunHeader<'a> {
+    pub(crate) fn split(datagram: &'a [u8]) -> Option<Self> {
+        let (header, attributes) = datagram.split_first_chunk::<STUN_HEADER>()?;
+        let [k0, k1, _, _, c0, c1, c2, c3, transaction @ ..] = *header;
+        let is_stun = [c0, c1, c2, c3] == MAGIC_COOKIE;
+        is_stun.then_some(StunHeader {
+            kind: [k0, k1],
+            transaction: Transaction(transaction),
+            attributes,
+        })
+    }
+}
+
+/// Returns the receiver's user fragment in a STUN binding request. It identifies the transport for
+/// a datagram from an unknown address. Nothing is verified here.
 pub fn stun_username(datagram: &[u8]) -> Option<&str> {
-    let ([0, 1], _, mut attributes) = stun(datagram)? else {
+    let message = StunHeader::split(datagram)?;
+    if message.kind != [0, 1] {
         return None;
-    };
+    }
+    let mut attributes = message.attributes;
     loop {
         let ([k0, k1, l0, l1], rest) = attributes.split_first_chunk::<4>()?;
         let len = usize::from(u16::from_be_bytes([*l0, *l1]));
@@ -73,7 +87,11 @@ pub fn stun_username(datagram: &[u8]) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
     use super::*;
     use proptest::prelude::*;
 
@@ -113,7 +131,7 @@ mod tests {
             ([0x00, 0x01], transaction, None),
             ([0x01, 0x01], None, transaction),
             ([0x01, 0x11], None, transaction),
-            // An indication, and an answer of TURN.
+            // An indication, and a response of TURN.
             ([0x00, 0x11], None, None),
             ([0x01, 0x03], None, None),
         ] {

@@ -1,28 +1,28 @@
-//! Datagrams in a TCP connection (RFC 4571): each stands behind its length, two bytes.
+//! Datagrams in a TCP connection (RFC 4571): each follows its length of two bytes.
 
 use std::mem;
 
 /// Bytes before each datagram.
 pub const FRAME_HEAD: usize = 2;
 
-/// A frame is longer than it may be.
+/// A frame exceeds the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a frame of {len} bytes, where at most {most} are taken")]
 pub struct FrameTooLong {
     /// Its length, in bytes.
     pub len: usize,
-    /// The length of the longest that would be taken.
+    /// The limit, in bytes.
     pub most: usize,
 }
 
-/// What stands before a datagram of `len` bytes; none if that is more than a frame can hold.
+/// Returns the head of a datagram of `len` bytes, or `None` if it is too long for a frame.
 pub fn frame_head(len: usize) -> Option<[u8; FRAME_HEAD]> {
     Some(u16::try_from(len).ok()?.to_be_bytes())
 }
 
-/// Finds the datagrams in what comes by a connection, however it is cut.
+/// Splits the bytes of a connection into datagrams, in whatever pieces they arrive.
 ///
-/// It keeps no more than one frame that has not come wholly, and while there is none it holds no memory.
+/// It keeps at most one incomplete frame, and holds no memory without one.
 #[derive(Debug)]
 pub struct Deframer {
     /// The start of a frame.
@@ -31,7 +31,7 @@ pub struct Deframer {
 }
 
 impl Deframer {
-    /// Takes frames of up to `most` bytes.
+    /// Accepts frames of up to `most` bytes.
     pub const fn new(most: usize) -> Self {
         Self {
             partial: Vec::new(),
@@ -39,16 +39,17 @@ impl Deframer {
         }
     }
 
-    /// From the next frame on, takes those of up to `most` bytes.
+    /// Sets the limit from the next frame on, in bytes.
     pub fn set_most(&mut self, most: usize) {
         self.most = most;
     }
 
-    /// Takes the next frame out of `input`, of which less is left afterwards; none if the rest of it has yet to come.
-    /// A frame that came in one piece is lent where it is, any other is put into `whole`. Empty frames are passed over
-    /// (RFC 4571 section 2).
+    /// Takes the next frame from `input`, and advances `input`. Returns `None` if the frame is
+    /// still incomplete. A frame in one piece is lent from `input`, any other is put into `whole`.
+    /// Empty frames are skipped (RFC 4571 section 2).
     ///
-    /// After an error there is no telling where the next frame begins: the connection is of no more use.
+    /// After an error, the start of the next frame is unknown, so the connection cannot be used any
+    /// more.
     pub fn next<'frame, 'input: 'frame>(
         &mut self,
         input: &mut &'input mut [u8],
@@ -92,7 +93,7 @@ impl Deframer {
         }
     }
 
-    /// Bytes that it keeps.
+    /// Returns the bytes that it keeps.
     pub fn kept(&self) -> usize {
         self.partial.len()
     }
@@ -105,7 +106,7 @@ impl Deframer {
         }
     }
 
-    /// Moves of the input what is missing of `len` bytes.
+    /// Moves input until `len` bytes are kept.
     fn move_to(&mut self, len: usize, input: &mut &mut [u8]) {
         let missing = len.saturating_sub(self.partial.len()).min(input.len());
         let (more, rest) = mem::take(input).split_at_mut(missing);
@@ -116,11 +117,11 @@ impl Deframer {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
     use proptest::prelude::*;
 
-    /// The datagrams that come out of the pieces.
+    /// Returns the datagrams in the pieces.
     fn deframed(deframer: &mut Deframer, pieces: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, FrameTooLong> {
         let mut datagrams = Vec::new();
         for piece in pieces {
@@ -172,7 +173,7 @@ mod tests {
     }
 
     proptest! {
-        /// However the stream is cut, the same datagrams come out of it.
+        /// The result does not depend on the pieces.
         #[test]
         fn the_cut_makes_no_difference(
             datagrams in proptest::collection::vec(
@@ -193,7 +194,7 @@ mod tests {
             prop_assert_eq!(deframer.kept(), 0);
         }
 
-        /// Whatever comes, no more than a frame is kept.
+        /// At most one frame is kept, whatever the input.
         #[test]
         fn anything_may_come(
             pieces in proptest::collection::vec(

@@ -1,4 +1,4 @@
-//! The certificate that this side presents in DTLS, and the AWS-LC context made of it.
+//! The DTLS certificate of this side, and the AWS-LC context with it.
 
 use std::fmt;
 
@@ -16,29 +16,29 @@ use openssl::x509::{X509, X509Name, X509Ref};
 use portunus_sdp::negotiated::{Fingerprint, FingerprintHash};
 use portunus_srtp::Profile;
 
-/// Peers check the fingerprint only, so the dates are for people who look at it.
+/// Peers check only the fingerprint, so the dates are for people who look at it.
 const VALID_DAYS: u32 = 3_650;
 
-/// GCM only: the record layer in `dtls::record` speaks nothing else. Security level 1 still takes
-/// the RSA certificates of 1,024 bits that old peers present; the fingerprint vouches for them.
+/// GCM only, since the record layer in `dtls::record` supports nothing else. Security level 1
+/// accepts the RSA certificates of 1,024 bits of old peers, which the fingerprint authenticates.
 const CIPHERS: &str = "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:\
                        ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384";
 
-/// By preference. The last two are there for certificates: that of ffmpeg with GnuTLS has a key of P-224, and what
-/// is not in this list is refused.
+/// In order of preference. The last two are for certificates: that of ffmpeg with GnuTLS has a
+/// P-224 key, and keys of unlisted groups are refused.
 const GROUPS: &str = "X25519:P-256:P-384:P-521:P-224";
 
-/// A certificate with its private key, ready for handshakes; shared by all transports.
+/// A certificate with its private key, shared by all transports.
 pub struct Identity {
     context: SslContext,
     fingerprint: Fingerprint,
 }
 
-/// A certificate or key that cannot be used.
+/// An unusable certificate or key.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IdentityError {
-    /// The PEM text holds no certificate or no key, or the two do not belong together.
+    /// The PEM text holds no certificate or no key, or the two do not match.
     #[error("the certificate or its key cannot be used: {0}")]
     Unusable(ErrorStack),
     /// AWS-LC refused to make a certificate or a context.
@@ -52,7 +52,7 @@ impl Identity {
         Self::generate_for(&Profile::PREFERENCE)
     }
 
-    /// The same for a side that accepts these SRTP profiles only, most preferred first.
+    /// Makes one that accepts only these SRTP profiles, the most preferred first.
     pub fn generate_for(profiles: &[Profile]) -> Result<Self, IdentityError> {
         let group = EcGroup::from_curve_name(Nid::X9_62_PRIME256V1)?;
         let key = PKey::from_ec_key(EcKey::generate(&group)?)?;
@@ -82,19 +82,19 @@ impl Identity {
         Ok(Self::new(&builder.build(), key, profiles)?)
     }
 
-    /// Takes a certificate and its private key, each as PEM text.
+    /// Reads a certificate and its private key from PEM texts.
     pub fn from_pem(certificate: &[u8], key: &[u8]) -> Result<Self, IdentityError> {
         let certificate = X509::from_pem(certificate).map_err(IdentityError::Unusable)?;
         let key = PKey::private_key_from_pem(key).map_err(IdentityError::Unusable)?;
         Self::new(&certificate, &key, &Profile::PREFERENCE).map_err(IdentityError::Unusable)
     }
 
-    /// The certificate's SHA-256 fingerprint, which stands in SDP.
+    /// Returns the certificate's SHA-256 fingerprint for SDP.
     pub fn fingerprint(&self) -> &Fingerprint {
         &self.fingerprint
     }
 
-    /// The context that handshakes of both roles start from.
+    /// Returns the context for handshakes of both roles.
     pub(crate) fn context(&self) -> &SslContext {
         &self.context
     }
@@ -122,7 +122,7 @@ impl Identity {
         );
         builder.set_mode(SslMode::RELEASE_BUFFERS);
         builder.set_session_cache_mode(SslSessionCacheMode::OFF);
-        // Any certificate will do here: its fingerprint is checked when the handshake is done.
+        // Any certificate is accepted here. Its fingerprint is checked after the handshake.
         let mode = SslVerifyMode::PEER | SslVerifyMode::FAIL_IF_NO_PEER_CERT;
         builder.set_verify_callback(mode, |_, _| true);
         let digest = certificate.digest(MessageDigest::sha256())?.to_vec();
@@ -136,7 +136,7 @@ impl Identity {
     }
 }
 
-/// Shows the fingerprint, never the key.
+/// Shows the fingerprint, but not the key.
 impl fmt::Debug for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Identity")

@@ -6,6 +6,7 @@
 //! left, then asks [`Transport::poll_timeout`] when to call [`Transport::handle_timeout`].
 #![forbid(unsafe_code)]
 
+mod amount;
 pub mod bandwidth;
 pub mod connection;
 pub mod data;
@@ -23,6 +24,7 @@ mod transport;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
+pub use amount::Amount;
 pub use connection::{Connection, Feedback, StreamConfig};
 pub use demux::{Protocol, Transaction, stun_answer, stun_check, stun_username};
 pub use dtls::{DtlsError, MTU as DTLS_MTU};
@@ -36,6 +38,6 @@ pub use path::{Carrier, Path};
 pub use reflection::Reflection;
 pub use scope::Scope;
 pub use transport::{
-    Amount, Counters, Direction, DropReason, DtlsFigures, DtlsState, FailReason, PacketObserver,
-    Received, Transmit, Transport, TransportConfig, TransportError, TransportEvent,
+    Counters, Direction, DropReason, DtlsFigures, DtlsState, FailReason, PacketObserver, Received,
+    Transmit, Transport, TransportConfig, TransportError, TransportEvent,
 };

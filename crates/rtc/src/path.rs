@@ -1,10 +1,8 @@
-//! Between which addresses datagrams travel, and by what.
+//! The path of a datagram: two addresses and a carrier.
 
 use std::net::SocketAddr;
 
-use crate::SelectedPair;
-
-/// What carries datagrams.
+/// The carrier of datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Carrier {
     /// UDP.
@@ -14,7 +12,7 @@ pub enum Carrier {
 }
 
 impl Carrier {
-    /// As candidates name it.
+    /// Returns its name in candidates.
     pub const fn name(self) -> &'static str {
         match self {
             Carrier::Udp => "udp",
@@ -32,17 +30,17 @@ impl From<Carrier> for is::Protocol {
     }
 }
 
-/// An address of the peer, and what carries datagrams to it (RFC 8445 section 4).
+/// An address of the peer with its carrier (RFC 8445 section 4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct TransportAddress {
     pub(crate) carrier: Carrier,
     pub(crate) address: SocketAddr,
 }
 
-/// The way of a datagram between this side and the peer.
+/// The path of a datagram between this side and the peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Path {
-    /// What carries it.
+    /// The carrier.
     pub carrier: Carrier,
     /// The bound address of this side.
     pub local: SocketAddr,
@@ -51,7 +49,7 @@ pub struct Path {
 }
 
 impl Path {
-    /// By UDP.
+    /// Makes a path over UDP.
     pub const fn udp(local: SocketAddr, remote: SocketAddr) -> Self {
         Self {
             carrier: Carrier::Udp,
@@ -60,7 +58,7 @@ impl Path {
         }
     }
 
-    /// In a TCP connection.
+    /// Makes a path over a TCP connection.
     pub const fn tcp(local: SocketAddr, remote: SocketAddr) -> Self {
         Self {
             carrier: Carrier::Tcp,
@@ -69,31 +67,11 @@ impl Path {
         }
     }
 
-    /// The peer's end of it.
+    /// Returns the address of the peer.
     pub(crate) const fn peer(&self) -> TransportAddress {
         TransportAddress {
             carrier: self.carrier,
             address: self.remote,
-        }
-    }
-}
-
-impl SelectedPair {
-    /// The peer's end of it.
-    pub(crate) const fn peer(&self) -> TransportAddress {
-        TransportAddress {
-            carrier: self.carrier,
-            address: self.remote,
-        }
-    }
-}
-
-impl From<&SelectedPair> for Path {
-    fn from(pair: &SelectedPair) -> Self {
-        Self {
-            carrier: pair.carrier,
-            local: pair.local,
-            remote: pair.remote,
         }
     }
 }

@@ -1,17 +1,18 @@
-//! Asks a STUN server which address it sees (RFC 8489 section 2). Checks of ICE are not this: they are signed.
+//! Asks a STUN server for the public address (RFC 8489 section 2). ICE checks differ: they are
+//! signed.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use rand::Rng;
 
-use crate::demux::{MAGIC_COOKIE, STUN_HEADER, Transaction, stun};
+use crate::demux::{MAGIC_COOKIE, STUN_HEADER, StunHeader, Transaction};
 
 const BINDING_REQUEST: [u8; 2] = [0x00, 0x01];
 const BINDING_SUCCESS: [u8; 2] = [0x01, 0x01];
 const MAPPED_ADDRESS: u16 = 0x0001;
 const XOR_MAPPED_ADDRESS: u16 = 0x0020;
 
-/// One question, which may be asked several times.
+/// A request, which may be sent several times.
 #[derive(Debug, Clone, Copy)]
 pub struct Reflection {
     transaction: [u8; 12],
@@ -24,14 +25,14 @@ impl Default for Reflection {
 }
 
 impl Reflection {
-    /// A question with a transaction of its own.
+    /// Makes a request with a new transaction.
     pub fn new() -> Self {
         Reflection {
             transaction: rand::rng().random(),
         }
     }
 
-    /// The datagram for the server.
+    /// Returns the datagram for the server.
     pub fn request(&self) -> [u8; STUN_HEADER] {
         let mut request = [0; STUN_HEADER];
         let fields = BINDING_REQUEST.into_iter().chain([0, 0]);
@@ -42,19 +43,21 @@ impl Reflection {
         request
     }
 
-    /// The address in the server's answer; none if the datagram is something else.
+    /// Returns the address in the server's answer, or `None` for other datagrams.
     pub fn seen(&self, datagram: &[u8]) -> Option<SocketAddr> {
-        let (kind, transaction, mut attributes) = stun(datagram)?;
-        if kind != BINDING_SUCCESS || transaction != Transaction(self.transaction) {
+        let answer = StunHeader::split(datagram)?;
+        let is_answer = answer.kind == BINDING_SUCCESS;
+        if !is_answer || answer.transaction != Transaction(self.transaction) {
             return None;
         }
+        let mut attributes = answer.attributes;
         let mut plain = None;
         while let Some(([k0, k1, l0, l1], rest)) = attributes.split_first_chunk::<4>() {
             let length = usize::from(u16::from_be_bytes([*l0, *l1]));
             let value = rest.get(..length)?;
             match u16::from_be_bytes([*k0, *k1]) {
                 XOR_MAPPED_ADDRESS => return self.address(value, true),
-                // What servers of RFC 3489 say.
+                // Servers of RFC 3489 send this one.
                 MAPPED_ADDRESS => plain = self.address(value, false),
                 _ => {}
             }
@@ -63,7 +66,7 @@ impl Reflection {
         plain
     }
 
-    /// The value of MAPPED-ADDRESS or XOR-MAPPED-ADDRESS (RFC 8489 sections 14.1 and 14.2).
+    /// Reads the value of MAPPED-ADDRESS or XOR-MAPPED-ADDRESS (RFC 8489 sections 14.1 and 14.2).
     fn address(&self, value: &[u8], masked: bool) -> Option<SocketAddr> {
         let ([_, family, p0, p1], address) = value.split_first_chunk::<4>()?;
         let mask = |bytes: &mut [u8]| {
@@ -93,7 +96,7 @@ impl Reflection {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use proptest::prelude::*;
 
     use super::*;
@@ -128,7 +131,7 @@ mod tests {
 
     #[test]
     fn both_forms_of_the_address_are_read() {
-        // 192.0.2.1:32853, and the same masked, as in RFC 5769 section 2.2.
+        // 192.0.2.1:32853, plain and masked, as in RFC 5769 section 2.2.
         let plain = attribute(MAPPED_ADDRESS, &[0, 1, 0x80, 0x55, 192, 0, 2, 1]);
         let masked = [0, 1, 0xa1, 0x47, 0xe1, 0x12, 0xa6, 0x43];
         let masked = attribute(XOR_MAPPED_ADDRESS, &masked);

@@ -1,21 +1,21 @@
-//! From how far away an IP address can be reached.
+//! The reach of an IP address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// From how far away an IP address can be reached, the nearest first.
+/// From where an IP address can be reached, the nearest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     /// From the machine itself: loopback.
     Machine,
-    /// From its own network: private addresses (RFC 1918, RFC 4193), link-local ones, and those that providers share among
-    /// customers (RFC 6598).
+    /// From its own network: private addresses (RFC 1918, RFC 4193), link-local ones, and those
+    /// shared among a provider's customers (RFC 6598).
     Private,
     /// From the internet.
     Public,
 }
 
 impl Scope {
-    /// Returns the scope of an address. An IPv4-mapped one has that of the IPv4 address.
+    /// Returns the scope of an address. An IPv4-mapped one has that of its IPv4 address.
     pub fn of(ip: IpAddr) -> Self {
         match ip.to_canonical() {
             IpAddr::V4(ip) => Self::of_v4(ip),
@@ -42,7 +42,8 @@ impl Scope {
     }
 }
 
-/// Whether two addresses are probably in one network: they share 16 bits of IPv4, or 48 bits of IPv6.
+/// Returns whether two addresses are probably in one network: they share 16 bits of IPv4, or 48
+/// bits of IPv6.
 pub(crate) fn are_neighbours(one: IpAddr, other: IpAddr) -> bool {
     match (one.to_canonical(), other.to_canonical()) {
         (IpAddr::V4(one), IpAddr::V4(other)) => one.octets().get(..2) == other.octets().get(..2),
@@ -53,7 +54,7 @@ pub(crate) fn are_neighbours(one: IpAddr, other: IpAddr) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[test]

@@ -1,9 +1,10 @@
-//! What a connection learns of its link, over a bottleneck in the simulated network.
+//! The bandwidth estimate of a connection, over a bottleneck in the simulated network.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
-    missing_docs
+    missing_docs,
+    reason = "a test fails by a panic"
 )]
 
 use std::time::Duration;
@@ -19,7 +20,7 @@ const VIDEO: usize = 0;
 const TICK: Duration = Duration::from_millis(10);
 const WANTED: DataRate = DataRate::kbps(2_000);
 
-/// The left side sends video to the right one, through a bottleneck.
+/// Makes a pair whose left side sends video through a bottleneck.
 fn connected(seed: u64, line: NegotiatedMedia, kbps: u64) -> MediaPair {
     let mut pair = MediaPair::of(seed, vec![line], StreamConfig::default());
     pair.connect();
@@ -49,7 +50,7 @@ fn talk(pair: &mut MediaPair, seq: &mut u64, seconds: u64, bytes: usize) {
     }
 }
 
-/// A line of a peer that has only REMB.
+/// Makes an m-line of a peer that has only REMB.
 fn receiver_measures() -> NegotiatedMedia {
     let mut line = video("v", 1_000);
     let mut extensions = ExtensionMap::default();
@@ -150,7 +151,7 @@ fn the_receivers_estimate_holds_where_it_is_all_there_is() {
             .told(|feedback| matches!(feedback, Feedback::Remb(_)))
             .is_empty()
     );
-    // Padding raises what arrives, so that the receiver can raise its estimate.
+    // Padding raises the received rate, so that the receiver can raise its estimate.
     let received = |pair: &MediaPair| pair.right.connection.transport.counters().received;
     let before = received(&pair);
     pair.left.connection.want_bandwidth(WANTED, pair.now);

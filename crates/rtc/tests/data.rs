@@ -3,7 +3,8 @@
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
-    missing_docs
+    missing_docs,
+    reason = "a test fails by a panic"
 )]
 
 use std::time::Duration;
@@ -91,7 +92,7 @@ fn either_side_opens_in_either_role() {
             [&DataMessage::Binary(vec![1, 2, 3])]
         );
 
-        // The answer goes out on the channel that the other side opened.
+        // The answer uses the channel that the other side opened.
         pair.right
             .transport
             .send_data("from-left", "", text, options, pair.now)

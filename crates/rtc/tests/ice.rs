@@ -1,9 +1,10 @@
-//! Finding a path: addresses of all sorts, restarts, consent, and what is said when there is none.
+//! ICE: kinds of addresses, restarts, consent, and reports of failures.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
-    missing_docs
+    missing_docs,
+    reason = "a test fails by a panic"
 )]
 
 use std::net::SocketAddr;
@@ -174,7 +175,7 @@ fn a_peer_that_is_lite_is_found_even_by_a_server_that_is() {
         assert!(pair.connect(), "{left_is_lite} {left_role:?}: {pair:#?}");
         pair.run(120 * SECOND);
         assert!(pair.left.transport.is_connected() && pair.right.transport.is_connected());
-        // The role is for the peer's sake, and is so after a restart, too.
+        // The role is that of the peer's view, also after a restart.
         pair.left.config.local_ice = credentials("left", 2);
         let (ice, now) = (credentials("left", 2), pair.now);
         pair.left.transport.restart_ice(ice, false, now);
@@ -265,7 +266,7 @@ fn consent_runs_out_after_30_seconds_of_silence() {
 fn checks_of_the_peer_are_no_consent() {
     let mut pair = Pair::new(1, Link::GOOD);
     assert!(pair.connect());
-    // From now on no check is answered, but checks go on in both directions.
+    // From now on, checks are not answered, but are still sent in both directions.
     pair.network.rewrite = |bytes| match bytes {
         [1, 1, ..] => Vec::new(),
         _ => vec![bytes.to_vec()],
@@ -297,7 +298,7 @@ fn a_failure_names_the_pairs_and_the_likely_cause() {
         assert!(text.contains(part), "{text}");
     }
 
-    // The right side's packets arrive, those of the left do not.
+    // Only the packets of the right side arrive.
     let mut pair = Pair::new(1, Link::GOOD);
     pair.network.rewrite = |bytes| match stun_username(bytes) {
         Some("left1") => vec![bytes.to_vec()],
@@ -334,7 +335,8 @@ fn a_peer_whose_address_changes_is_followed_within_seconds() {
                 "{port}: {:#?}",
                 pair.left.events
             );
-            // The next check of the peer comes within 5 s, and it takes a second to see that nothing comes from before.
+            // The next check of the peer comes within 5 s, and a second more shows that the old
+            // address is silent.
             let took = pair.now - start;
             assert!(took <= 6 * SECOND + SECOND / 2, "{port}: {took:?}");
             pair.run(60 * SECOND);
@@ -357,14 +359,15 @@ fn a_lite_side_follows_a_peer_whose_address_changes() {
     pair.run(60 * SECOND);
     for port in [6_000, 7_000, 5_000] {
         let took = roam(&mut pair, outer(port));
-        // The peer nominates it with each of its checks, every 5 s, and has to do so twice.
+        // The peer nominates it twice, with its checks every 5 s.
         assert!(took <= 11 * SECOND, "{port}: {took:?}");
         pair.run(60 * SECOND);
         assert!(pair.left.transport.is_connected() && pair.right.transport.is_connected());
     }
 }
 
-/// What comes from a spare address is no sign that the peer has moved, as long as the pair in use works.
+/// A message from a spare address does not mean that the peer has moved, while the selected pair
+/// works.
 #[test]
 fn a_pair_that_works_is_not_left_for_a_spare_one() {
     for left_controls in [true, false] {
@@ -381,7 +384,7 @@ fn a_pair_that_works_is_not_left_for_a_spare_one() {
     }
 }
 
-/// Behind a NAT, where each port stands for a network that the right side comes to.
+/// Makes a pair behind a NAT, where each port stands for a network of the right side.
 fn roaming(left_controls: bool) -> (Pair, impl Fn(u16) -> SocketAddr) {
     let inner: SocketAddr = "10.0.0.2:1002".parse().unwrap();
     let outer = |port| SocketAddr::from(([203, 0, 113, 2], port));
@@ -395,7 +398,7 @@ fn roaming(left_controls: bool) -> (Pair, impl Fn(u16) -> SocketAddr) {
     (pair, outer)
 }
 
-/// Goes to another network; how long it takes until the left side follows.
+/// Moves to another network. Returns the time until the left side follows.
 fn roam(pair: &mut Pair, to: SocketAddr) -> Duration {
     pair.network.nat[0].1 = to;
     let start = pair.now;

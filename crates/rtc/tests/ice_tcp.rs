@@ -1,6 +1,10 @@
-//! ICE-TCP (RFC 6544): one side listens, the other connects. The network is one of datagrams that loses none and keeps
-//! their order, as a connection does.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+//! ICE-TCP (RFC 6544): one side listens, the other connects. The simulated network neither loses
+//! nor reorders datagrams, like a connection.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by a panic"
+)]
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -23,7 +27,8 @@ fn candidate(at: ([u8; 4], u16), transport: CandidateTransport) -> LocalCandidat
     }
 }
 
-/// A server that listens and a client that connects; `offers`: the server is the controlling one.
+/// Makes a listening server and a connecting client. The server is the controlling one if it
+/// `offers`.
 fn pair(offers: bool, lite: bool) -> Pair {
     let mut server = Side::new("server", SERVER.into(), offers, DtlsRole::Server);
     server.config.candidates = vec![candidate(SERVER, CandidateTransport::TcpPassive)];
@@ -52,7 +57,7 @@ fn a_client_that_connects_is_found_and_used() {
         assert_eq!(selected(&pair.right).unwrap().carrier, Carrier::Tcp);
         let learnt = |event: &TransportEvent| matches!(event, TransportEvent::RemoteAddress(_));
         assert!(!pair.left.saw(learnt), "datagrams of UDP come from nowhere");
-        // That the client connects is as it should be; other candidates of TCP are of no use.
+        // The connecting client is as expected. Other TCP candidates are not used.
         for (tcptype, ignored) in [("active", 0), ("passive", 1), ("so", 2)] {
             let text = format!("candidate:7 1 tcp 1 192.0.2.7 9 typ host tcptype {tcptype}");
             let left = &mut pair.left.transport;
@@ -126,7 +131,7 @@ fn the_same_client_may_come_back_from_the_same_port() {
     assert!(pair.run_until(Duration::from_secs(20), is_back));
 }
 
-/// Both sides have UDP as well.
+/// Makes a pair with UDP on both sides too.
 fn pair_with_udp(offers: bool) -> Pair {
     let mut pair = pair(offers, false);
     let mut left = pair.left.config.clone();
@@ -148,7 +153,7 @@ fn both_by(carrier: Carrier) -> impl Fn(&Pair) -> bool {
     move |pair| is_by(&pair.left) && is_by(&pair.right)
 }
 
-/// From now on, no datagram of UDP gets through.
+/// Blocks all UDP datagrams from now on.
 fn block_udp(pair: &mut Pair) {
     let hidden = |at: ([u8; 4], u16)| (at.into(), ([192, 0, 2, 9], 9).into());
     pair.network.nat = vec![hidden(SERVER_UDP), hidden(CLIENT_UDP)];
@@ -163,7 +168,7 @@ fn tcp_takes_over_from_udp_and_gives_back() {
         assert!(pair.run_until(minute, both_by(Carrier::Tcp)), "{offers}");
         pair.network.nat.clear();
         assert!(pair.run_until(minute, both_by(Carrier::Udp)), "{offers}");
-        // And the end of a connection that is not in use is the end of nothing else.
+        // The end of an unused connection has no other effect.
         pair.left.events.clear();
         let now = pair.now;
         pair.left.transport.connection_lost(path_to(CLIENT), now);

@@ -1,5 +1,9 @@
-//! What keeps a connection alive when the peer leaves checks unanswered, as ffmpeg does once it sends.
-#![allow(clippy::indexing_slicing, missing_docs)]
+//! Keeping a connection alive when the peer does not answer checks, like ffmpeg once it sends.
+#![allow(
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "a test fails by a panic"
+)]
 
 use std::time::Duration;
 
@@ -7,7 +11,7 @@ use portunus_rtc::testing::{Link, MediaPair, video};
 use portunus_rtc::{StreamConfig, TransportEvent};
 use portunus_rtp::SeqNo;
 
-/// Loses the checks of the controlled side: STUN with the attribute ICE-CONTROLLED.
+/// Drops the checks of the controlled side: STUN with the attribute ICE-CONTROLLED.
 fn without_checks_of_the_server(datagram: &[u8]) -> Vec<Vec<u8>> {
     let is_stun = datagram.first().is_some_and(|byte| *byte < 4);
     let is_lost = is_stun && datagram.windows(4).any(|bytes| bytes == [0x80, 0x29, 0, 8]);
@@ -18,7 +22,8 @@ fn without_checks_of_the_server(datagram: &[u8]) -> Vec<Vec<u8>> {
     }
 }
 
-/// A client that only sends, or also receives, whose answers to checks are lost once it is connected.
+/// Makes a client that sends only, or receives too. Its responses to checks are lost once it is
+/// connected.
 fn pair(seed: u64, server_sends: bool) -> MediaPair {
     let mut line = video("v", 2_000);
     line.send = server_sends;
@@ -29,7 +34,7 @@ fn pair(seed: u64, server_sends: bool) -> MediaPair {
     pair
 }
 
-/// The client sends 10 packets a second.
+/// Sends 10 packets a second from the client.
 fn send_for(pair: &mut MediaPair, from: u64, seconds: u64) -> u64 {
     let until = from + seconds * 10;
     for seq in from..until {

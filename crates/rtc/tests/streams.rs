@@ -3,7 +3,8 @@
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
-    missing_docs
+    missing_docs,
+    reason = "a test fails by a panic"
 )]
 
 use std::collections::HashSet;
@@ -18,7 +19,7 @@ const AUDIO: usize = MediaPair::AUDIO;
 const VIDEO: usize = MediaPair::VIDEO;
 const TICK: Duration = Duration::from_millis(10);
 
-/// Some payload of the packet; no two are alike.
+/// Returns a unique payload for the packet.
 fn payload(media: usize, seq: u64) -> Vec<u8> {
     let len = 20 + (seq * 37 % 900) as usize;
     let head = (seq + ((media as u64) << 32)).to_be_bytes();
@@ -27,7 +28,7 @@ fn payload(media: usize, seq: u64) -> Vec<u8> {
         .collect()
 }
 
-/// The left side sends `packets` of video from `first` on, 100 a second, and audio at half the rate.
+/// Sends `packets` of video from `first` on, 100 a second, and audio at half that rate.
 fn talk(pair: &mut MediaPair, first: u64, packets: u64) {
     for seq in first..first + packets {
         pair.send(VIDEO, SeqNo(seq), (seq * 900) as u32, &payload(VIDEO, seq));
@@ -40,7 +41,7 @@ fn talk(pair: &mut MediaPair, first: u64, packets: u64) {
     }
 }
 
-/// The numbers that arrived on an m-line, in the order of arrival, each with the payload sent.
+/// Returns the numbers that arrived on an m-line in order of arrival, and checks their payloads.
 fn numbers(side: &MediaSide, media: usize) -> Vec<u64> {
     let check = |arrival: &portunus_rtc::testing::Arrival| {
         assert_eq!(arrival.payload, payload(media, arrival.seq.0));
@@ -80,10 +81,10 @@ fn every_video_packet_is_repaired_within_a_second_and_none_comes_twice() {
             let came = numbers(side, VIDEO);
             let distinct: HashSet<u64> = came.iter().copied().collect();
             assert_eq!(distinct.len(), came.len(), "seed {seed}: some came twice");
-            // What was lost before the first that came is nobody's loss.
+            // Packets before the first received one do not count as lost.
             let first = came.iter().min().unwrap();
             let missing: Vec<u64> = (*first..=600).filter(|n| !distinct.contains(n)).collect();
-            // Behind the last packet nothing shows that one is missing.
+            // After the last packet, nothing shows that one is missing.
             assert!(
                 missing.iter().all(|n| *n > 590),
                 "seed {seed}: {missing:?} never came"
@@ -223,7 +224,7 @@ fn an_m_line_comes_and_goes_while_media_flows() {
     pair.right.lines[SCREEN].disabled = true;
     pair.negotiate_right();
     for seq in 101..151 {
-        // The left side does not know yet.
+        // The left side does not know the m-line yet.
         pair.send(SCREEN, SeqNo(seq), 0, &payload(SCREEN, seq));
         talk(&mut pair, seq, 1);
     }
@@ -271,6 +272,6 @@ fn a_held_stream_resumes_with_repairs() {
     let mut came = numbers(&pair.right, VIDEO);
     came.sort_unstable();
     assert_eq!(came, Vec::from_iter(1..661));
-    // A repair stream that starts anew repeats its numbers, and with them the nonces of SRTP.
+    // A repair stream that starts again would repeat its numbers and the nonces of SRTP.
     assert_eq!(pair.right.refusals, []);
 }

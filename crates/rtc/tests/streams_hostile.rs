@@ -1,9 +1,10 @@
-//! Simulcast, streams that nobody negotiated, and nonsense behind authentic encryption.
+//! Simulcast, streams that were not negotiated, and nonsense in authentic packets.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
-    missing_docs
+    missing_docs,
+    reason = "a test fails by a panic"
 )]
 
 use std::time::Duration;
@@ -21,7 +22,7 @@ use rand::{Rng, RngCore, SeedableRng};
 const VIDEO: usize = MediaPair::VIDEO;
 const TICK: Duration = Duration::from_millis(10);
 
-/// What no m-line stands for.
+/// The refusal of packets without an m-line.
 const UNKNOWN: Refusal = Refusal::UnknownStream;
 
 fn pair_with(video: portunus_sdp::negotiated::NegotiatedMedia) -> MediaPair {
@@ -31,7 +32,7 @@ fn pair_with(video: portunus_sdp::negotiated::NegotiatedMedia) -> MediaPair {
     pair
 }
 
-/// The left side sends a packet of a stream of its own making.
+/// Sends a packet of a hand-made stream from the left side.
 fn send(
     pair: &mut MediaPair,
     (ssrc, pt, sequence): (u32, Pt, u16),
@@ -61,7 +62,7 @@ fn rid(rid: &str) -> (ExtensionKind, &str) {
     (ExtensionKind::Rid, rid)
 }
 
-/// Number of encoding, extended sequence number and payload of what arrived as video.
+/// Returns the encoding, extended sequence number and payload of received video.
 fn arrived(pair: &MediaPair) -> Vec<(u8, u64, &[u8])> {
     let arrivals = pair.right.arrived(VIDEO);
     arrivals
@@ -74,7 +75,7 @@ fn simulcast_encodings_are_known_by_their_rids() {
     let mut pair = pair_with(simulcast("v", 2_000, &["l", "m", "h"]));
     for (ssrc, name) in [(30, "h"), (10, "l"), (20, "m")] {
         send(&mut pair, (ssrc, VIDEO_PT, 1), &[MID, rid(name)], b"first");
-        // Senders leave the extensions out once they have been understood.
+        // Senders omit the extensions once they have been understood.
         send(&mut pair, (ssrc, VIDEO_PT, 2), &[], b"second");
     }
     let expected = [2, 2, 0, 0, 1, 1];
@@ -100,7 +101,7 @@ fn a_repair_stream_is_known_by_the_rid_that_it_repairs() {
     send(&mut pair, (20, VIDEO_PT, 1), &[MID, rid("h")], b"one");
     send(&mut pair, (20, VIDEO_PT, 3), &[], b"three");
     send(&mut pair, (21, RTX_PT, 1), &[MID, repaired], b"\x00\x02two");
-    // The same once more, one that was never missing, and one without a number: all are dropped.
+    // A repeat, one that was never missing, and one without a number: all are dropped.
     send(&mut pair, (21, RTX_PT, 2), &[], b"\x00\x02two");
     send(&mut pair, (21, RTX_PT, 3), &[], b"\x00\x01one");
     send(&mut pair, (21, RTX_PT, 4), &[], b"\x00");
@@ -128,7 +129,7 @@ fn streams_that_nothing_stands_for_are_refused() {
         send(&mut pair, (ssrc, VIDEO_PT, 1), extensions, b"?");
     }
     assert_eq!(pair.right.refusals, [UNKNOWN; 5]);
-    // Without a mid the payload type tells, if one m-line only has it.
+    // Without a mid, the payload type decides if only one m-line has it.
     send(&mut pair, (60, AUDIO_PT, 1), &[], b"sound");
     send(&mut pair, (61, Pt(13), 1), &[], b"?");
     assert_eq!(pair.right.arrivals.len(), 1);
@@ -148,7 +149,7 @@ fn a_flood_of_ssrcs_is_bounded() {
     let sources = portunus_srtp::OpenError::TooManySources;
     let sources = refused(Refusal::Transport(DropReason::Srtp(sources)));
     assert_eq!((refused(UNKNOWN), sources), (2_048 - 64, 3_001 - 2_048));
-    // What was known before goes on.
+    // Known streams continue.
     pair.send(VIDEO, SeqNo(2), 900, b"after");
     pair.run(TICK * 2);
     assert_eq!(pair.right.arrivals.last().unwrap().payload, b"after");
@@ -174,7 +175,7 @@ fn malformed_rtp_in_the_clear_is_refused_and_harms_nothing() {
         pair.send(VIDEO, SeqNo(n.into()), 0, b"good");
         rng.fill_bytes(&mut payload);
         let len = rng.random_range(0..payload.len());
-        // There is no padding, or more than there is payload.
+        // There is no padding, or more than payload.
         if let Some(padding) = payload[..len].last_mut()
             && (1..=len).contains(&usize::from(*padding))
         {
@@ -212,17 +213,17 @@ fn malformed_rtcp_in_the_clear_is_counted_and_harms_nothing() {
         let mut compound = [0; 80];
         rng.fill_bytes(&mut compound);
         let len = rng.random_range(8..compound.len());
-        // Of some plausible type and length, or not.
+        // A plausible type and length, or not.
         compound[0] = 0x80 | (compound[0] & 0x3f);
         compound[1] = rng.random_range(192..=223);
         if rng.random() {
             compound[2..4].copy_from_slice(&((len / 4 - 1) as u16).to_be_bytes());
             compound[1] = rng.random_range(200..=207);
         }
-        // Some of it about streams that there are.
+        // Some are about existing streams.
         let ssrc = pair.right.lines[VIDEO].local_ssrc.0.to_be_bytes();
         compound[8..12].copy_from_slice(&ssrc);
-        // SRTCP takes only so many senders.
+        // SRTCP accepts a limited number of senders.
         compound[4..8].copy_from_slice(&[0, 0, 0, 9]);
         pair.send_rtcp(&compound[..len]);
         pair.run(Duration::from_millis(1));
@@ -303,7 +304,7 @@ fn requests_for_what_was_never_sent_are_bounded() {
     }
     pair.run(TICK * 3);
     let asked = pair.right.told(|f| matches!(f, Feedback::Nack { .. }));
-    // Of these 0 and 17 only come before the packet that was sent; each leaves again once in a round trip.
+    // Only 0 and 17 of these precede the sent packet. Each is retransmitted once per round trip.
     assert_eq!(asked.len(), 2);
     let keyframes = pair
         .right
@@ -320,7 +321,7 @@ fn requests_for_what_was_never_sent_are_bounded() {
 #[test]
 fn what_a_datagram_of_rtcp_may_ask_for_is_bounded() {
     let mut pair = MediaPair::connected(9, Link::GOOD);
-    // Two runs, of 8,191 packets and of one, none of which came.
+    // Two runs, of 8,191 packets and of one, all lost.
     let mut feedback = [0; 24];
     feedback[..4].copy_from_slice(&[0x80 | 15, 205, 0, 5]);
     feedback[7] = 9;

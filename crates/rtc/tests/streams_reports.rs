@@ -1,9 +1,10 @@
-//! What two connections tell each other of their streams: reports, caps, transport-wide feedback.
+//! Reports, caps and transport-wide feedback between two connections.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
-    missing_docs
+    missing_docs,
+    reason = "a test fails by a panic"
 )]
 
 use std::collections::BTreeMap;
@@ -19,7 +20,7 @@ const VIDEO: usize = MediaPair::VIDEO;
 const TICK: Duration = Duration::from_millis(10);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// 100 packets of video and of audio a second.
+/// Sends 100 packets of video and of audio a second.
 fn talk(pair: &mut MediaPair, first: u64, packets: u64) {
     for seq in first..first + packets {
         pair.send(VIDEO, SeqNo(seq), (seq * 900) as u32, &[0; 200]);
@@ -28,7 +29,7 @@ fn talk(pair: &mut MediaPair, first: u64, packets: u64) {
     }
 }
 
-/// The report blocks that came in, with the time of their arrival.
+/// Returns the received report blocks with their arrival times.
 fn blocks(side: &MediaSide, ssrc: u32) -> Vec<(Instant, ReportBlock)> {
     let mut blocks = Vec::new();
     for (at, compound) in &side.rtcp {
@@ -111,7 +112,7 @@ fn reports_tell_the_jitter() {
     let mut pair = MediaPair::connected(3, link);
     talk(&mut pair, 1, 500);
     let sent = pair.left.connection.media()[AUDIO].sent().unwrap();
-    // The mean difference of two even distributions of width 8 ms is a third of it.
+    // The mean difference of two uniform distributions of width 8 ms is a third of it.
     let jitter = f64::from(sent.remote_jitter()) / 48.0;
     assert!((1.5..4.5).contains(&jitter), "{jitter} ms");
 }
@@ -132,7 +133,7 @@ fn sender_reports_tell_the_clock_of_the_stream() {
             };
             assert_eq!(clock.at, at);
             let sent = at - pair.network.link.delay - start;
-            // The first packet has one tick's timestamp at the start.
+            // At the start, the first packet has the timestamp of one tick.
             let ticks = ((sent + TICK).as_micros() * rate / 1_000_000) as u32;
             assert!(clock.timestamp.abs_diff(ticks) < 90, "{clock:?}, {ticks}");
         }
@@ -157,7 +158,7 @@ fn a_sender_of_many_streams_reports_on_all_of_them() {
         let ours =
             |f: &Feedback| matches!(f, Feedback::SenderReport { media: m, .. } if *m == media);
         let reports = pair.right.told(ours).len();
-        // Only so many SSRCs are taken.
+        // The number of SSRCs is limited.
         assert!(
             reports == if media < 64 { 2 } else { 0 },
             "{media}: {reports}"
@@ -202,7 +203,7 @@ fn a_cap_set_before_there_is_media_is_told_with_the_first_packet() {
     assert_eq!(caps.len(), 1);
 }
 
-/// What transport-wide feedback said last of each packet: when it arrived by the receiver's clock.
+/// Returns the last transport-wide feedback on each packet: its arrival on the receiver's clock.
 fn transport_feedback(side: &MediaSide) -> BTreeMap<u16, Option<Duration>> {
     let mut told = BTreeMap::new();
     for (_, compound) in &side.rtcp {
@@ -250,7 +251,7 @@ fn transport_wide_feedback_covers_all_packets_and_marks_the_lost() {
         let arrival = told.get(seq).unwrap_or_else(|| panic!("{seq} is not told"));
         assert_eq!(arrival.is_some(), sent.is_some(), "{seq}");
         if let (Some(arrival), Some(sent)) = (arrival, sent) {
-            // All take as long; what is told is in units of 250 µs.
+            // All have the same delay. Feedback has units of 250 µs.
             let ahead = arrival.as_micros() as i64 - sent.as_micros() as i64;
             let expected = *offset.get_or_insert(ahead);
             assert!(
@@ -354,7 +355,7 @@ fn an_idle_connection_wakes_for_ice_only() {
             pair.run(wait + Duration::from_millis(1));
             wakes += 1;
         }
-        // Once a second, and at each check of the path.
+        // Once a second, and at each connectivity check.
         assert!(wakes <= 80, "{wakes} times a minute");
         assert_eq!(pair.left.rtcp.len(), quiet);
     }

@@ -1,23 +1,23 @@
-//! What can be wrong with bytes from a peer, and with a request to write some.
+//! Errors of bytes from a peer, and of requests to write some.
 
 use thiserror::Error;
 
-/// Why something was not parsed (the peer's fault) or not written (ours).
+/// The reason why bytes were not parsed (the peer's fault) or not written (ours).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RtpError {
-    /// The bytes end before what they announce.
+    /// The bytes end before their announced length.
     #[error("truncated: {expected} bytes expected, {actual} there")]
     Truncated {
-        /// Bytes that the headers read so far ask for.
+        /// The bytes that the headers require so far.
         expected: usize,
-        /// Bytes that are there.
+        /// The bytes available.
         actual: usize,
     },
     /// Longer than any datagram (65,535 bytes).
     #[error("{actual} bytes do not fit a datagram")]
     TooLong {
-        /// Bytes that are there.
+        /// The bytes available.
         actual: usize,
     },
     /// Not RTP or RTCP version 2.
@@ -28,7 +28,7 @@ pub enum RtpError {
     Padding {
         /// The count in the last byte.
         padding: u8,
-        /// Bytes that may be padding.
+        /// The bytes that may be padding.
         room: usize,
     },
     /// A field has a value that its specification forbids.
@@ -37,12 +37,12 @@ pub enum RtpError {
     /// The output slice is too short (our fault).
     #[error("{needed} bytes to write, room for {available}")]
     NoRoom {
-        /// Bytes to be written.
+        /// The bytes to write.
         needed: usize,
-        /// Length of the slice given.
+        /// The length of the slice.
         available: usize,
     },
-    /// A value to be written does not fit its field (our fault).
+    /// A value does not fit its field (our fault).
     #[error("{0} out of range")]
     OutOfRange(&'static str),
 }

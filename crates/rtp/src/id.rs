@@ -1,4 +1,4 @@
-//! Newtypes for the identifiers and counters of RTP: wire width only on the wire.
+//! Types for the identifiers and counters of RTP. They have their wire width only on the wire.
 
 use std::fmt;
 
@@ -10,17 +10,17 @@ pub struct Ssrc(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Pt(pub u8);
 
-/// A packet's extended sequence number: roll-overs counted above the 16 bits of the wire.
+/// The extended sequence number of a packet, with roll-overs above the 16 bits of the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct SeqNo(pub u64);
 
 impl SeqNo {
-    /// The 16 bits that stand in the RTP header.
+    /// Returns the 16 bits in the RTP header.
     pub const fn wire(self) -> u16 {
         self.0 as u16
     }
 
-    /// The roll-over counter (RFC 3711 section 3.3.1).
+    /// Returns the roll-over counter (RFC 3711 section 3.3.1).
     pub const fn roc(self) -> u32 {
         (self.0 >> 16) as u32
     }
@@ -31,7 +31,7 @@ impl SeqNo {
         let delta = wire.wrapping_sub(self.0 as u16) as i16 as i64;
         match self.0.checked_add_signed(delta) {
             Some(seq) => SeqNo(seq),
-            // Before the very first packet of the stream: take it as ahead.
+            // It would precede the first packet of the stream, so it is ahead.
             None => SeqNo(wire as u64),
         }
     }
@@ -47,12 +47,13 @@ macro_rules! short_token {
         }
 
         impl $name {
-            /// Takes `text`; none if it is empty, longer than 16 bytes or not visible ASCII.
+            /// Makes one of `text`. Returns `None` if it is empty, longer than 16 bytes, or not
+            /// visible ASCII.
             pub fn new(text: &str) -> Option<Self> {
                 Self::from_bytes(text.as_bytes())
             }
 
-            /// Takes `text` as it stands in a header extension; none as for [`Self::new`].
+            /// Makes one of the bytes in a header extension. Returns `None` like [`Self::new`].
             pub fn from_bytes(text: &[u8]) -> Option<Self> {
                 let valid = !text.is_empty() && text.iter().all(u8::is_ascii_graphic);
                 let mut bytes = [0; 16];
@@ -63,12 +64,12 @@ macro_rules! short_token {
                 })
             }
 
-            /// The characters.
+            /// Returns the bytes.
             pub fn as_bytes(&self) -> &[u8] {
                 self.bytes.get(..usize::from(self.len)).unwrap_or_default()
             }
 
-            /// The characters as text.
+            /// Returns the text.
             pub fn as_str(&self) -> &str {
                 std::str::from_utf8(self.as_bytes()).unwrap_or_default()
             }

@@ -1,4 +1,5 @@
-//! RTP, RTCP, header extensions, codec payload descriptors, packetisers and depacketisers: borrowed views and writers.
+//! RTP, RTCP, header extensions, codec payload descriptors, packetisers and depacketisers: borrowed
+//! views and writers.
 #![forbid(unsafe_code)]
 
 pub mod codec;

@@ -1,30 +1,31 @@
-//! Redundant audio (RFC 2198): a packet with some of those before it.
+//! Redundant audio (RFC 2198): a packet with some of the previous ones.
 
 use crate::Pt;
 
-/// How many redundant blocks are looked at.
+/// The most redundant blocks accepted.
 const MOST_BLOCKS: usize = 8;
 
 /// A block of a packet of redundant audio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RedBlock<'a> {
-    /// The payload type of what is in it.
+    /// The payload type of its content.
     pub pt: Pt,
-    /// How much earlier than the packet's its timestamp is; 0 for the primary block.
+    /// The difference between its timestamp and the packet's. 0 for the primary block.
     pub offset: u32,
-    /// How many blocks come after it: 0 for the primary block, which is what the packet itself would have carried.
+    /// The number of blocks after it. 0 for the primary block, which is the content of the packet
+    /// itself.
     pub after: usize,
-    /// What a packet of its own would have carried. It may be empty.
+    /// The payload of a separate packet. It may be empty.
     pub payload: &'a [u8],
 }
 
-/// The blocks of a payload, the oldest first, the primary one last. Nothing of what is malformed, or has more than
-/// eight redundant blocks.
+/// Returns the blocks of a payload, the oldest first and the primary one last. Empty if it is
+/// malformed, or has more than eight redundant blocks.
 pub fn unpack(payload: &[u8]) -> impl Iterator<Item = RedBlock<'_>> {
     let (headers, mut rest) = split_headers(payload).unwrap_or_default();
     headers.into_iter().flatten().map(move |header| {
         let len = header.len.unwrap_or(rest.len());
-        // The lengths were added up before.
+        // The lengths have been summed up before.
         let payload = rest.split_off(..len).unwrap_or_default();
         RedBlock {
             pt: header.pt,
@@ -40,13 +41,13 @@ struct BlockHeader {
     pt: Pt,
     offset: u32,
     after: usize,
-    /// All the rest, where there is none.
+    /// `None` means all the rest.
     len: Option<usize>,
 }
 
 type Headers = [Option<BlockHeader>; MOST_BLOCKS + 1];
 
-/// The headers, and the blocks behind them.
+/// Splits off the headers from the blocks after them.
 fn split_headers(payload: &[u8]) -> Option<(Headers, &[u8])> {
     let mut headers = Headers::default();
     let mut rest = payload;
@@ -88,7 +89,7 @@ fn split_headers(payload: &[u8]) -> Option<(Headers, &[u8])> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::indexing_slicing)]
+    #![allow(clippy::indexing_slicing, reason = "a test fails by a panic")]
 
     use super::*;
     use proptest::prelude::*;

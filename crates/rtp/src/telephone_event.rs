@@ -4,45 +4,46 @@ use std::time::{Duration, Instant};
 
 use crate::RtpError;
 
-/// Bytes of a payload.
+/// The bytes of a payload.
 pub const LEN: usize = 4;
 /// The characters of the events 0 to 15.
 const DIGITS: &[u8; 16] = b"0123456789*#ABCD";
-/// An event of which nothing more is heard has ended: three times the 50 ms after which it is repeated at the latest is
-/// 150 ms, and networks lose packets in bursts.
+/// The time without a packet after which an event counts as ended: three times the 50 ms between
+/// repetitions, since networks lose packets in bursts.
 const LOST: Duration = Duration::from_millis(500);
-/// The longest duration that a packet tells. An event that takes longer goes on with a new timestamp (section 2.5.1.3).
+/// The longest duration in a packet. A longer event continues with a new timestamp (section
+/// 2.5.1.3).
 const SEGMENT: u16 = u16::MAX;
 
-/// The character of an event, if it is a key.
+/// Returns the character of an event, if it is a key.
 pub fn digit(event: u8) -> Option<char> {
     DIGITS
         .get(usize::from(event))
         .map(|digit| char::from(*digit))
 }
 
-/// The event of a key.
+/// Returns the event of a key.
 pub fn event(digit: char) -> Option<u8> {
     let of = |known: &u8| char::from(*known) == digit.to_ascii_uppercase();
     let place = DIGITS.iter().position(of)?;
     u8::try_from(place).ok()
 }
 
-/// What a packet says of an event (section 2.3).
+/// The content of a packet (section 2.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TelephoneEvent {
-    /// Which one: 0 to 15 are the keys `0123456789*#ABCD`.
+    /// The event. 0 to 15 are the keys `0123456789*#ABCD`.
     pub event: u8,
-    /// It has ended.
+    /// Whether it has ended.
     pub end: bool,
     /// The power of the tone in -dBm0, 0 to 63.
     pub volume: u8,
-    /// How long it has taken up to now, in units of RTP time.
+    /// The duration so far, in units of RTP time.
     pub duration: u16,
 }
 
 impl TelephoneEvent {
-    /// Reads a payload. What is behind the first event is not looked at.
+    /// Reads a payload. Ignores bytes after the first event.
     pub fn parse(payload: &[u8]) -> Result<Self, RtpError> {
         let error = RtpError::Truncated {
             expected: LEN,
@@ -57,7 +58,7 @@ impl TelephoneEvent {
         })
     }
 
-    /// The payload.
+    /// Returns the payload.
     pub fn to_bytes(self) -> [u8; LEN] {
         let [high, low] = self.duration.to_be_bytes();
         let flags = u8::from(self.end) << 7 | self.volume.min(0x3f);
@@ -65,16 +66,17 @@ impl TelephoneEvent {
     }
 }
 
-/// A key that was pressed and let go.
+/// A key that was pressed and released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pressed {
-    /// Which event.
+    /// The event.
     pub event: u8,
-    /// How long it took, in units of RTP time.
+    /// The duration, in units of RTP time.
     pub duration: u32,
 }
 
-/// Makes one [`Pressed`] of all packets of an event, whatever is lost, repeated, late or split.
+/// Makes one [`Pressed`] of all packets of an event, even if some are lost, repeated, late or
+/// split.
 #[derive(Debug, Clone, Default)]
 pub struct Detector {
     last: Option<Event>,
@@ -84,9 +86,9 @@ pub struct Detector {
 #[derive(Debug, Clone, Copy)]
 struct Event {
     event: u8,
-    /// Of its present segment.
+    /// The timestamp of the current segment.
     timestamp: u32,
-    /// Of the segments before.
+    /// The duration of earlier segments.
     before: u32,
     duration: u16,
     heard: Instant,
@@ -104,7 +106,7 @@ impl Event {
 }
 
 impl Detector {
-    /// Takes a packet, and gives the events that have ended by that: one that was under way, and the packet's own.
+    /// Takes a packet. Returns the events that it ends: an earlier one, and its own.
     pub fn take(
         &mut self,
         packet: TelephoneEvent,
@@ -122,7 +124,7 @@ impl Detector {
                 return [own, None].into_iter().flatten();
             }
             if ahead < 0 && is_recent {
-                // Of an event that is over.
+                // The event has already ended.
                 return ended.into_iter().flatten();
             }
             let segment = u32::from(last.duration);
@@ -156,13 +158,13 @@ impl Detector {
         ended.into_iter().flatten()
     }
 
-    /// When an event under way ends if nothing more is heard of it.
+    /// Returns when the current event ends without further packets.
     pub fn deadline(&self) -> Option<Instant> {
         let last = self.last.as_ref().filter(|last| !last.is_told)?;
         Some(last.heard + LOST)
     }
 
-    /// The event that has ended by now, as nothing more was heard of it.
+    /// Returns the current event if it has ended at `now` for lack of packets.
     pub fn timeout(&mut self, now: Instant) -> Option<Pressed> {
         if self.deadline()? > now {
             return None;
@@ -170,7 +172,7 @@ impl Detector {
         self.last.as_mut()?.pressed()
     }
 
-    /// What comes next is of another sender: the event that was under way has ended.
+    /// Ends the current event, since the next packets are from another sender.
     pub fn restart(&mut self) -> Option<Pressed> {
         self.last.take()?.pressed()
     }

@@ -1,18 +1,18 @@
-//! What an offer and its answer agreed on, m-line by m-line.
+//! The agreement of an offer and its answer, per m-line.
 
 use portunus_rtp::{ExtensionKind, ExtensionMap, Pt, Ssrc};
 
 use crate::codecs::CodecSpec;
 use crate::description::{Direction, Extmap, Media};
-use crate::fit::{accepted_extensions, was_offered};
 use crate::local::MediaText;
 use crate::negotiated::{Feedback, Kind, NegotiatedMedia, Payload};
+use crate::offered_parts::{accepted_extensions, was_offered};
 use crate::remote::RemoteMedia;
 use crate::rtx::RtxNumbers;
 use crate::simulcast::RidOrder;
 use crate::slot::Slot;
 
-/// One m-line seen from both sides.
+/// An m-line of both sides.
 pub(crate) struct Agreement<'a> {
     local: &'a Media,
     remote: &'a Media,
@@ -21,19 +21,19 @@ pub(crate) struct Agreement<'a> {
     codecs: Vec<CodecSpec>,
     /// The answer's header extensions that were offered.
     extensions: Vec<Extmap>,
-    /// RTX payload types: the media's, the repair's.
+    /// RTX payload types: of the media, of the repair.
     rtx: Vec<(Pt, Pt)>,
-    /// From this side's point of view.
+    /// The direction from this side's point of view.
     direction: Direction,
     ssrc: Ssrc,
     /// The SSRC of this side's retransmissions, if it is declared.
     rtx_ssrc: Option<Ssrc>,
-    /// The rids are accepted.
+    /// Whether the rids are accepted.
     layered: bool,
 }
 
 impl<'a> Agreement<'a> {
-    /// The remote side offered, this side answers with `local`, which was made to fit.
+    /// Makes it for an offer of the remote side, answered with `local`, which fits the offer.
     pub(crate) fn of_answer(
         local: &'a Media,
         remote: &'a Media,
@@ -50,7 +50,7 @@ impl<'a> Agreement<'a> {
             && local.direction.receives()
             && local.has_extension(ExtensionKind::Rid)
             && !facts.rids.is_empty();
-        // Clients expect the group only if they have one themselves, or if they just receive.
+        // Clients expect the group only if they have one themselves, or if they only receive.
         let expected = local.direction == Direction::SendOnly
             || facts.ssrcs.iter().any(|stream| stream.rtx.is_some());
         let rtx_ssrc =
@@ -69,7 +69,7 @@ impl<'a> Agreement<'a> {
         }
     }
 
-    /// This side offered `local`, the remote side answers.
+    /// Makes it for this side's offer `local` and the remote side's answer.
     pub(crate) fn of_offer(
         local: &'a Media,
         remote: &'a Media,
@@ -98,7 +98,7 @@ impl<'a> Agreement<'a> {
         }
     }
 
-    /// The outcome; `order` is that of the rids.
+    /// Returns the result. `order` is that of the rids.
     pub(crate) fn negotiated(&self, order: RidOrder) -> NegotiatedMedia {
         if self.local.rejected || self.remote.rejected {
             return disabled(self.local, self.ssrc);
@@ -140,7 +140,7 @@ impl<'a> Agreement<'a> {
         }
     }
 
-    /// This side's m-line, to be written.
+    /// Returns this side's m-line for writing.
     pub(crate) fn text(self) -> MediaText<'a> {
         MediaText {
             media: self.local,
@@ -152,14 +152,15 @@ impl<'a> Agreement<'a> {
         }
     }
 
-    /// Feedback that both sides declared for payload type `pt`.
+    /// Returns the feedback that both sides declared for payload type `pt`.
     fn feedback(&self, pt: Pt, transport_cc: bool) -> Feedback {
         let (local, remote) = (self.local.codec(pt), self.remote.codec(pt));
         let here = |name| local.is_some_and(|codec| codec.has_feedback(name));
         let there = |name| remote.is_some_and(|codec| codec.has_feedback(name));
         Feedback {
             nack: here("nack") && self.facts.nack,
-            // Whoever names neither PLI nor FIR has some way to be asked for a picture: PLI is the usual one.
+            // A side that declares neither PLI nor FIR supports some keyframe request, and PLI is
+            // the usual one.
             pli: here("nack pli") && (there("nack pli") || !there("ccm fir")),
             fir: here("ccm fir") && there("ccm fir"),
             remb: here("goog-remb") && there("goog-remb"),
@@ -168,7 +169,7 @@ impl<'a> Agreement<'a> {
     }
 }
 
-/// The SSRC of the retransmissions that this side sends, if it does.
+/// Returns the SSRC of this side's retransmissions, if it sends any.
 pub(crate) fn repair_ssrc(
     kind: Kind,
     direction: Direction,
@@ -178,7 +179,7 @@ pub(crate) fn repair_ssrc(
     (kind == Kind::Video && direction.sends() && !rtx.is_empty()).then_some(slot.rtx_ssrc)
 }
 
-/// An m-line on which nothing is sent.
+/// Returns an m-line on which nothing is sent.
 fn disabled(media: &Media, ssrc: Ssrc) -> NegotiatedMedia {
     NegotiatedMedia {
         mid: media.mid,
@@ -200,7 +201,7 @@ fn disabled(media: &Media, ssrc: Ssrc) -> NegotiatedMedia {
 fn extension_map(extensions: &[Extmap]) -> ExtensionMap {
     let mut map = ExtensionMap::default();
     for extmap in extensions {
-        // An extension that nobody may send is as good as not negotiated.
+        // An extension that neither side may send counts as not negotiated.
         if let Some(kind) = extmap.kind()
             && extmap.direction != Some(Direction::Inactive)
         {

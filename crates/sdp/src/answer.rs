@@ -1,28 +1,29 @@
-//! Answers as plugins make them: which m-lines, directions, codecs and header extensions are accepted.
+//! Answers of plugins: the accepted m-lines, directions, codecs and header extensions.
 
 use portunus_rtp::ExtensionKind;
 
 use crate::codecs::{CodecName, CodecSpec};
 use crate::description::{Description, Direction, Extmap, Media};
 use crate::negotiated::{Codec, Kind};
+use crate::opus_flags::OfferedFlags;
 
-/// What a plugin accepts of an offer.
+/// The parts of an offer that a plugin accepts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnswerOptions {
     /// Audio m-lines.
     pub audio: MediaAnswer,
     /// Video m-lines.
     pub video: MediaAnswer,
-    /// Accept the first data m-line.
+    /// Whether to accept the first data m-line.
     pub data: bool,
-    /// Header extensions that are accepted if offered.
+    /// Header extensions to accept if offered.
     pub extensions: Vec<ExtensionKind>,
-    /// The `s=` line; the offer's if none.
+    /// The `s=` line. `None` means that of the offer.
     pub name: Option<String>,
 }
 
 impl Default for AnswerOptions {
-    /// Everything is accepted, with the server's order of codecs and with no header extensions.
+    /// Accepts everything, with the server's order of codecs and without header extensions.
     fn default() -> Self {
         let media = |codecs: &[CodecName]| MediaAnswer {
             codecs: codecs.to_vec(),
@@ -44,67 +45,43 @@ impl Default for AnswerOptions {
     }
 }
 
-/// What a plugin accepts of the m-lines of one kind.
+/// The parts that a plugin accepts of the m-lines of one kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MediaAnswer {
-    /// Codecs in order of preference: the first one that is offered is taken. Empty: reject the m-lines.
+    /// Codecs in order of preference: the first offered one is accepted. Empty rejects the m-lines.
     pub codecs: Vec<CodecName>,
-    /// The channels to take of a codec that may have any number, such as L16; `None` takes any.
+    /// The channels of a codec with a variable number, such as L16. `None` accepts any.
     pub channels: Option<u8>,
-    /// The wish; what is answered depends on the offered direction too.
+    /// The wanted direction. The answer also depends on the offered one.
     pub direction: Direction,
-    /// The profile to take: `profile-id` of VP9, `profile-level-id` of H.264.
+    /// The profile to accept: `profile-id` of VP9, `profile-level-id` of H.264.
     pub profile: Option<String>,
-    /// Reject the m-line if the profile is not offered, rather than take the codec without it.
+    /// Whether to reject the m-line if the profile is not offered, rather than accept the codec
+    /// without it.
     pub profile_required: bool,
-    /// Format parameters to answer, but for multi-channel Opus; if none, see [`Description::answer`].
+    /// Format parameters of the answer, except for multi-channel Opus. `None`: see
+    /// [`Description::answer`].
     pub fmtp: Option<String>,
-    /// Accept redundant audio (RFC 2198) for Opus.
+    /// Whether to accept redundant audio (RFC 2198) for Opus.
     pub red: bool,
-    /// Accept telephone events: those with the clock of the codec, else those with 8000 Hz, else the first (RFC 4733 section 2.1).
+    /// Whether to accept telephone events: those with the clock rate of the codec, else those with
+    /// 8000 Hz, else the first (RFC 4733 section 2.1).
     pub dtmf: bool,
 }
 
 impl MediaAnswer {
-    /// Takes `codec` and nothing else.
+    /// Accepts `codec` only.
     pub fn only(&mut self, codec: CodecName) {
         self.codecs = vec![codec];
-    }
-}
-
-/// Flags of Opus that an offer asks for (RFC 7587 section 6.1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct OfferedFlags {
-    /// `useinbandfec=1`
-    pub fec: bool,
-    /// `usedtx=1`
-    pub dtx: bool,
-    /// `stereo=1`
-    pub stereo: bool,
-}
-
-impl OfferedFlags {
-    /// The flags as format parameters, if any is set.
-    pub fn fmtp(self) -> Option<String> {
-        let flags = [
-            (self.fec, "useinbandfec=1"),
-            (self.dtx, "usedtx=1"),
-            (self.stereo, "stereo=1"),
-        ];
-        let set: Vec<&str> = flags
-            .into_iter()
-            .filter(|(set, _)| *set)
-            .map(|(_, text)| text)
-            .collect();
-        (!set.is_empty()).then(|| set.join(";"))
     }
 }
 
 impl Description {
     /// Answers `offer` with one codec for each m-line.
     ///
-    /// Format parameters are, in this order: with multi-channel Opus the offered ones, which say what the packets are; those of the
-    /// options; the profile that was asked for; the offered ones with video; none.
+    /// The format parameters are the first of: with multi-channel Opus the offered ones, which
+    /// describe the packets; those of the options; the requested profile; with video the offered
+    /// ones; none.
     pub fn answer(offer: &Description, options: &AnswerOptions) -> Description {
         let mut data_taken = false;
         let media = offer
@@ -142,7 +119,7 @@ impl Description {
         }
     }
 
-    /// The flags of Opus that the audio m-lines ask for.
+    /// Returns the Opus flags that the audio m-lines request.
     pub fn opus_flags(&self) -> OfferedFlags {
         let mut flags = OfferedFlags::default();
         for codec in self.active(Kind::Audio).flat_map(|media| &media.codecs) {
@@ -155,7 +132,7 @@ impl Description {
 }
 
 impl Media {
-    /// The rejection of this m-line: its place, kind and identification.
+    /// Returns the rejection of this m-line with its place, kind and mid.
     #[must_use]
     pub fn refused(&self) -> Media {
         Media {
@@ -178,7 +155,11 @@ impl Media {
 }
 
 fn answer_media(offered: &Media, wish: &MediaAnswer, accepted: &[ExtensionKind]) -> Option<Media> {
-    let (chosen, name, fmtp) = choose(offered, wish)?;
+    let Choice {
+        codec: chosen,
+        name,
+        fmtp,
+    } = choose(offered, wish)?;
     let layered = matches!(name.codec(), Codec::Av1 | Codec::Vp9);
     let extensions: Vec<Extmap> = offered
         .extensions
@@ -198,7 +179,8 @@ fn answer_media(offered: &Media, wish: &MediaAnswer, accepted: &[ExtensionKind])
         .iter()
         .any(|e| e.kind() == Some(ExtensionKind::TransportCc));
     let mut feedback = server_feedback(offered.kind, transport_cc);
-    // Browsers do not offer it for audio. Who does has what was lost sent again: a recording is then whole.
+    // Browsers do not offer it for audio. Other clients then retransmit lost packets, so that a
+    // recording is complete.
     if offered.kind == Kind::Audio && chosen.has_feedback("nack") {
         feedback.push("nack".to_owned());
     }
@@ -239,8 +221,8 @@ fn answer_media(offered: &Media, wish: &MediaAnswer, accepted: &[ExtensionKind])
     })
 }
 
-/// How well telephone events go with a codec that has this clock: 0 best. They share its timestamps; without such events 8000 Hz is what
-/// everybody knows.
+/// Returns how well telephone events fit a codec with this clock rate. 0 is best: they share its
+/// timestamps. Without such events, 8000 Hz is what all clients know.
 pub(crate) fn events_fit(event: &CodecSpec, clock_rate: Option<u32>) -> u8 {
     match event.clock_rate {
         rate if Some(rate) == clock_rate => 0,
@@ -249,7 +231,8 @@ pub(crate) fn events_fit(event: &CodecSpec, clock_rate: Option<u32>) -> u8 {
     }
 }
 
-/// The feedback that the server answers and offers, whatever was offered to it. What was offered decides which of it counts.
+/// Returns the feedback that the server answers and offers, whatever was offered to it. The offer
+/// decides which of it is used.
 pub(crate) fn server_feedback(kind: Kind, transport_cc: bool) -> Vec<String> {
     let video: &[&str] = match kind {
         Kind::Video => &["ccm fir", "nack", "nack pli", "goog-remb"],
@@ -264,7 +247,7 @@ pub(crate) fn server_feedback(kind: Kind, transport_cc: bool) -> Vec<String> {
         .collect()
 }
 
-/// Whether `red` is redundant audio made of `codec`.
+/// Returns whether `red` is redundant audio of `codec`.
 fn covers(red: &CodecSpec, codec: &CodecSpec) -> bool {
     let made_of = |fmtp: &str| {
         fmtp.split('/')
@@ -275,11 +258,16 @@ fn covers(red: &CodecSpec, codec: &CodecSpec) -> bool {
         && red.fmtp.as_deref().is_none_or(made_of)
 }
 
-/// The offered codec to take, its name, and the format parameters to answer.
-fn choose<'a>(
-    offered: &'a Media,
-    wish: &MediaAnswer,
-) -> Option<(&'a CodecSpec, CodecName, Option<String>)> {
+/// The offered codec to accept.
+struct Choice<'a> {
+    codec: &'a CodecSpec,
+    name: CodecName,
+    /// The format parameters to answer.
+    fmtp: Option<String>,
+}
+
+/// Returns the offered codec to accept, or `None` if none is acceptable.
+fn choose<'a>(offered: &'a Media, wish: &MediaAnswer) -> Option<Choice<'a>> {
     let has_channels = |codec: &CodecSpec| {
         let wanted = wish.channels.map(|channels| channels.max(1));
         wanted.is_none_or(|wanted| codec.channel_count() == wanted)
@@ -294,7 +282,11 @@ fn choose<'a>(
         {
             if let Some(codec) = candidates().find(|codec| asked.is_offered_by(codec)) {
                 let fmtp = wish.fmtp.clone().unwrap_or_else(|| asked.fmtp());
-                return Some((codec, name, Some(fmtp)));
+                return Some(Choice {
+                    codec,
+                    name,
+                    fmtp: Some(fmtp),
+                });
             }
             if wish.profile_required {
                 return None;
@@ -312,18 +304,18 @@ fn choose<'a>(
             (_, Kind::Video) => wish.fmtp.clone().or_else(offered),
             (_, Kind::Audio | Kind::Data) => wish.fmtp.clone(),
         };
-        Some((codec, name, fmtp))
+        Some(Choice { codec, name, fmtp })
     })
 }
 
-/// A profile that was asked for.
+/// A requested profile.
 enum Profile<'a> {
     Vp9(&'a str),
     H264(&'a str),
 }
 
 impl<'a> Profile<'a> {
-    /// `profile` as one of the codec's; none if the codec's profiles cannot be asked for.
+    /// Reads a profile of `codec`. Returns `None` if the codec's profiles cannot be requested.
     fn of(codec: CodecName, profile: &'a str) -> Option<Self> {
         match codec {
             CodecName::Vp9 => Some(Profile::Vp9(profile)),
@@ -334,7 +326,7 @@ impl<'a> Profile<'a> {
 
     fn is_offered_by(&self, codec: &CodecSpec) -> bool {
         match self {
-            // Profile 0 is what VP9 is without parameters (RFC 9628 section 7).
+            // VP9 without parameters has profile 0 (RFC 9628 section 7).
             Profile::Vp9(profile) => codec.parameter("profile-id").unwrap_or("0") == *profile,
             Profile::H264(profile) => {
                 let offered = codec.parameter("profile-level-id");

@@ -1,11 +1,11 @@
-//! Whether the m-lines of an offer share one transport (BUNDLE, RFC 9143).
+//! Whether the m-lines of an offer share a transport (BUNDLE, RFC 9143).
 
 use sdp_types::Session as Sdp;
 
 use crate::description::Media;
 use crate::parse::{find, values};
 
-/// The m-lines in use that are in no BUNDLE group with the first one in use.
+/// Returns the active m-lines that are in no BUNDLE group with the first active one.
 pub(crate) fn outside(sdp: &Sdp, media: &[Media]) -> Vec<usize> {
     let mut used = in_use(sdp, media);
     let Some((_, first)) = used.next() else {
@@ -21,8 +21,8 @@ pub(crate) fn outside(sdp: &Sdp, media: &[Media]) -> Vec<usize> {
         .collect()
 }
 
-/// Whether the m-line at `index` has a transport that is not that of the first m-line in use: other ICE
-/// credentials.
+/// Returns whether the m-line at `index` has another transport than the first active m-line: other
+/// ICE credentials.
 pub(crate) fn has_another_transport(sdp: &Sdp, media: &[Media], index: usize) -> bool {
     let ufrag = |index: usize| {
         let line = sdp.medias.get(index);
@@ -30,11 +30,11 @@ pub(crate) fn has_another_transport(sdp: &Sdp, media: &[Media], index: usize) ->
         own.or_else(|| find(&sdp.attributes, "ice-ufrag")).flatten()
     };
     let first = media.iter().position(|media| !media.rejected);
-    // A line without any has none of its own.
+    // An m-line without credentials has no transport of its own.
     ufrag(index).is_some_and(|own| first.and_then(ufrag) != Some(own))
 }
 
-/// The m-lines in use, each with its identification as it is written here.
+/// Returns the active m-lines with their mids in the text.
 fn in_use<'a>(sdp: &'a Sdp, media: &'a [Media]) -> impl Iterator<Item = (usize, &'a str)> {
     let lines = sdp.medias.iter().zip(media).enumerate();
     lines

@@ -1,29 +1,29 @@
-//! Codecs: their names in the API and in SDP, and how an offered one is chosen.
+//! Codecs: their names in the API and in SDP, and matching.
 
 use portunus_rtp::Pt;
 
-use crate::answer::OfferedFlags;
 use crate::negotiated::{Codec, Kind};
+use crate::opus_flags::OfferedFlags;
 
 /// A codec of an m-line: payload type, `rtpmap`, `fmtp` and `rtcp-fb`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodecSpec {
-    /// Its number.
+    /// The payload type.
     pub pt: Pt,
-    /// The name in `rtpmap`, as the description's maker wrote it.
+    /// The name in `rtpmap`, as written.
     pub name: String,
-    /// RTP clock in Hz.
+    /// The RTP clock rate in Hz.
     pub clock_rate: u32,
-    /// Audio channels; 0 if the `rtpmap` does not say.
+    /// The audio channels. 0 if the `rtpmap` has none.
     pub channels: u8,
     /// Format parameters.
     pub fmtp: Option<String>,
-    /// Feedback: what stands after the payload type in `rtcp-fb` lines.
+    /// The feedback: the values of `rtcp-fb` lines after the payload type.
     pub feedback: Vec<String>,
 }
 
 impl CodecSpec {
-    /// A codec as the server writes it in offers, with payload type `pt` and without parameters.
+    /// Makes a codec as in the server's offers, with payload type `pt` and without parameters.
     pub fn new(name: CodecName, pt: Pt) -> Self {
         CodecSpec {
             pt,
@@ -35,7 +35,7 @@ impl CodecSpec {
         }
     }
 
-    /// Which of the codecs known to the server it is.
+    /// Returns which known codec it is.
     pub fn codec(&self) -> Option<Codec> {
         match self.codec_name() {
             Some(name) => Some(name.codec()),
@@ -48,24 +48,26 @@ impl CodecSpec {
         }
     }
 
-    /// The channels of a codec of any number of them, where it has others than the server writes by itself.
+    /// Returns the channels of a codec with a variable number, if they differ from the server's
+    /// default.
     pub fn unusual_channels(&self) -> Option<u8> {
         let name = self.codec_name()?;
-        // One need not be written (RFC 8866 section 6.6).
+        // One channel need not be written (RFC 8866 section 6.6).
         let differs = self.channel_count() != name.channels().max(1);
         (name.has_any_channels() && differs).then_some(self.channels)
     }
 
-    /// Whether `other` is the same codec, whatever its payload type, format parameters and feedback are.
+    /// Returns whether `other` is the same codec, ignoring payload type, format parameters and
+    /// feedback.
     pub fn is_same_codec(&self, other: &CodecSpec) -> bool {
         self.name.eq_ignore_ascii_case(&other.name)
             && self.clock_rate == other.clock_rate
             && self.channel_count() == other.channel_count()
     }
 
-    /// How many channels it means, 1 or more.
+    /// Returns the number of channels, at least 1.
     pub fn channel_count(&self) -> u8 {
-        // Opus says 2 whatever it carries (RFC 7587 section 7), and not every peer knows.
+        // Opus always has 2 here (RFC 7587 section 7), but not every peer knows this.
         let is_opus = self.name.eq_ignore_ascii_case(CodecName::Opus.encoding());
         match self.channels {
             0 | 1 if is_opus || self.is_red() => 2,
@@ -73,17 +75,17 @@ impl CodecSpec {
         }
     }
 
-    /// Its name in the API.
+    /// Returns the name in the API.
     pub fn codec_name(&self) -> Option<CodecName> {
         CodecName::ALL.into_iter().find(|name| name.matches(self))
     }
 
-    /// Whether it is redundant audio (RFC 2198).
+    /// Returns whether it is redundant audio (RFC 2198).
     pub fn is_red(&self) -> bool {
         self.name.eq_ignore_ascii_case("red") && self.clock_rate == 48_000
     }
 
-    /// The value of format parameter `name`.
+    /// Returns the value of the format parameter `name`.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         self.fmtp.as_deref()?.split(';').find_map(|parameter| {
             let (key, value) = parameter.split_once('=')?;
@@ -91,7 +93,7 @@ impl CodecSpec {
         })
     }
 
-    /// The flags of Opus among the format parameters (RFC 7587 section 6.1).
+    /// Returns the Opus flags in the format parameters (RFC 7587 section 6.1).
     pub fn opus_flags(&self) -> OfferedFlags {
         let set = |name| self.parameter(name) == Some("1");
         OfferedFlags {
@@ -101,7 +103,7 @@ impl CodecSpec {
         }
     }
 
-    /// Whether the `rtcp-fb` lines have `feedback`.
+    /// Returns whether the `rtcp-fb` lines have `feedback`.
     pub fn has_feedback(&self, feedback: &str) -> bool {
         self.feedback
             .iter()
@@ -109,9 +111,9 @@ impl CodecSpec {
     }
 }
 
-/// A codec as the API names it: a codec with its clock rate.
+/// A codec with its clock rate, as in the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum CodecName {
     Opus,
     MultiOpus,
@@ -130,7 +132,7 @@ pub enum CodecName {
 }
 
 impl CodecName {
-    /// The audio codecs, in the order in which the server chooses when nobody says otherwise.
+    /// The audio codecs in the server's default order.
     pub const AUDIO: [CodecName; 9] = [
         CodecName::Opus,
         CodecName::Pcmu,
@@ -143,7 +145,7 @@ impl CodecName {
         CodecName::L16,
     ];
 
-    /// The video codecs, in the order in which the server chooses when nobody says otherwise.
+    /// The video codecs in the server's default order.
     pub const VIDEO: [CodecName; 5] = [
         CodecName::Vp8,
         CodecName::Vp9,
@@ -170,14 +172,14 @@ impl CodecName {
         CodecName::H265,
     ];
 
-    /// The codec with this name in the API; upper and lower case are the same.
+    /// Returns the codec with this name in the API, ignoring case.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL
             .into_iter()
             .find(|codec| codec.name().eq_ignore_ascii_case(name))
     }
 
-    /// Its name in the API.
+    /// Returns the name in the API.
     pub const fn name(self) -> &'static str {
         match self {
             CodecName::Opus => "opus",
@@ -197,7 +199,7 @@ impl CodecName {
         }
     }
 
-    /// Its encoding name in `rtpmap`.
+    /// Returns the encoding name in `rtpmap`.
     pub const fn encoding(self) -> &'static str {
         match self {
             CodecName::Opus => "opus",
@@ -215,7 +217,7 @@ impl CodecName {
         }
     }
 
-    /// RTP clock in Hz.
+    /// Returns the RTP clock rate in Hz.
     pub const fn clock_rate(self) -> u32 {
         match self {
             CodecName::Opus | CodecName::MultiOpus | CodecName::L16Wide => 48_000,
@@ -230,7 +232,7 @@ impl CodecName {
         }
     }
 
-    /// Audio channels in `rtpmap`; 0 where none are written.
+    /// Returns the audio channels in `rtpmap`. 0 if none are written.
     pub const fn channels(self) -> u8 {
         match self {
             CodecName::Opus => 2,
@@ -250,7 +252,7 @@ impl CodecName {
         }
     }
 
-    /// Whether it is audio or video.
+    /// Returns whether it is audio or video.
     pub fn kind(self) -> Kind {
         if Self::VIDEO.contains(&self) {
             Kind::Video
@@ -259,7 +261,7 @@ impl CodecName {
         }
     }
 
-    /// The codec.
+    /// Returns the codec.
     pub const fn codec(self) -> Codec {
         match self {
             CodecName::Opus => Codec::Opus,
@@ -277,7 +279,7 @@ impl CodecName {
         }
     }
 
-    /// The payload type in the server's offers when a plugin does not say.
+    /// Returns the default payload type in the server's offers.
     pub const fn default_pt(self) -> Pt {
         match self {
             CodecName::Pcmu => Pt(0),
@@ -297,7 +299,7 @@ impl CodecName {
         }
     }
 
-    /// Whether it may have any number of channels. The others have one number only.
+    /// Returns whether it has a variable number of channels.
     pub(crate) const fn has_any_channels(self) -> bool {
         matches!(
             self,
@@ -305,7 +307,7 @@ impl CodecName {
         )
     }
 
-    /// Whether `spec` is this codec.
+    /// Returns whether `spec` is this codec.
     pub fn matches(self, spec: &CodecSpec) -> bool {
         spec.clock_rate == self.clock_rate()
             && spec.name.eq_ignore_ascii_case(self.encoding())

@@ -1,4 +1,4 @@
-//! What plugins see of SDP and make: the media lines, nothing of transport.
+//! The part of SDP that plugins read and write: the media lines without any transport.
 
 use std::fmt;
 
@@ -9,26 +9,26 @@ use crate::negotiated::Kind;
 
 /// The media side of a session description.
 ///
-/// ICE, DTLS, BUNDLE, RTX, SSRCs, rids and FEC are not in it: the core handles them.
+/// It has no ICE, DTLS, BUNDLE, RTX, SSRCs, rids and FEC, which the core handles.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Description {
     /// The `o=` line.
     pub origin: Origin,
-    /// The `s=` line; if it is empty the server's own name is written.
+    /// The `s=` line. If it is empty, the server's own name is written.
     pub name: String,
-    /// Session attributes that are nobody's here; they are passed on.
+    /// Session attributes without a meaning here. They are passed on.
     pub attributes: Vec<Attribute>,
     /// The m-lines, in their order.
     pub media: Vec<Media>,
 }
 
 impl Description {
-    /// The m-line with identification `mid`.
+    /// Returns the m-line with this mid.
     pub fn media_by_mid(&self, mid: Mid) -> Option<&Media> {
         self.media.iter().find(|media| media.mid == mid)
     }
 
-    /// The m-lines of `kind` that are not rejected.
+    /// Returns the active m-lines of `kind`.
     pub fn active(&self, kind: Kind) -> impl Iterator<Item = &Media> {
         self.media
             .iter()
@@ -36,61 +36,61 @@ impl Description {
     }
 }
 
-/// Who made a description (`o=`, RFC 8866 section 5.2).
+/// The author of a description (`o=`, RFC 8866 section 5.2).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Origin {
-    /// `-` if empty.
+    /// The user name. `-` if empty.
     pub username: String,
-    /// Digits; if empty, the session gives its own.
+    /// The session id in digits. If empty, that of the session is written.
     pub session_id: String,
-    /// Grows with each description of a session.
+    /// The version, which grows with each description of a session.
     pub version: u64,
-    /// The address; replaced by the server's when written.
+    /// The address. The server's is written instead.
     pub address: String,
 }
 
 /// One m-line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Media {
-    /// What it carries.
+    /// The kind of media.
     pub kind: Kind,
-    /// Its identification.
+    /// The mid.
     pub mid: Mid,
     /// Port 0: the m-line only keeps its place.
     pub rejected: bool,
-    /// Who sends, from the point of view of the description's maker.
+    /// The direction from the author's point of view.
     pub direction: Direction,
     /// The transport protocol, such as `UDP/TLS/RTP/SAVPF`.
     pub proto: String,
-    /// Data and rejected m-lines: what stands after the protocol (`webrtc-datachannel`). On other m-lines the
-    /// payload types of `codecs` stand there.
+    /// For data and rejected m-lines, the text after the protocol (`webrtc-datachannel`). Other
+    /// m-lines have the payload types of `codecs` there.
     pub format: String,
-    /// Audio and video: the codecs in order of preference, without RTX and FEC.
+    /// For audio and video, the codecs in order of preference, without RTX and FEC.
     pub codecs: Vec<CodecSpec>,
     /// Header extensions.
     pub extensions: Vec<Extmap>,
-    /// The stream and track that the m-line belongs to.
+    /// The stream and track of the m-line.
     pub msid: Option<Msid>,
     /// The `b=` line.
     pub bandwidth: Option<Bandwidth>,
-    /// Other attributes (such as `ptime`); they are passed on.
+    /// Other attributes, such as `ptime`. They are passed on.
     pub attributes: Vec<Attribute>,
 }
 
 impl Media {
-    /// The codec with payload type `pt`.
+    /// Returns the codec with payload type `pt`.
     pub fn codec(&self, pt: Pt) -> Option<&CodecSpec> {
         self.codecs.iter().find(|codec| codec.pt == pt)
     }
 
-    /// Whether header extension `kind` is there.
+    /// Returns whether it has the header extension `kind`.
     pub fn has_extension(&self, kind: ExtensionKind) -> bool {
         self.extensions
             .iter()
             .any(|extmap| extmap.kind() == Some(kind))
     }
 
-    /// The first value of attribute `name`, if it is there and has one.
+    /// Returns the first value of attribute `name`, if there is one.
     pub fn attribute(&self, name: &str) -> Option<&str> {
         let found = self
             .attributes
@@ -100,9 +100,9 @@ impl Media {
     }
 }
 
-/// Who sends (RFC 8866 section 6.7).
+/// A direction (RFC 8866 section 6.7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Direction {
     #[default]
     SendRecv,
@@ -112,7 +112,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// The direction in which one side sends and receives as said.
+    /// Makes the direction of a side that sends or receives.
     pub const fn new(send: bool, recv: bool) -> Self {
         match (send, recv) {
             (true, true) => Direction::SendRecv,
@@ -122,23 +122,23 @@ impl Direction {
         }
     }
 
-    /// Whether the description's maker sends.
+    /// Returns whether the author sends.
     pub const fn sends(self) -> bool {
         matches!(self, Direction::SendRecv | Direction::SendOnly)
     }
 
-    /// Whether the description's maker receives.
+    /// Returns whether the author receives.
     pub const fn receives(self) -> bool {
         matches!(self, Direction::SendRecv | Direction::RecvOnly)
     }
 
-    /// The same fact from the other side's point of view.
+    /// Returns the direction from the other side's point of view.
     #[must_use]
     pub const fn reversed(self) -> Self {
         Direction::new(self.receives(), self.sends())
     }
 
-    /// What to answer to an offer of `self` when `wanted` is wished for (RFC 3264 section 6.1).
+    /// Returns the answer to an offer of `self` if `wanted` is preferred (RFC 3264 section 6.1).
     #[must_use]
     pub const fn answer(self, wanted: Direction) -> Self {
         Direction::new(
@@ -147,7 +147,7 @@ impl Direction {
         )
     }
 
-    /// The attribute's name.
+    /// Returns the name of the attribute.
     pub const fn as_str(self) -> &'static str {
         match self {
             Direction::SendRecv => "sendrecv",
@@ -157,7 +157,7 @@ impl Direction {
         }
     }
 
-    /// The direction with this attribute name.
+    /// Returns the direction with this attribute name.
     pub fn from_name(name: &str) -> Option<Self> {
         [
             Self::SendRecv,
@@ -176,19 +176,19 @@ impl fmt::Display for Direction {
     }
 }
 
-/// A header extension's number (`a=extmap`, RFC 8285 section 8).
+/// The id of a header extension (`a=extmap`, RFC 8285 section 8).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extmap {
-    /// 1 to 255.
+    /// The id, 1 to 255.
     pub id: u8,
-    /// Who may send it, if that was said.
+    /// The direction, if there is one.
     pub direction: Option<Direction>,
-    /// What it is, with the extension's attributes if there are any.
+    /// The URI, followed by the extension's attributes if there are any.
     pub uri: String,
 }
 
 impl Extmap {
-    /// A header extension that the server knows.
+    /// Makes one of a known header extension.
     pub fn new(kind: ExtensionKind, id: u8) -> Self {
         Extmap {
             id,
@@ -197,16 +197,16 @@ impl Extmap {
         }
     }
 
-    /// Which of the extensions known to the server it is.
+    /// Returns which known extension it is.
     pub fn kind(&self) -> Option<ExtensionKind> {
         ExtensionKind::from_uri(self.uri.split(' ').next()?)
     }
 }
 
-/// The stream and track that an m-line belongs to (`a=msid`, RFC 8830).
+/// The stream and track of an m-line (`a=msid`, RFC 8830).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Msid {
-    /// The stream (or `-`).
+    /// The stream, or `-`.
     pub stream: String,
     /// The track.
     pub track: String,
@@ -217,15 +217,15 @@ pub struct Msid {
 pub struct Bandwidth {
     /// `AS` or `TIAS`.
     pub modifier: String,
-    /// In the modifier's unit.
+    /// The value, in the unit of the modifier.
     pub value: u64,
 }
 
 /// An `a=` line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attribute {
-    /// What stands before the first colon.
+    /// The name: the text before the first colon.
     pub name: String,
-    /// What stands after it.
+    /// The value: the text after it.
     pub value: Option<String>,
 }

@@ -1,63 +1,63 @@
-//! SDP fragments of `application/trickle-ice-sdpfrag` (RFC 8840 section 9): candidates, and the credentials that
-//! they belong to, outside of a description.
+//! SDP fragments of `application/trickle-ice-sdpfrag` (RFC 8840 section 9): candidates with their
+//! credentials, outside of a description.
 
 use std::fmt;
 
 use crate::negotiated::IceCredentials;
 
-/// Candidates of one fragment; more are refused.
+/// The most candidates of a fragment. More are refused.
 const MAX_CANDIDATES: usize = 100;
-/// Bytes of one line.
+/// The most bytes of a line.
 const MAX_LINE: usize = 1_024;
-/// The m-line of a fragment when nobody has said another: only its attributes mean anything (RFC 8840 section 4.3).
+/// The default m-line of a fragment. Only its attributes matter (RFC 8840 section 4.3).
 const MEDIA: &str = "audio 9 UDP/TLS/RTP/SAVPF 0";
 
-/// A fragment's content.
+/// The content of a fragment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct IceFragment {
-    /// The credentials of the ICE session that the candidates belong to.
+    /// The credentials of the candidates' ICE session.
     pub ice: Option<IceCredentials>,
     /// The candidates in their order.
     pub candidates: Vec<FragmentCandidate>,
-    /// No more candidates will come (`a=end-of-candidates`).
+    /// Whether no more candidates will come (`a=end-of-candidates`).
     pub complete: bool,
     /// The value of the first m-line.
     pub media: Option<String>,
-    /// The identification of the first m-line.
+    /// The mid of the first m-line.
     pub mid: Option<String>,
 }
 
 /// A candidate of a fragment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FragmentCandidate {
-    /// The identification of its m-line, if the fragment says it.
+    /// The mid of its m-line, if the fragment has it.
     pub mid: Option<String>,
-    /// The index of its m-line among those of the fragment.
+    /// The index of its m-line in the fragment.
     pub index: usize,
-    /// What stands after `a=`: `candidate:…`.
+    /// The text after `a=`: `candidate:…`.
     pub text: String,
 }
 
-/// Why a fragment was refused; lines are counted from 1.
+/// The reason why a fragment was refused. Lines are counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FragmentError {
-    /// There is no line in it.
+    /// It has no lines.
     #[error("the fragment is empty")]
     Empty,
-    /// A line is not of the form `x=value`.
+    /// A line does not have the form `x=value`.
     #[error("line {0} is not of the form x=value")]
     NotKeyValue(usize),
     /// A line is longer than 1,024 bytes.
     #[error("line {0} is longer than {MAX_LINE} bytes")]
     LongLine(usize),
-    /// A line of a type that fragments do not have.
+    /// A line of a type that fragments do not contain.
     #[error("line {0} has no place in a fragment: there are a= and m= lines only")]
     ForeignLine(usize),
     /// Credentials with a wrong length or character (RFC 8839 section 5.4).
     #[error("line {0}: an ice-ufrag has 4 to 256 characters, an ice-pwd 22 to 256")]
     Credentials(usize),
-    /// Only one of `ice-ufrag` and `ice-pwd`, or several that differ.
+    /// Only one of `ice-ufrag` and `ice-pwd`, or different ones.
     #[error("ice-ufrag and ice-pwd have to come together, and only once")]
     LoneCredential,
     /// More than 100 candidates.
@@ -66,7 +66,7 @@ pub enum FragmentError {
 }
 
 impl IceFragment {
-    /// Reads a fragment. Attributes that it does not know are ignored, as in descriptions.
+    /// Reads a fragment. Unknown attributes are ignored, as in descriptions.
     pub fn parse(text: &str) -> Result<Self, FragmentError> {
         let mut reader = Reader::default();
         let lines = text.lines().enumerate();
@@ -79,15 +79,15 @@ impl IceFragment {
     }
 }
 
-/// What was read so far.
+/// The state of reading.
 #[derive(Debug, Default)]
 struct Reader {
     fragment: IceFragment,
     ufrag: Option<String>,
     pwd: Option<String>,
-    /// The m-lines that were seen.
+    /// The number of m-lines so far.
     media: usize,
-    /// The identification of the last one.
+    /// The mid of the last one.
     mid: Option<String>,
     any: bool,
 }
@@ -174,7 +174,7 @@ impl Reader {
     }
 }
 
-/// With BUNDLE, all m-lines have the same credentials; some clients repeat them.
+/// Sets a credential. With BUNDLE, all m-lines have the same ones, and some clients repeat them.
 fn set_once(known: &mut Option<String>, value: &str) -> Result<(), FragmentError> {
     match known {
         Some(known) if known != value => Err(FragmentError::LoneCredential),
@@ -216,10 +216,14 @@ impl fmt::Display for IceFragment {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
     use super::*;
 
-    /// What Chromium's candidates look like in a client's fragment (RFC 9725 section 4.3.2).
+    /// Chromium's candidates in a client's fragment (RFC 9725 section 4.3.2).
     const TRICKLED: &str = "a=group:BUNDLE 0 1\r\n\
         m=audio 9 UDP/TLS/RTP/SAVPF 111\r\n\
         a=mid:0\r\n\

@@ -1,68 +1,68 @@
-//! Offers and answers as the core exchanges them with whoever owns the media lines.
+//! Offers and answers between the core and the owner of the media lines.
 
 use portunus_rtp::Mid;
 
 use crate::{Description, SdpType, Simulcast};
 
-/// An offer or answer of the client, checked and stripped of what is the core's business.
+/// A checked offer or answer of the client, without the parts that the core handles.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Jsep {
     /// Offer or answer.
     pub kind: SdpType,
     /// The m-lines.
     pub description: Description,
-    /// The m-lines that are sent as simulcast.
+    /// The m-lines with simulcast.
     pub simulcast: Vec<Simulcast>,
-    /// The m-lines that are sent as SVC.
+    /// The m-lines with SVC.
     pub svc: Vec<Svc>,
-    /// The media is encrypted end to end.
+    /// Whether the media is encrypted end to end.
     pub e2ee: bool,
-    /// The PeerConnection exists already, and this changes it.
+    /// Whether it changes an existing PeerConnection.
     pub update: bool,
-    /// The client restarts ICE with it.
+    /// Whether the client restarts ICE.
     pub restart: bool,
 }
 
-/// An m-line that the client sends as SVC.
+/// An m-line of the client with SVC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Svc {
-    /// The m-line.
+    /// The mid.
     pub mid: Mid,
     /// The scalability mode, such as `L3T3`.
     pub mode: String,
 }
 
-/// Our offer or answer, to be sent to the client.
+/// An offer or answer of this side for the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalJsep {
     /// Offer or answer.
     pub kind: SdpType,
-    /// The description's text.
+    /// The text of the description.
     pub sdp: String,
-    /// The media is encrypted end to end.
+    /// Whether the media is encrypted end to end.
     pub e2ee: bool,
-    /// Our candidates, if the description does not have them.
+    /// This side's candidates, if the description does not have them.
     pub trickled: Option<LocalCandidates>,
 }
 
-/// Our candidates that are sent one by one.
+/// This side's candidates that are sent one by one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalCandidates {
-    /// The m-line that they are for: the first, whose transport all share. `None` if there is no m-line.
+    /// The first m-line, whose transport all share. `None` if there is no m-line.
     pub mid: Option<Mid>,
-    /// The text of each, as it stands after `a=`.
+    /// The text of each after `a=`.
     pub candidates: Vec<String>,
 }
 
 impl LocalJsep {
-    /// Tells the client that the media is encrypted end to end, if `e2ee`.
+    /// Adds that the media is encrypted end to end, if `e2ee`.
     #[must_use]
     pub fn with_e2ee(mut self, e2ee: bool) -> Self {
         self.e2ee |= e2ee;
         self
     }
 
-    /// The description's text.
+    /// Returns the text of the description.
     pub fn sdp(&self) -> &str {
         &self.sdp
     }

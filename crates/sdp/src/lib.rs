@@ -1,9 +1,9 @@
 //! JSEP offer/answer on top of an SDP library.
 //!
-//! The work is split in two. Plugins own the media lines: they read and make a [`Description`], which says
-//! which m-lines there are, in which direction, with which codecs and header extensions, and nothing of
-//! transport. The core owns the transport lines: its [`Session`] holds the JSEP state of one PeerConnection,
-//! turns a plugin's `Description` into SDP text, and says in a [`Negotiated`] what an exchange agreed on.
+//! The work is split in two. Plugins own the media lines: they read and make a [`Description`] with
+//! the m-lines, their directions, codecs and header extensions, but without transport. The core
+//! owns the transport lines: its [`Session`] holds the JSEP state of one PeerConnection, turns a
+//! plugin's `Description` into SDP text, and returns the result of an exchange as a [`Negotiated`].
 //!
 //! ```text
 //! SDP text --RemoteDescription::parse--> RemoteDescription { description: Description, … }
@@ -17,15 +17,16 @@ mod bundle;
 mod codecs;
 mod description;
 mod error;
-mod fit;
 mod fragment;
 mod jsep;
 mod local;
 pub mod negotiated;
 mod offer;
+mod offered_parts;
+mod opus_flags;
 mod parse;
 pub mod plain;
-mod refused;
+mod refused_lines;
 mod remote;
 mod rtx;
 mod session;
@@ -33,7 +34,7 @@ mod simulcast;
 mod slot;
 mod wire;
 
-pub use answer::{AnswerOptions, MediaAnswer, OfferedFlags};
+pub use answer::{AnswerOptions, MediaAnswer};
 pub use codecs::{CodecName, CodecSpec};
 pub use description::{Attribute, Bandwidth, Description, Direction, Extmap, Media, Msid, Origin};
 pub use error::SdpError;
@@ -45,7 +46,8 @@ pub use negotiated::{
     NegotiatedMedia, Payload, RemoteSsrc, RemoteTransport,
 };
 pub use offer::{MediaOffer, OfferOptions};
-pub use refused::with_transport_everywhere;
+pub use opus_flags::OfferedFlags;
+pub use refused_lines::with_transport_everywhere;
 pub use remote::{MediaSlot, RemoteDescription, RemoteMedia, SdpType, Setup, TransportFacts};
 pub use session::{Session, Signaling};
 pub use simulcast::{OfferedRid, RidOrder, Simulcast, SimulcastForm};

@@ -1,4 +1,5 @@
-//! Writing the server's own descriptions: a plugin's media lines with the core's transport lines around them.
+//! Writing the server's descriptions: the media lines of a plugin with the transport lines of the
+//! core.
 
 use std::net::IpAddr;
 
@@ -10,13 +11,13 @@ use crate::description::{Attribute as PassedOn, Direction, Media, Origin};
 use crate::negotiated::{Fingerprint, FingerprintHash, IceCredentials, Kind};
 use crate::simulcast::{self, OfferedRid, SimulcastForm};
 
-/// The `s=` line when nobody says otherwise.
+/// The default `s=` line.
 const NAME: &str = "Portunus";
-/// The port of m-lines that are not rejected: candidates say where packets go (RFC 8840 section 4.1.3).
+/// The port of active m-lines. Candidates have the real ports (RFC 8840 section 4.1.3).
 const PORT: u16 = 9;
 /// The SCTP port of the server.
 const SCTP_PORT: u16 = 5_000;
-/// The largest message that the server takes, in bytes.
+/// The largest message that the server accepts, in bytes.
 const MAX_MESSAGE_SIZE: u32 = 262_144;
 
 /// This side's transport, the same for all m-lines.
@@ -26,19 +27,20 @@ pub struct LocalTransport {
     pub ice: IceCredentials,
     /// The fingerprint of the server's certificate.
     pub fingerprint: Fingerprint,
-    /// The candidates, as the text after `a=`; written unless `full_trickle`.
+    /// The candidates, as the text after `a=`. They are written unless `full_trickle`.
     pub candidates: Vec<String>,
-    /// Candidates are sent by the API, not in the SDP.
+    /// Whether candidates are sent through the API, not in SDP.
     pub full_trickle: bool,
-    /// This side is ICE-lite.
+    /// Whether this side is ICE-lite.
     pub ice_lite: bool,
     /// The address in `o=` and `c=`.
     pub address: IpAddr,
-    /// The id in the `o=` line of offers for which a plugin gives none; a clock's microseconds, say.
+    /// The id in the `o=` line of offers for which a plugin sets none, such as a clock's
+    /// microseconds.
     pub session_id: u64,
 }
 
-/// A description to be written.
+/// A description for writing.
 pub(crate) struct Text<'a> {
     pub origin: &'a Origin,
     pub name: &'a str,
@@ -47,15 +49,15 @@ pub(crate) struct Text<'a> {
     pub lines: Vec<MediaText<'a>>,
 }
 
-/// An m-line to be written.
+/// An m-line for writing.
 pub(crate) struct MediaText<'a> {
     pub media: &'a Media,
-    /// RTX payload types: the media's, the repair's.
+    /// RTX payload types: of the media, of the repair.
     pub rtx: Vec<(Pt, Pt)>,
     pub ssrc: Ssrc,
-    /// The SSRC of the server's retransmissions, if it is to be declared.
+    /// The SSRC of the server's retransmissions, if it is declared.
     pub rtx_ssrc: Option<Ssrc>,
-    /// The rids that are accepted.
+    /// The accepted rids.
     pub rids: &'a [OfferedRid],
     pub simulcast_form: Option<SimulcastForm>,
 }
@@ -224,7 +226,7 @@ fn rtp(attributes: &mut Vec<Attribute>, text: &MediaText<'_>) {
         .for_each(|simulcast| with(attributes, "simulcast", simulcast));
 }
 
-/// What stands after the protocol in the m-line.
+/// Returns the text after the protocol in the m-line.
 fn formats(media: &Media, rtx: &[(Pt, Pt)]) -> String {
     let codecs = media.codecs.iter().map(|codec| codec.pt);
     let all: Vec<String> = codecs

@@ -1,28 +1,28 @@
-//! What an offer and its answer agreed on: all that a PeerConnection needs to know of SDP.
+//! The result of an offer and its answer: all that a PeerConnection needs from SDP.
 
 use portunus_rtp::{ExtensionMap, Mid, Pt, Rid, Ssrc};
 
-/// The outcome of one offer/answer exchange, from the server's point of view.
+/// The result of an offer/answer exchange, from the server's point of view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Negotiated {
-    /// The remote side's transport; one for all m-lines (BUNDLE, RFC 9143).
+    /// The remote side's transport, common to all m-lines (BUNDLE, RFC 9143).
     pub transport: RemoteTransport,
-    /// The m-lines in their order; rejected ones are `disabled`, so that indices stay.
+    /// The m-lines in order. Rejected ones are `disabled`, so that indices stay.
     pub media: Vec<NegotiatedMedia>,
 }
 
 /// The remote side's ICE and DTLS parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteTransport {
-    /// Credentials; a change against the last negotiation is an ICE restart.
+    /// The credentials. Other ones than before restart ICE.
     pub ice: IceCredentials,
     /// Whether the remote side is ICE-lite.
     pub ice_lite: bool,
-    /// Certificate fingerprints; one of them has to match (RFC 8122 section 5).
+    /// The certificate fingerprints, of which one has to match (RFC 8122 section 5).
     pub fingerprints: Vec<Fingerprint>,
-    /// The role that this side takes in the DTLS handshake.
+    /// This side's role in the DTLS handshake.
     pub dtls_role: DtlsRole,
-    /// Candidates found in the SDP, as the text after `a=`.
+    /// The candidates in the SDP, as the text after `a=`.
     pub candidates: Vec<String>,
 }
 
@@ -40,19 +40,19 @@ pub struct IceCredentials {
 pub struct Fingerprint {
     /// The hash function.
     pub hash: FingerprintHash,
-    /// Its output: 20 or 32 bytes.
+    /// The digest: 20 or 32 bytes.
     pub digest: Vec<u8>,
 }
 
 /// The hash functions accepted in fingerprints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum FingerprintHash {
     Sha1,
     Sha256,
 }
 
-/// Who starts the DTLS handshake (RFC 5763 section 5).
+/// The role in the DTLS handshake (RFC 5763 section 5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DtlsRole {
     /// This side sends the ClientHello (`a=setup:active`).
@@ -61,9 +61,9 @@ pub enum DtlsRole {
     Server,
 }
 
-/// What an m-line carries.
+/// The kind of media.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Kind {
     Audio,
     Video,
@@ -71,7 +71,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Its name: `audio`, `video` or `data`.
+    /// Returns the name: `audio`, `video` or `data`.
     pub const fn name(self) -> &'static str {
         match self {
             Kind::Audio => "audio",
@@ -81,56 +81,56 @@ impl Kind {
     }
 }
 
-/// One m-line as agreed.
+/// A negotiated m-line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NegotiatedMedia {
-    /// Its identification.
+    /// The mid.
     pub mid: Mid,
-    /// What it carries.
+    /// The kind of media.
     pub kind: Kind,
-    /// Rejected (port 0): nothing is sent or received.
+    /// Rejected (port 0): no media flows.
     pub disabled: bool,
-    /// The server sends on it.
+    /// Whether the server sends.
     pub send: bool,
-    /// The server receives on it.
+    /// Whether the server receives.
     pub recv: bool,
-    /// The agreed payload types in order of preference, RTX excluded (it is in [`Payload::rtx`]).
+    /// The agreed payload types in order of preference, without RTX (see [`Payload::rtx`]).
     pub payloads: Vec<Payload>,
-    /// Header extensions and their numbers.
+    /// The ids of header extensions.
     pub extensions: ExtensionMap,
-    /// SSRCs that the remote side declared, lowest simulcast layer first; empty with rids.
+    /// The SSRCs declared by the remote side, the lowest simulcast layer first. Empty with rids.
     pub remote_ssrcs: Vec<RemoteSsrc>,
-    /// The rids that the remote side sends, lowest layer (substream 0) first; at most 3.
+    /// The rids of the remote side, the lowest layer (substream 0) first; at most 3.
     pub rids: Vec<Rid>,
-    /// The SSRC that the server sends with.
+    /// The SSRC of the server's stream.
     pub local_ssrc: Ssrc,
-    /// The SSRC that the server retransmits with, if RTX was agreed.
+    /// The SSRC of the server's retransmissions, if RTX was agreed.
     pub local_rtx_ssrc: Option<Ssrc>,
-    /// Data m-lines: the remote SCTP port (RFC 8841).
+    /// For data m-lines, the remote SCTP port (RFC 8841).
     pub sctp_port: u16,
-    /// Data m-lines: the largest message that the remote side takes, in bytes.
+    /// For data m-lines, the largest message that the remote side accepts, in bytes.
     pub max_message_size: u32,
 }
 
-/// An SSRC of the remote side, with the one that repairs it.
+/// An SSRC of the remote side, with its repair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemoteSsrc {
     /// The media stream.
     pub ssrc: Ssrc,
-    /// Its RTX stream (`a=ssrc-group:FID`).
+    /// The SSRC of its RTX stream (`a=ssrc-group:FID`).
     pub rtx: Option<Ssrc>,
 }
 
 /// An agreed payload type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Payload {
-    /// Its number.
+    /// The number.
     pub pt: Pt,
-    /// What it means.
+    /// The codec.
     pub codec: Codec,
-    /// RTP clock in Hz.
+    /// The RTP clock rate in Hz.
     pub clock_rate: u32,
-    /// The number of its RTX payload type (RFC 4588).
+    /// The payload type of its RTX (RFC 4588).
     pub rtx: Option<Pt>,
     /// Agreed feedback.
     pub feedback: Feedback,
@@ -138,7 +138,7 @@ pub struct Payload {
 
 /// RTCP feedback agreed for a payload type (RFC 4585, RFC 5104).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Feedback {
     pub nack: bool,
     pub pli: bool,
@@ -147,9 +147,9 @@ pub struct Feedback {
     pub transport_cc: bool,
 }
 
-/// The codecs that the server knows by name.
+/// The known codecs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Codec {
     Opus,
     MultiOpus,
@@ -169,7 +169,7 @@ pub enum Codec {
 }
 
 impl Codec {
-    /// Whether it is video.
+    /// Returns whether it is video.
     pub const fn is_video(self) -> bool {
         match self {
             Codec::Vp8 | Codec::Vp9 | Codec::H264 | Codec::H265 | Codec::Av1 => true,

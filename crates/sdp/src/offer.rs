@@ -1,4 +1,4 @@
-//! Offers as plugins make them.
+//! Offers of plugins.
 
 use portunus_rtp::{ExtensionKind, Mid, Pt};
 
@@ -10,35 +10,35 @@ use crate::negotiated::Kind;
 /// The m-lines that a plugin offers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OfferOptions {
-    /// The `s=` line; the server's own name if empty.
+    /// The `s=` line. If empty, the server's own name is written.
     pub name: String,
-    /// The id in the `o=` line; the session's own if empty.
+    /// The id in the `o=` line. If empty, that of the session is written.
     pub session_id: String,
-    /// The m-lines in their order; m-lines of earlier exchanges keep their places.
+    /// The m-lines in order. Those of earlier exchanges keep their places.
     pub media: Vec<MediaOffer>,
 }
 
-/// One m-line that a plugin offers.
+/// An m-line that a plugin offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MediaOffer {
-    /// What it carries.
+    /// The kind of media.
     pub kind: Kind,
-    /// Its identification; the index in the offer if none.
+    /// The mid. `None` means the index in the offer.
     pub mid: Option<Mid>,
-    /// Offer it no longer: the m-line only keeps its place.
+    /// Whether to withdraw it: the m-line only keeps its place.
     pub rejected: bool,
-    /// Who is to send.
+    /// The direction.
     pub direction: Direction,
     /// Codecs in order of preference, see [`MediaOffer::add_codec`].
     pub codecs: Vec<CodecSpec>,
-    /// Header extensions and their numbers.
+    /// Header extensions with their ids.
     pub extensions: Vec<(ExtensionKind, u8)>,
-    /// The stream and track; the server's own if none.
+    /// The stream and track. `None` means those of the server.
     pub msid: Option<Msid>,
 }
 
 impl MediaOffer {
-    /// An m-line without codecs and header extensions.
+    /// Makes an m-line without codecs and header extensions.
     pub fn new(kind: Kind, direction: Direction) -> Self {
         MediaOffer {
             kind,
@@ -51,7 +51,8 @@ impl MediaOffer {
         }
     }
 
-    /// Adds a codec with its usual payload type or with `pt`; feedback is written as the server uses it.
+    /// Adds a codec with payload type `pt` or its usual one, and with the feedback that the server
+    /// uses.
     pub fn add_codec(&mut self, name: CodecName, pt: Option<Pt>, fmtp: Option<String>) {
         let pt = pt.unwrap_or_else(|| name.default_pt());
         self.codecs.push(CodecSpec {
@@ -60,7 +61,7 @@ impl MediaOffer {
         });
     }
 
-    /// Adds redundant audio (RFC 2198) made of `codec`, preferred to what was added before.
+    /// Adds redundant audio (RFC 2198) of `codec` as the most preferred codec so far.
     pub fn add_red(&mut self, pt: Pt, codec: Pt) {
         let red = CodecSpec {
             pt,
@@ -73,7 +74,7 @@ impl MediaOffer {
         self.codecs.insert(0, red);
     }
 
-    /// Adds telephone events with this clock, usually 8000 Hz with payload type 126.
+    /// Adds telephone events with this clock rate, usually 8000 Hz with payload type 126.
     pub fn add_dtmf(&mut self, pt: Pt, clock_rate: u32) {
         self.codecs.push(CodecSpec {
             pt,

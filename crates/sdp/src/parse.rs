@@ -1,4 +1,4 @@
-//! From the SDP library's model to the media lines that plugins see.
+//! From the SDP library's model to the media lines of plugins.
 
 use portunus_rtp::{Mid, Pt};
 use sdp_types::Session as Sdp;
@@ -8,13 +8,14 @@ use crate::description::{Attribute, Bandwidth, Direction, Extmap, Media};
 use crate::error::SdpError;
 use crate::negotiated::{Codec, Kind};
 
-/// Header extensions that carry other, encrypted ones: not supported (RFC 6904).
+/// The header extension that contains encrypted ones, which is not supported (RFC 6904).
 const ENCRYPTED_EXTENSION: &str = "urn:ietf:params:rtp-hdrext:encrypt";
 
-/// Feedback of one codec beyond this number is ignored: a line of a few bytes may be for all codecs.
+/// The most feedback of a codec. More is ignored, since a line of a few bytes may apply to all
+/// codecs.
 const MAX_FEEDBACK: usize = 32;
 
-/// Attributes that are the core's, or that say nothing once the core has read them.
+/// Attributes that the core handles, or that have no meaning once the core has read them.
 const HIDDEN: &[&str] = &[
     "bundle-only",
     "candidate",
@@ -48,7 +49,7 @@ const HIDDEN: &[&str] = &[
     "tls-id",
 ];
 
-/// Attribute `name`, first of its kind: its value if it has one.
+/// Returns the first attribute `name`: its value, if it has one.
 pub(crate) fn find<'a>(
     attributes: &'a [sdp_types::Attribute],
     name: &str,
@@ -59,7 +60,7 @@ pub(crate) fn find<'a>(
     Some(found.value.as_deref())
 }
 
-/// The values of all attributes `name`.
+/// Returns the values of all attributes `name`.
 pub(crate) fn values<'a>(
     attributes: &'a [sdp_types::Attribute],
     name: &str,
@@ -70,7 +71,7 @@ pub(crate) fn values<'a>(
         .filter_map(|a| a.value.as_deref())
 }
 
-/// What an m-line carries.
+/// Returns the kind of an m-line.
 pub(crate) fn kind(line: &sdp_types::Media) -> Option<Kind> {
     match line.media.as_str() {
         "audio" => Some(Kind::Audio),
@@ -80,18 +81,18 @@ pub(crate) fn kind(line: &sdp_types::Media) -> Option<Kind> {
     }
 }
 
-/// A payload type of 7 bits.
+/// Reads a payload type of 7 bits.
 pub(crate) fn payload_type(text: &str) -> Option<Pt> {
     text.parse::<u8>().ok().filter(|pt| *pt < 128).map(Pt)
 }
 
-/// A value that starts with a payload type, such as that of `rtpmap`.
+/// Splits a value that starts with a payload type, such as that of `rtpmap`.
 pub(crate) fn payload_value(value: &str) -> Option<(Pt, &str)> {
     let (pt, rest) = value.split_once(' ')?;
     Some((payload_type(pt)?, rest.trim()))
 }
 
-/// The attributes that are nobody's here.
+/// Returns the attributes without a meaning here.
 pub(crate) fn passed_on(attributes: &[sdp_types::Attribute]) -> impl Iterator<Item = Attribute> {
     attributes.iter().filter_map(|attribute| {
         let name = attribute.attribute.to_ascii_lowercase();
@@ -130,7 +131,7 @@ impl FromIterator<Pt> for PtSet {
     }
 }
 
-/// The payload types that mean codecs, over all m-lines; RTX, FEC and the like are not in it.
+/// Returns the payload types of codecs on all m-lines, without RTX, FEC and the like.
 pub(crate) fn payload_types(sdp: &Sdp) -> PtSet {
     sdp.medias
         .iter()
@@ -139,7 +140,7 @@ pub(crate) fn payload_types(sdp: &Sdp) -> PtSet {
         .collect()
 }
 
-/// The payload types that an m-line gives to RTX.
+/// Returns the RTX payload types of an m-line.
 pub(crate) fn rtx_payload_types(line: &sdp_types::Media) -> PtSet {
     values(&line.attributes, "rtpmap")
         .filter_map(payload_value)
@@ -148,7 +149,7 @@ pub(crate) fn rtx_payload_types(line: &sdp_types::Media) -> PtSet {
         .collect()
 }
 
-/// The m-line at `index`, without its msid.
+/// Reads the m-line at `index`, without its msid.
 pub(crate) fn media(
     line: &sdp_types::Media,
     index: usize,
@@ -159,7 +160,8 @@ pub(crate) fn media(
         key: 'm',
         line: format!("m={} {} {} {}", line.media, line.port, line.proto, line.fmt),
     })?;
-    // Bundled m-lines may say 0 in offers; and the first one is taken as meant if it has a transport.
+    // Bundled m-lines may have port 0 in offers. The first one counts as active if it has a
+    // transport.
     let port_zero_is_fine = find(&line.attributes, "bundle-only").is_some()
         || (index == 0 && find(&line.attributes, "ice-ufrag").is_some());
     let unsupported = kind == Kind::Data && !line.proto.to_ascii_uppercase().contains("DTLS/SCTP");
@@ -207,7 +209,7 @@ fn extmap(value: &str) -> Option<Extmap> {
     })
 }
 
-/// The codecs of an m-line in its order, without RTX and FEC.
+/// Returns the codecs of an m-line in order, without RTX and FEC.
 fn codecs(line: &sdp_types::Media) -> Vec<CodecSpec> {
     if kind(line) == Some(Kind::Data) {
         return Vec::new();
@@ -248,8 +250,8 @@ fn codecs(line: &sdp_types::Media) -> Vec<CodecSpec> {
     codecs
 }
 
-/// Telephone events whose payload type has several clocks get that of a codec of the m-line, whose timestamps they share (RFC 4733
-/// section 2.1).
+/// Sets the clock rate of telephone events whose payload type has several to that of a codec of the
+/// m-line, since they share its timestamps (RFC 4733 section 2.1).
 fn fit_events(line: &sdp_types::Media, codecs: &mut [CodecSpec]) {
     let (events, others): (Vec<_>, Vec<_>) = codecs
         .iter_mut()
@@ -271,7 +273,8 @@ fn add_feedback(codec: &mut CodecSpec, feedback: &str) {
     }
 }
 
-/// What `pt` means on this m-line; none if it means RTX or FEC, nothing at all, or two things.
+/// Returns the codec of `pt` on this m-line. Returns `None` if it is RTX or FEC, undefined, or
+/// ambiguous.
 fn codec_of(line: &sdp_types::Media, pt: Pt) -> Option<CodecSpec> {
     let mut maps = maps(line, pt);
     let Some(map) = maps.next() else {
@@ -295,7 +298,7 @@ fn codec_of(line: &sdp_types::Media, pt: Pt) -> Option<CodecSpec> {
     })
 }
 
-/// The `rtpmap`s of a payload type.
+/// Returns the `rtpmap`s of a payload type.
 fn maps(line: &sdp_types::Media, pt: Pt) -> impl Iterator<Item = &str> {
     values(&line.attributes, "rtpmap")
         .filter_map(payload_value)
@@ -311,7 +314,8 @@ fn encoding(map: &str) -> &str {
     map.split('/').next().unwrap_or_default().trim()
 }
 
-/// RTX and FEC: the core's, or not supported. RED is FEC with video, and redundancy with audio.
+/// Returns whether it is RTX or FEC, which the core handles or which is not supported. RED is FEC
+/// with video, and redundancy with audio.
 fn is_repair(name: &str, clock_rate: u32) -> bool {
     match name.to_ascii_lowercase().as_str() {
         "rtx" | "ulpfec" => true,
@@ -320,7 +324,7 @@ fn is_repair(name: &str, clock_rate: u32) -> bool {
     }
 }
 
-/// Payload types that need no `rtpmap` (RFC 3551 section 6).
+/// Returns the codec of a payload type without `rtpmap` (RFC 3551 section 6).
 fn static_codec(pt: Pt) -> Option<CodecSpec> {
     let name = match pt {
         Pt(0) => "PCMU",

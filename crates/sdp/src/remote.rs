@@ -1,4 +1,4 @@
-//! What the remote side sent: its media lines for plugins, everything else for the core.
+//! Descriptions of the remote side: media lines for plugins, everything else for the core.
 
 use std::collections::HashSet;
 
@@ -17,23 +17,23 @@ use crate::wire;
 
 /// Candidates beyond this number are ignored.
 const MAX_CANDIDATES: usize = 128;
-/// The m-lines on which candidates are looked for: those after the first are bundled with it.
+/// The m-lines that are searched for candidates. Those after the first are bundled with it.
 const CANDIDATE_LINES: usize = 2;
-/// What a peer takes that does not say (RFC 8841 section 6.1).
+/// The default of the largest message that a peer accepts (RFC 8841 section 6.1).
 const DEFAULT_MAX_MESSAGE_SIZE: u32 = 65_536;
-/// The SCTP port of a peer that does not say.
+/// The default SCTP port of a peer.
 const DEFAULT_SCTP_PORT: u16 = 5_000;
 
-/// Whether a description offers or answers.
+/// The type of a description.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum SdpType {
     Offer,
     Answer,
 }
 
 impl SdpType {
-    /// The `type` of a description in JSON.
+    /// Returns the `type` in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             SdpType::Offer => "offer",
@@ -47,64 +47,64 @@ impl SdpType {
 pub struct RemoteDescription {
     /// Offer or answer.
     pub kind: SdpType,
-    /// What plugins see.
+    /// The part for plugins.
     pub description: Description,
     /// ICE and DTLS.
     pub transport: TransportFacts,
-    /// What only the core needs to know of each m-line, in the order of the description's.
+    /// The part of each m-line for the core, in the order of the description.
     pub media: Vec<RemoteMedia>,
-    /// The first m-line in use (its index) that is in no BUNDLE group with the first one in use, if there is
-    /// one. An offer where such a line has ICE credentials of its own is refused instead.
+    /// The index of the first active m-line that is in no BUNDLE group with the first active one,
+    /// if there is one. An offer with ICE credentials on such a line is refused instead.
     pub unbundled: Option<usize>,
-    /// In which order the rids stand; parsing assumes the highest layer first.
+    /// The order of the rids. Parsing assumes the highest layer first.
     pub rid_order: RidOrder,
 }
 
 /// The remote side's transport, the same for all m-lines (BUNDLE).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TransportFacts {
-    /// Missing only if all m-lines of a renegotiation are rejected.
+    /// `None` only if all m-lines of a renegotiation are rejected.
     pub ice: Option<IceCredentials>,
-    /// `a=ice-lite` is there.
+    /// Whether there is `a=ice-lite`.
     pub ice_lite: bool,
-    /// The fingerprints with a hash function that the server accepts.
+    /// The fingerprints with accepted hash functions.
     pub fingerprints: Vec<Fingerprint>,
-    /// `a=setup`, if it is there.
+    /// The value of `a=setup`.
     pub setup: Option<Setup>,
     /// The candidates of component 1, as the text after `a=`.
     pub candidates: Vec<String>,
 }
 
-/// Who is ready to start the DTLS handshake (RFC 5763 section 5).
+/// The readiness to start the DTLS handshake (RFC 5763 section 5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Setup {
     ActPass,
     Active,
     Passive,
 }
 
-/// What only the core needs to know of an m-line.
+/// The part of an m-line for the core.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteMedia {
-    /// The streams that the remote side declared: simulcast layers, lowest first, or one stream at most.
+    /// The declared streams: simulcast layers, the lowest first, or at most one stream.
     pub ssrcs: Vec<RemoteSsrc>,
     /// The rids that the remote side wants to send, in its order.
     pub rids: Vec<OfferedRid>,
-    /// How `a=simulcast` was written, if it was there.
+    /// The form of `a=simulcast`, if present.
     pub simulcast_form: Option<SimulcastForm>,
-    /// RTX payload types: the media's, the repair's.
+    /// RTX payload types: of the media, of the repair.
     pub rtx: Vec<(Pt, Pt)>,
-    /// The remote side sends or understands NACKs for some codec of the m-line.
+    /// Whether the remote side declared NACK for some codec of the m-line.
     pub nack: bool,
-    /// Data: the SCTP port.
+    /// For data, the SCTP port.
     pub sctp_port: u16,
-    /// Data: the largest message that the remote side takes, in bytes.
+    /// For data, the largest message that the remote side accepts, in bytes.
     pub max_message_size: u32,
 }
 
 impl RemoteMedia {
-    /// The rids, lowest layer (substream 0) first.
+    /// Returns the rids, the lowest layer (substream 0) first.
     pub fn rids_lowest_first(&self, order: RidOrder) -> Vec<Rid> {
         let rids = self.rids.iter().map(|offered| offered.rid);
         match order {
@@ -112,19 +112,30 @@ impl RemoteMedia {
             RidOrder::LowestFirst => rids.collect(),
         }
     }
+
+    /// Returns the simulcast stream on this m-line, or `None` if there is only one encoding.
+    fn simulcast(&self, mid: Mid, order: RidOrder) -> Option<Simulcast> {
+        let rids = self.rids_lowest_first(order);
+        let ssrcs = match rids.is_empty() {
+            true => self.ssrcs.iter().map(|stream| stream.ssrc).collect(),
+            false => Vec::new(),
+        };
+        let is_simulcast = !rids.is_empty() || ssrcs.len() > 1;
+        is_simulcast.then_some(Simulcast { mid, rids, ssrcs })
+    }
 }
 
-/// An m-line that exists already: its place and its identification are fixed.
+/// An existing m-line with its fixed place and mid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MediaSlot {
-    /// Its identification.
+    /// The mid.
     pub mid: Mid,
-    /// It is in use; if not, an offer may put another m-line in its place.
+    /// Whether it is active. If not, an offer may put another m-line in its place.
     pub active: bool,
 }
 
 impl RemoteDescription {
-    /// Parses SDP text; `slots` are the m-lines that exist already (none before the first exchange).
+    /// Parses SDP text. `slots` are the existing m-lines. Empty before the first exchange.
     pub fn parse(text: &str, kind: SdpType, slots: &[MediaSlot]) -> Result<Self, SdpError> {
         let sdp = wire::read(text)?;
         let mut media = Vec::with_capacity(sdp.medias.len());
@@ -141,7 +152,8 @@ impl RemoteDescription {
         for (((index, line), mid), rtx) in lines.zip(&all_rtx) {
             let mut parsed = parse::media(line, index, mid, &sdp.attributes)?;
             parsed.msid = msid_of(line, index)?;
-            // A number that means a codec here and its repair there cannot be told apart on one transport.
+            // A number that is a codec on one m-line and a repair on another would be ambiguous on
+            // one transport.
             let rtx: Vec<(Pt, Pt)> = rtx
                 .iter()
                 .filter(|(codec, repair)| {
@@ -193,20 +205,20 @@ impl RemoteDescription {
         })
     }
 
-    /// The simulcast streams in it, as they are handed to plugins beside the description.
+    /// Returns the simulcast streams for plugins.
     pub fn simulcast(&self) -> Vec<Simulcast> {
         self.description
             .media
             .iter()
             .zip(&self.media)
-            .filter_map(|(line, facts)| Simulcast::of(line.mid, facts, self.rid_order))
+            .filter_map(|(line, facts)| facts.simulcast(line.mid, self.rid_order))
             .collect()
     }
 }
 
 type RtxLine = Vec<(Pt, Pt)>;
 
-/// The RTX payload types of an m-line and what they repair.
+/// Returns the RTX payload types of an m-line and those that they repair.
 fn rtx_of(line: &sdp_types::Media) -> RtxLine {
     let repairs = parse::rtx_payload_types(line);
     let mut pairs = RtxLine::new();
@@ -232,7 +244,8 @@ fn rtx_of(line: &sdp_types::Media) -> RtxLine {
     pairs
 }
 
-/// The identifications of the m-lines. RFC 8843 wants them of bundled m-lines only: the others get one here.
+/// Returns the mids of the m-lines. RFC 8843 requires them for bundled m-lines only, so the others
+/// get one here.
 fn mids_of(sdp: &Sdp, kind: SdpType, slots: &[MediaSlot]) -> Result<Vec<Mid>, SdpError> {
     let lines = sdp.medias.iter().enumerate();
     let written = lines
@@ -241,7 +254,7 @@ fn mids_of(sdp: &Sdp, kind: SdpType, slots: &[MediaSlot]) -> Result<Vec<Mid>, Sd
     let mut taken: HashSet<Mid> = written.iter().copied().flatten().collect();
     let count = written.len();
     let named = written.into_iter().enumerate().map(|(index, mid)| {
-        // The index, as clients of Janus know it, unless another m-line has it.
+        // The index, which clients of Janus expect, unless another m-line has it.
         let mut numbers = std::iter::once(index).chain(count..);
         let free =
             || numbers.find_map(|n| Mid::new(&n.to_string()).filter(|mid| taken.insert(*mid)));
@@ -250,7 +263,7 @@ fn mids_of(sdp: &Sdp, kind: SdpType, slots: &[MediaSlot]) -> Result<Vec<Mid>, Sd
     named.collect()
 }
 
-/// The identification of an m-line, as the description or an earlier one says it.
+/// Returns the mid of an m-line in this description or in an earlier one.
 fn written_mid(
     line: &sdp_types::Media,
     index: usize,
@@ -259,7 +272,7 @@ fn written_mid(
 ) -> Result<Option<Mid>, SdpError> {
     let text = find(&line.attributes, "mid");
     if let Some(slot) = slots.get(index) {
-        // An m-line keeps its identification; only an offer may give a place that is free to another.
+        // An m-line keeps its mid. Only an offer may put another m-line in a free place.
         let recycled = kind == SdpType::Offer && !slot.active;
         let new = text.flatten().and_then(Mid::new).filter(|_| recycled);
         return Ok(Some(new.unwrap_or(slot.mid)));
@@ -353,7 +366,7 @@ fn facts_of(line: &sdp_types::Media, rtx: Vec<(Pt, Pt)>) -> RemoteMedia {
     }
 }
 
-/// The transport as the first m-line in use says it, or the session level where it does not.
+/// Returns the transport of the first active m-line, with defaults from the session level.
 fn transport_of(sdp: &Sdp, media: &[Media]) -> TransportFacts {
     let first = media
         .iter()

@@ -1,4 +1,4 @@
-//! The RTX payload types (RFC 4588) that this side's offers propose.
+//! The RTX payload types (RFC 4588) in this side's offers.
 
 use portunus_rtp::Pt;
 
@@ -6,15 +6,15 @@ use crate::codecs::CodecSpec;
 use crate::description::Media;
 use crate::parse::PtSet;
 
-/// Which payload type repairs which: the same on all m-lines, and from offer to offer.
+/// The repairs of payload types: the same on all m-lines and in all offers.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RtxNumbers {
-    /// The media's, the repair's.
+    /// Payload types: of the media, of the repair.
     pairs: Vec<(Pt, Pt)>,
 }
 
 impl RtxNumbers {
-    /// Gives a free number, the next one if it is free, to each codec of `media` that is to be repaired.
+    /// Assigns a free number to each repairable codec of `media`, the next one if it is free.
     pub(crate) fn propose(&mut self, media: &[Media]) {
         let codecs = || media.iter().flat_map(|line| &line.codecs);
         let mut taken: PtSet = codecs().map(|codec| codec.pt).collect();
@@ -22,7 +22,7 @@ impl RtxNumbers {
         self.pairs
             .iter()
             .for_each(|(_, repair)| taken.insert(*repair));
-        // Those that can have the number next to theirs have it; the others share what is left.
+        // Codecs whose next number is free get it. The others share the rest.
         for next_only in [true, false] {
             for codec in codecs().filter(|codec| repairable(codec)) {
                 if self.number(codec).is_some() {
@@ -39,7 +39,7 @@ impl RtxNumbers {
         }
     }
 
-    /// The pairs for the codecs of `media`, in the codecs' order.
+    /// Returns the pairs for the codecs of `media`, in their order.
     pub(crate) fn of(&self, media: &Media) -> Vec<(Pt, Pt)> {
         let codecs = media.codecs.iter().filter(|codec| repairable(codec));
         codecs
@@ -55,12 +55,14 @@ impl RtxNumbers {
     }
 }
 
-/// Retransmissions are for video: audio's come too late.
+/// Returns whether a codec is repairable. Retransmissions are for video, since those of audio
+/// arrive too late.
 fn repairable(codec: &CodecSpec) -> bool {
     codec.clock_rate == 90_000 && codec.has_feedback("nack")
 }
 
-/// Free for dynamic use; 64 to 95 would be mistaken for RTCP (RFC 5761 section 4).
+/// Returns whether a number is free for dynamic use. 64 to 95 would be mistaken for RTCP (RFC 5761
+/// section 4).
 fn is_dynamic(pt: u8) -> bool {
     matches!(pt, 35..=63 | 96..=127)
 }

@@ -1,4 +1,4 @@
-//! The JSEP state of one PeerConnection: m-lines and their identities, roles, pending offers.
+//! The JSEP state of one PeerConnection: m-lines and their mids, roles, pending offers.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -9,22 +9,22 @@ use rand::rngs::SmallRng;
 use crate::agreement::{self, Agreement};
 use crate::description::{Description, Media, Origin};
 use crate::error::SdpError;
-use crate::fit::fit;
 use crate::local::{self, LocalTransport, MediaText, Text};
 use crate::negotiated::{DtlsRole, IceCredentials, Kind, Negotiated, RemoteTransport};
+use crate::offered_parts::fit;
 use crate::remote::{MediaSlot, RemoteDescription, SdpType, Setup, TransportFacts};
 use crate::rtx::RtxNumbers;
 use crate::slot::Slot;
 
 /// The JSEP state of one PeerConnection, kept for its whole life.
 ///
-/// m-lines keep their places and identifications, and the server's SSRCs, from their first offer on.
+/// m-lines keep their places, their mids and the server's SSRCs from their first offer on.
 pub struct Session {
     local: LocalTransport,
     rng: SmallRng,
     slots: Vec<Slot>,
     state: State,
-    /// The transport that the last completed exchange agreed on.
+    /// The transport of the last complete exchange.
     remote: Option<RemoteTransport>,
     /// The ids in the `o=` lines of this side's offers.
     origin: Option<Origin>,
@@ -32,9 +32,9 @@ pub struct Session {
     rtx: RtxNumbers,
 }
 
-/// Which side waits for an answer (RFC 8829 section 3.2).
+/// The side that waits for an answer (RFC 8829 section 3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Signaling {
     Stable,
     HaveRemoteOffer,
@@ -53,7 +53,7 @@ struct LocalOffer {
 }
 
 impl Session {
-    /// A session without m-lines; `seed` is for the SSRCs.
+    /// Makes a session without m-lines. `seed` is for the SSRCs.
     pub fn new(local: LocalTransport, seed: u64) -> Self {
         Session {
             local,
@@ -66,14 +66,16 @@ impl Session {
         }
     }
 
-    /// Parses what the remote side sent, see [`RemoteDescription::parse`]. It changes nothing yet.
+    /// Parses a description of the remote side, see [`RemoteDescription::parse`]. Does not change
+    /// the state.
     pub fn parse(&self, text: &str, kind: SdpType) -> Result<RemoteDescription, SdpError> {
         RemoteDescription::parse(text, kind, &self.slots(kind))
     }
 
-    /// Takes an offer. It replaces an offer that waits for its answer, of either side.
+    /// Takes an offer. It replaces a pending offer of either side.
     ///
-    /// Says whether it restarts ICE: then [`Session::set_local_ice`] is due before the answer.
+    /// Returns whether it restarts ICE, so that [`Session::set_local_ice`] is required before the
+    /// answer.
     pub fn set_remote_offer(&mut self, offer: RemoteDescription) -> Result<bool, SdpError> {
         if offer.description.media.len() < self.slots.len() {
             return Err(SdpError::MediaMismatch);
@@ -86,16 +88,16 @@ impl Session {
         Ok(restart)
     }
 
-    /// Forgets a remote offer that will not be answered; what was agreed on before stays.
+    /// Discards a remote offer that will not be answered. Earlier agreements stay.
     pub fn discard_remote_offer(&mut self) {
         if matches!(self.state, State::RemoteOffer(_)) {
             self.state = State::Stable;
         }
     }
 
-    /// Answers the remote offer with a plugin's description; gives the SDP text and what was agreed on.
+    /// Answers the remote offer with a plugin's description. Returns the SDP text and the result.
     ///
-    /// m-lines that the description lacks are rejected, and so are those without a codec that was offered.
+    /// m-lines that the description lacks, or that have no offered codec, are rejected.
     pub fn local_answer(&mut self, answer: Description) -> Result<(String, Negotiated), SdpError> {
         match std::mem::replace(&mut self.state, State::Stable) {
             State::RemoteOffer(offer) => self.answer_to(&offer, answer).inspect_err(|_| {
@@ -108,9 +110,10 @@ impl Session {
         }
     }
 
-    /// Makes a plugin's description an offer of this side; gives the SDP text.
+    /// Makes an offer from a plugin's description. Returns the SDP text.
     ///
-    /// m-lines that exist keep their places; those that the description lacks are offered as rejected.
+    /// Existing m-lines keep their places. Those that the description lacks are offered as
+    /// rejected.
     pub fn local_offer(&mut self, offer: Description) -> Result<String, SdpError> {
         if matches!(self.state, State::RemoteOffer(_)) {
             return Err(SdpError::OfferPending);
@@ -166,7 +169,7 @@ impl Session {
         Ok(text)
     }
 
-    /// Takes the answer to this side's offer; gives what was agreed on.
+    /// Takes the answer to this side's offer. Returns the result.
     pub fn accept_answer(&mut self, answer: RemoteDescription) -> Result<Negotiated, SdpError> {
         let State::LocalOffer(offer) = &self.state else {
             return Err(SdpError::UnexpectedAnswer);
@@ -204,14 +207,15 @@ impl Session {
         Ok(Negotiated { transport, media })
     }
 
-    /// Replaces this side's ICE credentials and candidates: an ICE restart, once they are in a description.
+    /// Replaces this side's ICE credentials and candidates, which restarts ICE with the next
+    /// description.
     pub fn set_local_ice(&mut self, ice: IceCredentials, candidates: Vec<String>) {
         self.local.ice = ice;
         self.local.candidates = candidates;
     }
 
-    /// Replaces the remote side's ICE credentials where they come by another way than a description (RFC 8840), so
-    /// that a later description with them is no further restart.
+    /// Replaces the remote side's ICE credentials if they come by another way than a description
+    /// (RFC 8840), so that a later description with them does not restart ICE again.
     pub fn set_remote_ice(&mut self, ice: IceCredentials) {
         if let Some(remote) = &mut self.remote {
             remote.ice = ice;
@@ -219,12 +223,13 @@ impl Session {
         }
     }
 
-    /// Sets the candidates that are known, keeping the credentials.
+    /// Sets this side's candidates, and keeps the credentials.
     pub fn set_local_candidates(&mut self, candidates: Vec<String>) {
         self.local.candidates = candidates;
     }
 
-    /// The m-lines that a remote description of `kind` finds: an answer finds those of this side's offer too.
+    /// Returns the m-lines that exist for a remote description of `kind`. For an answer, those of
+    /// this side's offer are included.
     pub fn slots(&self, kind: SdpType) -> Vec<MediaSlot> {
         let slots = match (&self.state, kind) {
             (State::LocalOffer(offer), SdpType::Answer) => &offer.slots,
@@ -236,7 +241,7 @@ impl Session {
         slots.iter().map(Slot::public).collect()
     }
 
-    /// Which side waits for an answer.
+    /// Returns which side waits for an answer.
     pub fn signaling(&self) -> Signaling {
         match self.state {
             State::Stable => Signaling::Stable,
@@ -245,12 +250,12 @@ impl Session {
         }
     }
 
-    /// This side's transport.
+    /// Returns this side's transport.
     pub fn local_transport(&self) -> &LocalTransport {
         &self.local
     }
 
-    /// The remote side's transport, as the last completed exchange agreed on it.
+    /// Returns the remote side's transport of the last complete exchange.
     pub fn remote_transport(&self) -> Option<&RemoteTransport> {
         self.remote.as_ref()
     }
@@ -369,7 +374,7 @@ impl fmt::Debug for Session {
     }
 }
 
-/// Gives `line` the place `index`: its own if it has it already, with all that stays there.
+/// Puts `line` in the place `index`. If it has that place already, its state stays.
 fn place(slots: &mut Vec<Slot>, index: usize, line: &Media, rng: &mut SmallRng) {
     if let Some(slot) = slots.get_mut(index).filter(|slot| slot.is_of(line)) {
         slot.active = !line.rejected;
@@ -382,7 +387,7 @@ fn place(slots: &mut Vec<Slot>, index: usize, line: &Media, rng: &mut SmallRng) 
     }
 }
 
-/// The index of an m-line in use whose identification another one in use has.
+/// Returns the index of an active m-line with the mid of another active one.
 fn repeated_mid(media: &[Media]) -> Option<usize> {
     let mut seen = HashSet::new();
     media

@@ -1,9 +1,9 @@
-//! Simulcast in SDP: by rid (RFC 8851, RFC 8853), by rid as old Firefox wrote it, and by SSRC groups.
+//! Simulcast in SDP: by rid (RFC 8851, RFC 8853), by rid in the form of old Firefox, and by SSRC
+//! groups.
 
 use portunus_rtp::{Mid, Rid, Ssrc};
 
 use crate::negotiated::RemoteSsrc;
-use crate::remote::RemoteMedia;
 
 /// The most layers of a simulcast stream.
 pub(crate) const MAX_LAYERS: usize = 3;
@@ -21,7 +21,7 @@ pub enum RidOrder {
 }
 
 impl RidOrder {
-    /// The order with this name in the API: `hml` or `lmh`.
+    /// Returns the order with this name in the API: `hml` or `lmh`.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "hml" => Some(RidOrder::HighestFirst),
@@ -31,47 +31,32 @@ impl RidOrder {
     }
 }
 
-/// A simulcast stream of the remote side, as it is handed to plugins beside a description.
+/// A simulcast stream of the remote side, for plugins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Simulcast {
-    /// The m-line.
+    /// The mid.
     pub mid: Mid,
-    /// The rids, lowest layer (substream 0) first; empty if the layers are told apart by SSRC.
+    /// The rids, the lowest layer (substream 0) first. Empty if SSRCs identify the layers.
     pub rids: Vec<Rid>,
-    /// The layers' SSRCs, lowest first; empty with rids.
+    /// The SSRCs of the layers, the lowest first. Empty with rids.
     pub ssrcs: Vec<Ssrc>,
 }
 
-impl Simulcast {
-    pub(crate) fn of(mid: Mid, media: &RemoteMedia, order: RidOrder) -> Option<Self> {
-        let rids = media.rids_lowest_first(order);
-        if !rids.is_empty() {
-            return Some(Simulcast {
-                mid,
-                rids,
-                ssrcs: Vec::new(),
-            });
-        }
-        let ssrcs: Vec<Ssrc> = media.ssrcs.iter().map(|stream| stream.ssrc).collect();
-        (ssrcs.len() > 1).then_some(Simulcast { mid, rids, ssrcs })
-    }
-}
-
-/// A rid that the remote side wants to send.
+/// A rid that the remote side offers to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OfferedRid {
-    /// Its name.
+    /// The rid.
     pub rid: Rid,
-    /// Marked `~`: known, but not sent for now.
+    /// Whether it is marked `~`: paused for now.
     pub paused: bool,
 }
 
-/// How the `a=simulcast` line was written.
+/// The form of the `a=simulcast` line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SimulcastForm {
     /// `a=simulcast:send h;m;l` (RFC 8853).
     Standard,
-    /// `a=simulcast: send rid=h;m;l`, as Firefox did before version 63.
+    /// `a=simulcast: send rid=h;m;l`, as in Firefox before version 63.
     Legacy,
 }
 
@@ -108,7 +93,7 @@ impl RidCollector {
                 None => (SimulcastForm::Standard, streams),
             };
             self.form = Some(form);
-            // Of alternatives for one stream the first, the preferred one, stands for all.
+            // The first alternative of a stream, which is the preferred one, stands for all.
             let first = streams
                 .split(';')
                 .filter_map(|alternatives| alternatives.split(',').next());
@@ -125,7 +110,7 @@ impl RidCollector {
         }
     }
 
-    /// The rids in their order, and how they were written if there was an `a=simulcast` line.
+    /// Returns the rids in order, and their form if there was an `a=simulcast` line.
     pub(crate) fn finish(self) -> (Vec<OfferedRid>, Option<SimulcastForm>) {
         let RidCollector {
             declared,
@@ -148,7 +133,7 @@ fn short_rid(text: &str) -> Option<Rid> {
     Rid::new(text).filter(|_| text.len() <= MAX_RID)
 }
 
-/// The values of the `a=rid` lines and of the `a=simulcast` line that accept `rids`.
+/// Returns the values of the `a=rid` lines and of the `a=simulcast` line that accept `rids`.
 pub(crate) fn accept_lines(
     rids: &[OfferedRid],
     form: Option<SimulcastForm>,
@@ -218,7 +203,8 @@ impl SsrcCollector {
         }
     }
 
-    /// The media streams: the layers of a simulcast stream, lowest first, or the one stream that there is.
+    /// Returns the media streams: the layers of a simulcast stream, the lowest first, or a single
+    /// stream.
     pub(crate) fn finish(self) -> Vec<RemoteSsrc> {
         let SsrcCollector {
             ssrcs,
@@ -249,7 +235,7 @@ impl SsrcCollector {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     fn collect(rids: &[&str], simulcast: &str) -> (Vec<String>, Option<SimulcastForm>) {

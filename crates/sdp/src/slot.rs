@@ -1,4 +1,4 @@
-//! The places of m-lines and what stays with them.
+//! The places of m-lines with their fixed properties.
 
 use portunus_rtp::{Mid, Ssrc};
 use rand::Rng;
@@ -8,21 +8,21 @@ use crate::description::{Direction, Media};
 use crate::negotiated::Kind;
 use crate::remote::MediaSlot;
 
-/// An m-line's place and what stays with it.
+/// The place of an m-line with its fixed properties.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Slot {
     pub mid: Mid,
     pub kind: Kind,
-    /// In use; if not, another m-line can take the place.
+    /// Whether it is active. If not, another m-line can take the place.
     pub active: bool,
-    /// The SSRC that the server sends with.
+    /// The SSRC of the server's stream.
     pub ssrc: Ssrc,
-    /// The SSRC that the server retransmits with.
+    /// The SSRC of the server's retransmissions.
     pub rtx_ssrc: Ssrc,
 }
 
 impl Slot {
-    /// A place for `media`, with SSRCs that are not those of `others`.
+    /// Makes a place for `media`, with SSRCs that differ from those of `others`.
     pub(crate) fn new(media: &Media, others: &[Slot], rng: &mut SmallRng) -> Self {
         let mut slot = Slot {
             mid: media.mid,
@@ -38,12 +38,12 @@ impl Slot {
         slot
     }
 
-    /// Whether it is the place of `media`.
+    /// Returns whether it is the place of `media`.
     pub(crate) fn is_of(&self, media: &Media) -> bool {
         self.mid == media.mid && self.kind == media.kind
     }
 
-    /// What others may know of it.
+    /// Returns its public part.
     pub(crate) fn public(&self) -> MediaSlot {
         MediaSlot {
             mid: self.mid,
@@ -51,7 +51,7 @@ impl Slot {
         }
     }
 
-    /// An m-line that only keeps the place.
+    /// Returns an m-line that only keeps the place.
     pub(crate) fn placeholder(&self) -> Media {
         let (proto, format) = match self.kind {
             Kind::Data => ("UDP/DTLS/SCTP", "webrtc-datachannel"),

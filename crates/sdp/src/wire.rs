@@ -1,4 +1,5 @@
-//! SDP text to and from the SDP library's model: line by line leniency, and the errors that clients know.
+//! SDP text to and from the SDP library's model, with leniency per line and the errors that clients
+//! know.
 
 use sdp_types::Session;
 
@@ -9,7 +10,7 @@ pub const MAX_MEDIA: usize = 512;
 /// The longest m-line, in bytes.
 const MAX_MEDIA_LINE: usize = 200;
 
-/// Reads SDP text. CRLF and LF both end lines; blank lines and lines of no interest are skipped.
+/// Reads SDP text. CRLF and LF end lines. Blank lines and unused lines are skipped.
 pub(crate) fn read(text: &str) -> Result<Session, SdpError> {
     if !text.starts_with("v=") {
         return Err(SdpError::NoVersion);
@@ -29,7 +30,7 @@ pub(crate) fn read(text: &str) -> Result<Session, SdpError> {
     Session::parse(kept.as_bytes()).map_err(|error| SdpError::Syntax(error.to_string()))
 }
 
-/// Which lines there were.
+/// The lines so far.
 #[derive(Default)]
 struct Seen {
     version: bool,
@@ -41,7 +42,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Whether `line` is to be kept.
+    /// Returns whether to keep `line`.
     fn check(&mut self, line: &str) -> Result<bool, SdpError> {
         if line.is_empty() {
             return Ok(false);
@@ -146,7 +147,7 @@ impl Seen {
     }
 }
 
-/// Whether `value` is a user name, two numbers, `IN`, an address family and an address.
+/// Returns whether `value` is a user name, two numbers, `IN`, an address family and an address.
 fn is_origin(value: &str) -> bool {
     let fields: Vec<&str> = value.split_ascii_whitespace().collect();
     match fields.as_slice() {
@@ -161,7 +162,7 @@ fn is_origin(value: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     const HEAD: &str = "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n";

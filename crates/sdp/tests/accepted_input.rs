@@ -1,9 +1,10 @@
-//! What is taken and what is refused, and with which text.
+//! Accepted and refused input, with the texts of errors.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 mod support;
@@ -42,7 +43,7 @@ fn other_media_types_are_refused() {
     );
 }
 
-/// The identifications in the parsed `text`.
+/// Returns the mids in the parsed `text`.
 fn mids(text: &str) -> Vec<String> {
     let media = parse(text).unwrap().description.media;
     media.iter().map(|media| media.mid.to_string()).collect()
@@ -331,7 +332,7 @@ fn feedback_for_all_codecs_is_bounded() {
     let formats: Vec<String> = numbers.iter().map(u8::to_string).collect();
     let line = format!("audio 9 RTP/SAVPF {}", formats.join(" "));
     let maps = numbers.iter().map(|pt| format!("rtpmap:{pt} x/8000"));
-    // Each of them is for all codecs.
+    // Each of them applies to all codecs.
     let feedback = (0..5_000).map(|n| format!("rtcp-fb:* {n}"));
     let all: Vec<String> = maps.chain(feedback).collect();
     let all: Vec<&str> = all.iter().map(String::as_str).collect();

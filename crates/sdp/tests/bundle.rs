@@ -1,5 +1,9 @@
-//! Offers whose m-lines share a transport, and those that do not.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+//! Offers whose m-lines share a transport, and others.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by a panic"
+)]
 
 mod support;
 
@@ -11,7 +15,8 @@ fn without_group(text: &str) -> String {
     lines.filter(|line| !line.starts_with("a=group:")).collect()
 }
 
-/// Each m-line with ICE credentials of its own, as without a bundle policy or with one other than max-bundle.
+/// Gives each m-line its own ICE credentials, as without a bundle policy or with one other than
+/// max-bundle.
 fn each_its_own(text: &str) -> String {
     let mut line = 0;
     let lines = text.split_inclusive("\r\n").map(|text| {
@@ -48,7 +53,7 @@ fn a_group_has_to_be_over_all_lines_in_use() {
         let refused = grouped(groups).unwrap_err();
         assert_eq!(refused, SdpError::NotBundled(outside), "{groups}");
     }
-    // Policies that let the answerer choose write the group, too.
+    // Policies that let the answerer choose write the group too.
     for groups in [
         "a=group:BUNDLE 0 1 2",
         "a=group:LS 0 1\r\na=group:BUNDLE 2 0 1",
@@ -71,7 +76,7 @@ fn one_line_in_use_needs_no_group() {
     let stopped = each_its_own(&offer("chromium"))
         .replace("m=audio 9", "m=audio 0")
         .replace("m=application 9", "m=application 0")
-        // A first line with a transport is taken as meant.
+        // A first line with a transport counts as active.
         .replacen("a=ice-ufrag:1", "a=was-ufrag:", 1);
     assert_eq!(parse(&without_group(&stopped)).unwrap().unbundled, None);
 }

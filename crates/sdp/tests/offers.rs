@@ -1,9 +1,10 @@
-//! What the server offers, and what it makes of the answers; descriptions passed from peer to peer.
+//! Offers of the server and answers to them, and descriptions passed from peer to peer.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 mod support;
@@ -15,7 +16,7 @@ use portunus_sdp::{
 };
 use support::{answer_with, credentials, direction, echo, lines, offer, session, transport};
 
-/// What a streaming plugin offers: audio, video with two codecs, data.
+/// Returns the offer of a streaming plugin: audio, video with two codecs, data.
 fn stream() -> OfferOptions {
     let extensions = vec![(ExtensionKind::Mid, 1), (ExtensionKind::TransportCc, 3)];
     let mut audio = MediaOffer::new(Kind::Audio, Direction::SendOnly);
@@ -39,7 +40,7 @@ fn stream() -> OfferOptions {
     }
 }
 
-/// The other end of the line: a session of ours in the place of a browser.
+/// Returns a session in place of a browser.
 fn peer() -> Session {
     let mut local = transport();
     local.ice = credentials("peer");
@@ -64,7 +65,7 @@ fn an_offer_is_complete() {
         lines(&text, 1, "a=rtcp-fb:111"),
         ["a=rtcp-fb:111 transport-cc"]
     );
-    // Each repair stands next to its codec where that number is free.
+    // Each repair follows its codec if that number is free.
     assert_eq!(
         lines(&text, 2, "m="),
         ["m=video 9 UDP/TLS/RTP/SAVPF 96 97 99 98"]
@@ -91,7 +92,7 @@ fn an_answer_settles_the_offer() {
     let negotiated = session.accept_answer(answer).unwrap();
     assert_eq!(session.signaling(), Signaling::Stable);
     assert_eq!(negotiated.transport.ice.ufrag, "peer");
-    // The peer answered `passive`.
+    // The peer has answered `passive`.
     assert_eq!(negotiated.transport.dtls_role, DtlsRole::Client);
     let [audio, video, data] = negotiated.media.as_slice() else {
         panic!("three m-lines")
@@ -165,7 +166,7 @@ fn later_offers_count_on_and_keep_what_there_is() {
     }
     assert_eq!(second.transport.dtls_role, first.transport.dtls_role);
 
-    // What an offer lacks is withdrawn; its place can be taken by another m-line.
+    // m-lines that an offer lacks are withdrawn, and their places can be reused.
     let mut less = stream();
     less.media.truncate(1);
     let (text, third) = exchange(&mut session, less);
@@ -235,7 +236,7 @@ fn a_call_is_passed_from_peer_to_peer() {
     );
     assert!(!text.contains("a=rid") && !text.contains("a=simulcast") && !text.contains("P2uYro0"));
 
-    // The callee's answer goes to the caller; both legs have the same numbers.
+    // The callee's answer goes to the caller. Both sides have the same numbers.
     let remote = browser.parse(&text, SdpType::Offer).unwrap();
     let mut options = echo(&remote.description);
     options.video.only(CodecName::Vp9);

@@ -1,9 +1,10 @@
-//! Properties over arbitrary and over damaged descriptions of far ends.
+//! Properties of arbitrary and of damaged descriptions of far ends.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 mod support;
@@ -103,7 +104,7 @@ fn far_line() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Whatever a browser offers, this side can read what becomes of it.
+    /// This side can read its own description of any browser's offer.
     #[test]
     fn offers_to_far_ends_can_be_read(policy in policy(), ways in vec(direction(), 2), held in option::of(direction())) {
         let mut browser = parse(&offer("chromium")).unwrap().description;
@@ -126,7 +127,7 @@ proptest! {
             prop_assert_eq!(media.has_crypto(), policy.suite().is_some());
             prop_assert_eq!(media.is_secure(), policy.is_mandatory());
         }
-        // The other side of it is a far end of this side's own kind.
+        // The other side is a far end of the same implementation.
         let mut other = PlainSession::new(false, false);
         let taken = other.take_offer(&text, None).unwrap();
         let answer = other.answer(&answered(&taken.description), &local(), None, &mut fill).unwrap();
@@ -142,7 +143,7 @@ proptest! {
         }
     }
 
-    /// An answer has the m-lines of its offer, in their order.
+    /// An answer has the m-lines of its offer, in order.
     #[test]
     fn answers_have_the_lines_of_their_offers(lines in vec(far_line(), 1..6)) {
         let text = format!("v=0\r\no=- 1 1 IN IP4 192.0.2.9\r\ns=-\r\nc=IN IP4 192.0.2.9\r\nt=0 0\r\n{}", lines.concat());
@@ -160,7 +161,7 @@ proptest! {
         }
     }
 
-    /// Damage leads to errors, and leaves what was agreed on as it was.
+    /// Damage leads to errors, and keeps earlier agreements.
     #[test]
     fn damage_is_survived(
         name in prop::sample::select(FAR_ENDS.to_vec()),

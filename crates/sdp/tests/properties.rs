@@ -1,9 +1,10 @@
-//! Properties over arbitrary and over damaged descriptions.
+//! Properties of arbitrary and of damaged descriptions.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 mod support;
@@ -154,7 +155,7 @@ fn description() -> impl Strategy<Value = Description> {
         })
 }
 
-/// An offer with some bytes changed, lines dropped or lines doubled.
+/// Generates an offer with changed bytes, dropped lines or repeated lines.
 fn damaged() -> impl Strategy<Value = String> {
     let bytes = vec((any::<prop::sample::Index>(), any::<char>()), 0..4);
     let lines = vec((any::<prop::sample::Index>(), any::<bool>()), 0..6);
@@ -183,7 +184,7 @@ proptest! {
         let mut session = session();
         let text = session.local_offer(description.clone()).unwrap();
         let read = RemoteDescription::parse(&text, SdpType::Offer, &[]).unwrap();
-        // The repairs are the core's, and part of the m-line's formats.
+        // The core handles the repairs, which are part of the m-line's formats.
         let mut media = read.description.media.clone();
         for (read, written) in media.iter_mut().zip(&description.media) {
             read.format.clone_from(&written.format);
@@ -205,7 +206,7 @@ proptest! {
             session.set_remote_offer(remote).unwrap();
             let (text, negotiated) = session.local_answer(answer).unwrap();
             prop_assert_eq!(negotiated.media.len(), lines);
-            // Whatever came in, what goes out is sound.
+            // The output is well-formed whatever the input.
             RemoteDescription::parse(&text, SdpType::Answer, &session.slots(SdpType::Answer)).unwrap();
         }
     }
@@ -231,7 +232,7 @@ proptest! {
 
 #[test]
 fn an_answer_to_itself_is_stable() {
-    // The same offer twice gives the same answer: nothing creeps from one exchange into the next.
+    // The same offer twice gives the same answer: no state accumulates.
     for name in OFFERS {
         let mut session = session();
         let first = answer_with(&mut session, &offer(name), |_| {});

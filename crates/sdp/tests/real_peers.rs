@@ -1,9 +1,11 @@
-//! Offers of real peers, and the whole answers to them (`tests/answers`; `BLESS=1` writes them anew).
+//! Offers of real peers, and the complete answers to them in `tests/peers/answers`. `BLESS=1`
+//! rewrites the answers.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 mod support;
@@ -25,7 +27,7 @@ fn check(name: &str) -> Negotiated {
             text = text.replace(&rtx.0.to_string(), &format!("RTX-{}", media.mid));
         }
     }
-    let path = path("answers", name);
+    let path = path("peers/answers", name);
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(&path, &text).unwrap();
     }

@@ -3,7 +3,8 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 mod support;
@@ -183,7 +184,7 @@ fn the_server_offers_after_the_client_did() {
     assert!(negotiated.media[1].send && !negotiated.media[1].recv);
 }
 
-/// An offer of so many m-lines of audio.
+/// Returns an offer of `count` audio m-lines.
 fn audio_lines(count: usize) -> Description {
     let mut line = MediaOffer::new(Kind::Audio, Direction::SendRecv);
     line.add_codec(portunus_sdp::CodecName::Opus, None, None);
@@ -257,7 +258,7 @@ fn crossing_offers_are_settled_for_the_client() {
     assert_eq!(negotiated.media[1].mid.as_str(), "v");
     assert_eq!(session.signaling(), Signaling::Stable);
 
-    // The other way round, the client's offer has to be answered first.
+    // In the other order, the client's offer has to be answered first.
     let offer = session.parse(
         &(head() + &audio("0", &[]) + &video("v", &[])),
         SdpType::Offer,

@@ -1,5 +1,11 @@
-//! What SRTP adds to the bare AES-128-GCM call of the crypto library, on 1,200-byte packets.
-#![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
+//! The cost of SRTP beyond the bare AES-128-GCM call of the crypto library, on packets of 1,200
+//! bytes.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a benchmark may panic, and has no documentation"
+)]
 
 use std::hint::black_box;
 
@@ -53,7 +59,7 @@ fn open(c: &mut Criterion) {
         let (key, salt) = (vec![7; profile.key_len()], vec![9; profile.salt_len()]);
         let sealer = Sealer::new(profile, &key, &salt).unwrap();
         let mut opener = Opener::new(profile, &key, &salt).unwrap();
-        // It goes on over all rounds: the opener refuses what came before.
+        // It continues over all rounds, since the opener refuses repetitions.
         let mut index = 0_u64;
         group.bench_function(profile.name(), |b| {
             b.iter_batched_ref(

@@ -8,14 +8,15 @@ use crate::{KeyError, Profile};
 /// Length of an HMAC-SHA1 key, in bytes.
 pub(crate) const AUTH_KEY_LEN: usize = 20;
 
-/// What the session keys are for.
+/// The purpose of session keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Use {
     Rtp,
     Rtcp,
 }
 
-/// The session keys of one direction and use; only the first `key_len`/`salt_len` bytes count.
+/// The session keys of one direction and purpose. Only the first `key_len` and `salt_len` bytes
+/// count.
 pub(crate) struct SessionKeys {
     pub(crate) cipher: [u8; 32],
     pub(crate) auth: [u8; AUTH_KEY_LEN],
@@ -23,7 +24,7 @@ pub(crate) struct SessionKeys {
 }
 
 impl SessionKeys {
-    /// Derives the keys for `r#use`; the key derivation rate is zero, as DTLS-SRTP has it.
+    /// Derives the keys for `r#use`. The key derivation rate is zero, as in DTLS-SRTP.
     pub(crate) fn derive(
         profile: Profile,
         master_key: &[u8],
@@ -92,7 +93,7 @@ impl Prf {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
     use crate::tests::hex;
 

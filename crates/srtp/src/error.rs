@@ -1,15 +1,15 @@
-//! What can go wrong, and whose doing it is.
+//! Errors, by their cause.
 
-/// Keying material that no session keys can be made of: this side's misuse.
+/// Unusable keying material: this side's misuse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// The master key or the master salt has another length than the profile asks for, in bytes.
+    /// The length of the master key or of the master salt does not fit the profile, in bytes.
     #[error("a master key of {key} and a salt of {salt} bytes do not fit the profile")]
     Length {
-        /// Length of the key given.
+        /// The length of the key.
         key: usize,
-        /// Length of the salt given.
+        /// The length of the salt.
         salt: usize,
     },
     /// The crypto library refused the key.
@@ -21,15 +21,15 @@ pub enum KeyError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SealError {
-    /// The packet is shorter than its header, or the buffer has no room for what is appended.
+    /// The packet is shorter than its header, or the buffer has no room for the tag.
     #[error("a packet of {len} bytes and its tag do not fit a buffer of {capacity} bytes")]
     Room {
-        /// Length of the plain packet, in bytes.
+        /// The length of the plain packet, in bytes.
         len: usize,
-        /// Length of the buffer, in bytes.
+        /// The length of the buffer, in bytes.
         capacity: usize,
     },
-    /// The key has sealed as many packets as it may: 2^31 SRTCP packets (RFC 3711 section 9.2).
+    /// The key has sealed the most packets allowed: 2^31 SRTCP packets (RFC 3711 section 9.2).
     #[error("the key is used up")]
     Exhausted,
     /// The crypto library refused the operation.
@@ -37,20 +37,24 @@ pub enum SealError {
     Refused,
 }
 
-/// A packet that is refused: the peer's doing, or that of someone in between.
+/// A refused packet: caused by the peer, or by somebody on the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
     /// Too short to hold a header and an authentication tag.
     #[error("truncated")]
     Truncated,
-    /// Received before, or too old to tell.
+    /// Received before, or too old to check.
     #[error("replayed")]
     Replayed,
     /// The authentication tag is wrong, or an SRTCP packet is not encrypted.
     #[error("not authentic")]
     Unauthenticated,
-    /// More synchronisation sources than the limit.
+    /// There are more synchronisation sources than the limit.
     #[error("too many sources")]
     TooManySources,
 }
+
+/// The crypto library refused an operation, or an authentication tag is wrong.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Refused;

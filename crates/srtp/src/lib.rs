@@ -1,8 +1,8 @@
 //! SRTP and SRTCP: seal and open, replay windows, key derivation (RFC 3711, RFC 7714).
 //!
 //! Everything works in place on the caller's buffer, allocates nothing per packet and keeps the
-//! expanded keys from one packet to the next. A [`Sealer`] protects what this side sends, an
-//! [`Opener`] checks and decrypts what the peer sends; DTLS gives each its own master key. All `unsafe` is in `sys`.
+//! expanded keys across packets. A [`Sealer`] protects outgoing packets, and an [`Opener`] checks
+//! and decrypts incoming ones. DTLS gives each its own master key. All `unsafe` is in `sys`.
 
 mod derive;
 mod error;

@@ -1,22 +1,23 @@
-//! Checking and decrypting what the peer sends.
+//! Checking and decrypting incoming packets.
 
 use std::fmt;
 
 use portunus_rtp::{SeqNo, Ssrc};
 
 use crate::derive::{SessionKeys, Use};
+use crate::error::Refused;
 use crate::sealer::{ENCRYPTED, RTCP_HEADER, rtcp_aad, rtcp_ssrc};
 use crate::sources::{Place, SourceTable};
-use crate::transform::{Packet, Refused, Transform};
+use crate::transform::{Packet, Transform};
 use crate::{KeyError, OpenError, Profile, fetch};
 
-/// How many SSRCs of RTP and of RTCP an [`Opener`] keeps apart unless told otherwise: room for a peer
-/// that changes its tracks all day, in at most 96 KiB.
+/// The default limit of SSRCs, for RTP and for RTCP each: room for a peer that keeps changing its
+/// tracks, in at most 96 KiB.
 pub const DEFAULT_SOURCE_LIMIT: usize = 2_048;
 
 /// Opens SRTP and SRTCP packets with one master key.
 ///
-/// A packet changes what the opener remembers only after it has proved authentic.
+/// Only authentic packets change its state.
 pub struct Opener {
     profile: Profile,
     rtp: Transform,
@@ -28,9 +29,9 @@ pub struct Opener {
 /// An opened RTP packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Opened {
-    /// Length of the plain packet, in bytes.
+    /// The length of the plain packet, in bytes.
     pub len: usize,
-    /// Its extended sequence number.
+    /// The extended sequence number.
     pub index: SeqNo,
 }
 
@@ -56,7 +57,7 @@ impl Opener {
         })
     }
 
-    /// Bounds the number of SSRCs, of RTP and of RTCP each.
+    /// Sets the limit of SSRCs, for RTP and for RTCP each.
     #[must_use]
     pub fn with_source_limit(mut self, limit: usize) -> Self {
         self.rtp_sources = SourceTable::new(limit);
@@ -64,29 +65,30 @@ impl Opener {
         self
     }
 
-    /// [`fetch`]es what leads to the key for RTP and to the sources.
+    /// [`fetch`]es the pointers to the key for RTP and to the sources.
     #[inline]
     pub fn fetch(&self) {
         fetch(&self.rtp);
         fetch(&self.rtp_sources);
     }
 
-    /// [`fetch`]es the key for RTP and the sources, once what leads to them is there.
+    /// [`fetch`]es the key for RTP and the sources, once the pointers to them are in the cache.
     #[inline]
     pub fn fetch_key(&self) {
         self.rtp.fetch();
         self.rtp_sources.fetch();
     }
 
-    /// The profile that it was made for.
+    /// Returns the profile.
     pub const fn profile(&self) -> Profile {
         self.profile
     }
 
     /// Opens the SRTP packet `buf` in place: `buf[..opened.len]` is the plain packet.
     ///
-    /// `header_len` (bytes; fixed header, CSRCs and extensions), `ssrc` and `sequence` are what the
-    /// caller read in the header. After an error the content of `buf` is undefined.
+    /// `header_len` is the length in bytes of fixed header, CSRCs and extensions. With `ssrc` and
+    /// `sequence`, it is what the caller read in the header. After an error the content of `buf` is
+    /// undefined.
     pub fn open_rtp(
         &mut self,
         header_len: usize,
@@ -130,7 +132,7 @@ impl Opener {
         Ok(Opened { len, index })
     }
 
-    /// Opens the SRTCP packet `buf` in place and returns the length of the plain packet. After an
+    /// Opens the SRTCP packet `buf` in place. Returns the length of the plain packet. After an
     /// error the content of `buf` is undefined.
     pub fn open_rtcp(&mut self, buf: &mut [u8]) -> Result<usize, OpenError> {
         let len = buf
@@ -141,7 +143,7 @@ impl Opener {
         let (header, payload) = packet
             .split_first_chunk_mut::<RTCP_HEADER>()
             .ok_or(OpenError::Truncated)?;
-        // GCM puts the tag before the index, counter mode behind it.
+        // GCM puts the tag before the index, counter mode after it.
         let (tag, word) = match self.rtcp {
             Transform::Gcm { .. } => rest.split_last_chunk::<4>(),
             Transform::Cm(_) => rest.split_first_chunk::<4>().map(|(word, tag)| (tag, word)),
@@ -149,7 +151,7 @@ impl Opener {
         .ok_or(OpenError::Truncated)?;
         let (word, ssrc) = (*word, rtcp_ssrc(header));
         let flagged = u32::from_be_bytes(word);
-        // WebRTC encrypts always (RFC 8827 section 6.5).
+        // WebRTC always encrypts (RFC 8827 section 6.5).
         if flagged & ENCRYPTED == 0 {
             return Err(OpenError::Unauthenticated);
         }
@@ -177,15 +179,15 @@ impl Opener {
         Ok(len)
     }
 
-    /// Forgets an SSRC that the peer gave up, and so makes room for another. Packets that were
-    /// received with it would be taken a second time: the caller must no longer listen to it.
+    /// Forgets an SSRC that the peer no longer uses, to make room for another. Its packets could be
+    /// replayed, so the caller must no longer accept them.
     pub fn forget(&mut self, ssrc: Ssrc) {
         self.rtp_sources.remove(ssrc);
         self.rtcp_sources.remove(ssrc);
     }
 }
 
-/// Says which profile and which sources, never a key.
+/// Shows the profile and the sources, but never a key.
 impl fmt::Debug for Opener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Opener")

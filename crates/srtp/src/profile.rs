@@ -9,20 +9,20 @@ pub enum Profile {
     AeadAes256Gcm,
     /// `AES_CM_128_HMAC_SHA1_80`
     Aes128CmSha1_80,
-    /// `AES_CM_128_HMAC_SHA1_32`: its short tag is of RTP only (RFC 5764 section 4.1.2).
+    /// `AES_CM_128_HMAC_SHA1_32`: the short tag is for RTP only (RFC 5764 section 4.1.2).
     Aes128CmSha1_32,
 }
 
 impl Profile {
-    /// The profiles that DTLS offers and takes, most preferred (cheapest to seal) first. The one with a
-    /// short tag is not among them: it is for keys from elsewhere.
+    /// The profiles for DTLS, the most preferred (cheapest to seal) first. The one with a short tag
+    /// is not among them: it is for keys from other sources.
     pub const PREFERENCE: [Profile; 3] = [
         Profile::AeadAes128Gcm,
         Profile::AeadAes256Gcm,
         Profile::Aes128CmSha1_80,
     ];
 
-    /// Length of the master key, in bytes; the session's cipher key is as long.
+    /// Returns the length of the master key in bytes, which is that of the session's cipher key.
     pub const fn key_len(self) -> usize {
         match self {
             Profile::AeadAes128Gcm | Profile::Aes128CmSha1_80 | Profile::Aes128CmSha1_32 => 16,
@@ -30,7 +30,7 @@ impl Profile {
         }
     }
 
-    /// Length of the master salt, in bytes; the session salt is as long.
+    /// Returns the length of the master salt in bytes, which is that of the session salt.
     pub const fn salt_len(self) -> usize {
         match self {
             Profile::AeadAes128Gcm | Profile::AeadAes256Gcm => 12,
@@ -38,7 +38,7 @@ impl Profile {
         }
     }
 
-    /// Length of the authentication tag of an RTP packet, in bytes.
+    /// Returns the length of the authentication tag of an RTP packet, in bytes.
     pub const fn tag_len(self) -> usize {
         match self {
             Profile::AeadAes128Gcm | Profile::AeadAes256Gcm => 16,
@@ -47,7 +47,7 @@ impl Profile {
         }
     }
 
-    /// Length of the authentication tag of an RTCP packet, in bytes.
+    /// Returns the length of the authentication tag of an RTCP packet, in bytes.
     pub const fn rtcp_tag_len(self) -> usize {
         match self {
             Profile::AeadAes128Gcm | Profile::AeadAes256Gcm => 16,
@@ -55,17 +55,17 @@ impl Profile {
         }
     }
 
-    /// By how many bytes sealing lengthens an RTP packet.
+    /// Returns the bytes by which sealing lengthens an RTP packet.
     pub const fn rtp_overhead(self) -> usize {
         self.tag_len()
     }
 
-    /// By how many bytes sealing lengthens an RTCP packet: the tag and the index.
+    /// Returns the bytes by which sealing lengthens an RTCP packet: the tag and the index.
     pub const fn rtcp_overhead(self) -> usize {
         self.rtcp_tag_len() + 4
     }
 
-    /// The number in the `use_srtp` extension.
+    /// Returns the number in the `use_srtp` extension.
     pub const fn iana_id(self) -> u16 {
         match self {
             Profile::AeadAes128Gcm => 0x0007,
@@ -75,14 +75,14 @@ impl Profile {
         }
     }
 
-    /// The profile with number `id`, of those that DTLS takes.
+    /// Returns the profile with number `id`, of those for DTLS.
     pub fn from_iana_id(id: u16) -> Option<Self> {
         Self::PREFERENCE
             .into_iter()
             .find(|profile| profile.iana_id() == id)
     }
 
-    /// The name that OpenSSL knows it by, and that the API shows.
+    /// Returns the name in OpenSSL and in the API.
     pub const fn name(self) -> &'static str {
         match self {
             Profile::AeadAes128Gcm => "SRTP_AEAD_AES_128_GCM",
@@ -92,7 +92,7 @@ impl Profile {
         }
     }
 
-    /// The profile that OpenSSL calls `name`, of those that DTLS takes.
+    /// Returns the profile with this OpenSSL name, of those for DTLS.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::PREFERENCE
             .into_iter()

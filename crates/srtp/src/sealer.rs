@@ -1,18 +1,19 @@
-//! Protecting what this side sends.
+//! Protecting outgoing packets.
 
 use std::fmt;
 
 use portunus_rtp::{SeqNo, Ssrc};
 
 use crate::derive::{SessionKeys, Use};
+use crate::error::Refused;
 use crate::sys::fetch;
-use crate::transform::{Packet, Refused, Transform};
+use crate::transform::{Packet, Transform};
 use crate::{KeyError, Profile, SealError};
 
-/// The flag of SRTCP that says: encrypted (RFC 3711 section 3.4).
+/// The flag of SRTCP for encryption (RFC 3711 section 3.4).
 pub(crate) const ENCRYPTED: u32 = 1 << 31;
 
-/// How much of an RTCP packet stays in clear: its header and the sender's SSRC.
+/// The unencrypted bytes of an RTCP packet: its header and the sender's SSRC.
 pub(crate) const RTCP_HEADER: usize = 8;
 
 /// Seals RTP and RTCP packets with one master key.
@@ -20,7 +21,7 @@ pub struct Sealer {
     profile: Profile,
     rtp: Transform,
     rtcp: Transform,
-    /// The index of the next SRTCP packet; one count serves all SSRCs.
+    /// The index of the next SRTCP packet, which is common to all SSRCs.
     rtcp_index: u32,
 }
 
@@ -45,32 +46,32 @@ impl Sealer {
         })
     }
 
-    /// [`fetch`]es what leads to the key for RTP.
+    /// [`fetch`]es the pointer to the key for RTP.
     #[inline]
     pub fn fetch(&self) {
         fetch(&self.profile);
         fetch(&self.rtp);
     }
 
-    /// [`fetch`]es the key for RTP, once what leads to it is there.
+    /// [`fetch`]es the key for RTP, once the pointer to it is in the cache.
     #[inline]
     pub fn fetch_key(&self) {
         self.rtp.fetch();
     }
 
-    /// The profile that it was made for.
+    /// Returns the profile.
     pub const fn profile(&self) -> Profile {
         self.profile
     }
 
-    /// Seals the RTP packet `buf[..len]` in place and returns its new length, which is longer by
+    /// Seals the RTP packet `buf[..len]` in place. Returns its new length, which is longer by
     /// [`Profile::rtp_overhead`]; `buf` must have room for it.
     ///
-    /// `header_len` counts the fixed header, the CSRCs and the extensions, in bytes; `index` is the
-    /// packet's extended sequence number, whose low 16 bits stand in the header.
+    /// `header_len` is the length in bytes of fixed header, CSRCs and extensions. `index` is the
+    /// packet's extended sequence number, whose low 16 bits are in the header.
     ///
-    /// Security rests on the caller's never sealing two *different* packets with the same SSRC and
-    /// index: a packet may be sent again only if it is the same to the last bit.
+    /// Security requires that the caller never seals two *different* packets with the same SSRC and
+    /// index: a packet may be sent again only if all bits are equal.
     pub fn seal_rtp(
         &self,
         index: SeqNo,
@@ -81,8 +82,8 @@ impl Sealer {
         self.seal_rtp_with_tail(index, header_len, len, &[], buf)
     }
 
-    /// Like [`Self::seal_rtp`] for a packet whose payload goes on in `tail` after `buf[..len]`: AES-GCM
-    /// encrypts it from there, without a copy before.
+    /// Seals a packet whose payload continues in `tail` after `buf[..len]`, like
+    /// [`Self::seal_rtp`]. AES-GCM encrypts the tail from there without copying it first.
     pub fn seal_rtp_with_tail(
         &self,
         index: SeqNo,
@@ -121,7 +122,7 @@ impl Sealer {
         Ok(len + tail.len() + self.profile.rtp_overhead())
     }
 
-    /// Seals the compound RTCP packet `buf[..len]` in place and returns its new length, which is
+    /// Seals the compound RTCP packet `buf[..len]` in place. Returns its new length, which is
     /// longer by [`Profile::rtcp_overhead`]; `buf` must have room for it.
     pub fn seal_rtcp(&mut self, len: usize, buf: &mut [u8]) -> Result<usize, SealError> {
         let room = SealError::Room {
@@ -135,7 +136,7 @@ impl Sealer {
         let (packet, rest) = buf.split_at_mut_checked(len).ok_or(room)?;
         let rest = rest.get_mut(..self.profile.rtcp_overhead()).ok_or(room)?;
         let (header, payload) = packet.split_first_chunk_mut::<RTCP_HEADER>().ok_or(room)?;
-        // GCM puts the tag before the index, counter mode behind it.
+        // GCM puts the tag before the index, counter mode after it.
         let (tag, place) = match self.rtcp {
             Transform::Gcm { .. } => rest.split_at_mut(self.profile.tag_len()),
             Transform::Cm(_) => {
@@ -165,7 +166,7 @@ impl Sealer {
     }
 }
 
-/// Says which profile, never a key.
+/// Shows the profile, but never a key.
 impl fmt::Debug for Sealer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sealer")
@@ -174,14 +175,14 @@ impl fmt::Debug for Sealer {
     }
 }
 
-/// What GCM authenticates of SRTCP (RFC 7714 section 9.2).
+/// Returns the data that GCM authenticates in SRTCP (RFC 7714 section 9.2).
 pub(crate) fn rtcp_aad(header: &[u8; RTCP_HEADER], word: [u8; 4]) -> [u8; RTCP_HEADER + 4] {
     let [a, b, c, d, e, f, g, h] = *header;
     let [i, j, k, l] = word;
     [a, b, c, d, e, f, g, h, i, j, k, l]
 }
 
-/// The sender's SSRC.
+/// Returns the sender's SSRC.
 pub(crate) fn rtcp_ssrc(header: &[u8; RTCP_HEADER]) -> Ssrc {
     let [.., a, b, c, d] = *header;
     Ssrc(u32::from_be_bytes([a, b, c, d]))

@@ -1,4 +1,4 @@
-//! The replay windows of the synchronisation sources that a peer sends.
+//! The replay windows of a peer's synchronisation sources.
 
 use portunus_rtp::Ssrc;
 
@@ -9,12 +9,12 @@ use crate::{OpenError, fetch};
 #[derive(Debug)]
 pub(crate) struct SourceTable {
     entries: Vec<(Ssrc, ReplayWindow)>,
-    /// Where the last packet's source was found: packets come in runs.
+    /// The index of the last packet's source, since packets come in runs.
     last: usize,
     limit: usize,
 }
 
-/// A source's place in the table, if it has one.
+/// The place of a source in the table, or a free one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Place {
     Known(usize, ReplayWindow),
@@ -30,7 +30,7 @@ impl SourceTable {
         }
     }
 
-    /// Fetches the entry of the last packet's source, ahead.
+    /// Prefetches the entry of the last packet's source.
     #[inline]
     pub(crate) fn fetch(&self) {
         if let Some(entry) = self.entries.get(self.last) {
@@ -38,12 +38,13 @@ impl SourceTable {
         }
     }
 
-    /// Looks `ssrc` up; changes nothing that a forged packet should not change.
+    /// Finds the place of `ssrc`. Changes nothing that a forged packet must not change.
     pub(crate) fn find(&mut self, ssrc: Ssrc) -> Result<Place, OpenError> {
         if let Some((_, window)) = self.entries.get(self.last).filter(|entry| entry.0 == ssrc) {
             return Ok(Place::Known(self.last, *window));
         }
-        // The newest are those that are in use: what is given up stays, for its packets must not come again.
+        // The newest sources are the active ones. Old ones stay, since their packets must not be
+        // replayed.
         let mut newest_first = self.entries.iter().enumerate().rev();
         let found = newest_first.find(|(_, entry)| entry.0 == ssrc);
         if let Some((at, (_, window))) = found {
@@ -57,7 +58,7 @@ impl SourceTable {
         }
     }
 
-    /// Takes note of an authentic packet.
+    /// Records an authentic packet.
     pub(crate) fn accept(&mut self, place: Place, ssrc: Ssrc, index: u64) {
         match place {
             Place::Known(at, _) => {

@@ -1,8 +1,9 @@
-//! What takes `unsafe`: AES-GCM by the crypto library's own interface, and fetching memory ahead.
+//! The `unsafe` code: AES-GCM by the crypto library's low-level interface, and prefetching memory.
 //!
-//! A server that sends a packet to thousands finds the keys of each far from its cache. `aws-lc-rs` does not
-//! tell where its keys are; by the interface below it they can be fetched while others are still being served.
-#![allow(unsafe_code)]
+//! A server that sends a packet to thousands of peers has the keys of none in its cache.
+//! `aws-lc-rs` does not expose the addresses of its keys. The interface below it does, so keys can
+//! be prefetched while other peers are served.
+#![allow(unsafe_code, reason = "calls of the crypto library")]
 
 use std::mem;
 use std::ptr::{self, NonNull};
@@ -12,23 +13,23 @@ use aws_lc_sys::{
     EVP_AEAD_CTX_seal_scatter, EVP_aead_aes_128_gcm, EVP_aead_aes_256_gcm,
 };
 
-use crate::transform::Refused;
+use crate::error::Refused;
 
 /// Bytes of a GCM tag (RFC 7714 section 13.1).
 const TAG: usize = 16;
 
-/// Bytes of a cache line, or less.
+/// The bytes of a cache line, or fewer.
 const LINE: usize = 64;
 
-/// Asks the CPU to bring `value` into its cache, and does not wait for it; what it points to stays where it is.
-/// For values that are needed in a moment, once enough others have been asked for: a miss takes as long as
-/// some hundred instructions, but several at a time take hardly longer.
+/// Prefetches `value` into the CPU's cache without waiting. Memory that it points to is not
+/// fetched. Use it for values that are needed soon, after prefetching others: a cache miss takes
+/// some hundred instructions, but several at once take hardly longer.
 #[inline]
 pub fn fetch<T>(value: &T) {
     fetch_lines(ptr::from_ref(value).cast(), mem::size_of::<T>());
 }
 
-/// [`fetch`]es the first `len` bytes of `value`: what is needed stands first in types whose order is fixed (`repr(C)`).
+/// Prefetches the first `len` bytes of `value`, for types with a fixed order of fields (`repr(C)`).
 #[inline]
 pub fn fetch_head<T>(value: &T, len: usize) {
     fetch_lines(ptr::from_ref(value).cast(), len.min(mem::size_of::<T>()));
@@ -41,7 +42,7 @@ fn fetch_lines(start: *const u8, len: usize) {
         fetch_line(start.wrapping_add(offset));
         offset += LINE;
     }
-    // A value that does not begin with a line has its end in one more.
+    // A value that is not aligned to a line ends in one more line.
     fetch_line(start.wrapping_add(len.saturating_sub(1)));
 }
 
@@ -50,7 +51,7 @@ fn fetch_line(of: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: it reads nothing: an address that is not there is as good as any other.
+        // SAFETY: it only hints at an address and reads nothing, so any address is valid.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(of.cast()) };
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
@@ -60,8 +61,8 @@ fn fetch_line(of: *const u8) {
 /// An expanded key of AES-GCM with tags of 16 bytes (RFC 5116 section 5).
 pub(crate) struct GcmKey(NonNull<EVP_AEAD_CTX>);
 
-// SAFETY: the library's contexts belong to no thread, and the functions that seal and open with one take it as
-// const and may be called by several threads at once.
+// SAFETY: the library's contexts belong to no thread, and the functions that seal and open with one
+// take it as const and may be called by several threads at once.
 unsafe impl Send for GcmKey {}
 // SAFETY: as above.
 unsafe impl Sync for GcmKey {}
@@ -77,13 +78,14 @@ impl GcmKey {
             32 => unsafe { EVP_aead_aes_256_gcm() },
             _ => return Err(Refused),
         };
-        // SAFETY: `aead` is a constant of the library, and the pointer and length are those of `key`.
+        // SAFETY: `aead` is a constant of the library, and the pointer and length are those of
+        // `key`.
         let context = unsafe { EVP_AEAD_CTX_new(aead, key.as_ptr(), key.len(), TAG) };
         NonNull::new(context).map(Self).ok_or(Refused)
     }
 
-    /// Encrypts `payload` in place and `tail` to where `tail_and_tag` begins, and writes the tag behind it;
-    /// `tail_and_tag` must be 16 bytes longer than `tail`.
+    /// Encrypts `payload` in place and `tail` to the start of `tail_and_tag`, and writes the tag
+    /// after it. `tail_and_tag` must be 16 bytes longer than `tail`.
     #[inline]
     pub(crate) fn seal(
         &self,
@@ -98,8 +100,9 @@ impl GcmKey {
         }
         let mut written = 0;
         let out = payload.as_mut_ptr();
-        // SAFETY: the context is whole, since `new` gave it; every pointer comes with the length of the slice that it is
-        // of. `in` may be `out`, and the mutable slices overlap with no other, as their borrows say.
+        // SAFETY: the context is whole, since `new` gave it; every pointer comes with the length of
+        // the slice that it is of. `in` may be `out`, and the mutable slices overlap with no other,
+        // as their borrows say.
         let done = unsafe {
             EVP_AEAD_CTX_seal_scatter(
                 self.0.as_ptr(),
@@ -123,7 +126,8 @@ impl GcmKey {
         }
     }
 
-    /// Checks `tag` and decrypts `payload` in place; if it is not authentic, `payload` is left undefined.
+    /// Checks `tag` and decrypts `payload` in place. If it is not authentic, `payload` is
+    /// undefined.
     #[inline]
     pub(crate) fn open(
         &self,
@@ -154,7 +158,7 @@ impl GcmKey {
         }
     }
 
-    /// [`fetch`]es the expanded key.
+    /// Prefetches the expanded key.
     #[inline]
     pub(crate) fn fetch(&self) {
         fetch_lines(self.0.as_ptr().cast(), mem::size_of::<EVP_AEAD_CTX>());
@@ -170,7 +174,7 @@ impl Drop for GcmKey {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use aws_lc_rs::aead::{AES_128_GCM, AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
     use proptest::prelude::*;
 

@@ -1,5 +1,10 @@
-//! Sealing and opening together: the vectors of RFC 7714, loss of order, roll-over, forgery.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+//! Sealing and opening together: the vectors of RFC 7714, reordering, roll-over, forgery.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test fails by a panic"
+)]
 
 use portunus_rtp::{SeqNo, Ssrc};
 use proptest::prelude::*;
@@ -75,7 +80,7 @@ fn seal_rtcp(sealer: &mut Sealer, ssrc: u32) -> Vec<u8> {
     buf
 }
 
-/// RFC 7714 sections 16.1 and 16.2 (SRTP), 17.1 and 17.2 (SRTCP): session keys are given.
+/// RFC 7714 sections 16.1 and 16.2 (SRTP), 17.1 and 17.2 (SRTCP), with given session keys.
 #[test]
 fn the_vectors_of_rfc_7714() {
     let salt = hex("517569642070726f2071756f");
@@ -138,8 +143,8 @@ fn the_vectors_of_rfc_7714() {
     }
 }
 
-/// Master key and salt of RFC 3711 appendix B.3, and the packet by which implementations of counter mode
-/// are compared: the short tag is the start of the long one (RFC 3711 section 4.2.1).
+/// Master key and salt of RFC 3711 appendix B.3, and the packet for comparing implementations of
+/// counter mode. The short tag is the start of the long one (RFC 3711 section 4.2.1).
 #[test]
 fn counter_mode_with_either_tag() {
     let key = hex("e1f97a0d3e018be0d64fa32c06de4139");
@@ -331,7 +336,7 @@ proptest! {
     }
 }
 
-/// A packet whose payload is in two places is the same as one that is in one place.
+/// A packet with its payload in two places is sealed like one in one place.
 #[test]
 fn a_tail_is_sealed_as_if_it_were_in_place() {
     for profile in ALL {

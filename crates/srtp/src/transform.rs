@@ -8,12 +8,9 @@ use aws_lc_rs::iv::FixedLength;
 use portunus_rtp::Ssrc;
 
 use crate::derive::SessionKeys;
+use crate::error::Refused;
 use crate::sys::{self, GcmKey};
 use crate::{KeyError, Profile};
-
-/// The crypto library refused, or a tag is wrong.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Refused;
 
 /// An expanded session key with its salt.
 pub(crate) enum Transform {
@@ -32,18 +29,19 @@ pub(crate) struct CounterMode {
     salt: [u8; 14],
 }
 
-/// The parts of a packet in the terms of both ciphers.
+/// The parts of a packet for both ciphers.
 pub(crate) struct Packet<'a> {
     pub(crate) ssrc: Ssrc,
     /// The packet index: 48 bits (SRTP) or 31 bits (SRTCP).
     pub(crate) index: u64,
-    /// What stands in clear before the payload.
+    /// The unencrypted bytes before the payload.
     pub(crate) header: &'a [u8],
-    /// What is encrypted in place.
+    /// The bytes to encrypt in place.
     pub(crate) payload: &'a mut [u8],
-    /// What GCM authenticates beside the payload.
+    /// The data that GCM authenticates besides the payload.
     pub(crate) aad: &'a [u8],
-    /// What HMAC-SHA1 authenticates behind the payload: the roll-over counter or the SRTCP index.
+    /// The data that HMAC-SHA1 authenticates after the payload: the roll-over counter or the SRTCP
+    /// index.
     pub(crate) trailer: [u8; 4],
 }
 
@@ -73,8 +71,8 @@ impl Transform {
         }
     }
 
-    /// Encrypts the payload and writes its authentication tag to `tag`; with a `tail`, which only GCM
-    /// takes, that is encrypted to before the tag.
+    /// Encrypts the payload and writes its authentication tag to `tag`. A `tail`, which only GCM
+    /// supports, is encrypted to the place before the tag.
     pub(crate) fn seal(
         &self,
         packet: Packet<'_>,
@@ -95,7 +93,7 @@ impl Transform {
         }
     }
 
-    /// Fetches what the next packet needs of the key, ahead.
+    /// Prefetches the key for the next packet.
     #[inline]
     pub(crate) fn fetch(&self) {
         match self {
@@ -104,7 +102,7 @@ impl Transform {
         }
     }
 
-    /// Checks `tag` and decrypts the payload; a payload that is not authentic is left undefined.
+    /// Checks `tag` and decrypts the payload. A payload that is not authentic is undefined.
     pub(crate) fn open(&self, packet: Packet<'_>, tag: &[u8]) -> Result<(), Refused> {
         match self {
             Transform::Gcm { key, salt } => {
@@ -122,13 +120,13 @@ impl Transform {
     }
 }
 
-/// Copies the leading bytes of `sum` that `tag` has room for.
+/// Copies the leading bytes of `sum` that fit `tag`.
 fn put(tag: &mut [u8], sum: &[u8]) -> Result<(), Refused> {
     tag.copy_from_slice(sum.get(..tag.len()).ok_or(Refused)?);
     Ok(())
 }
 
-/// RFC 7714 sections 8.1 and 9.1: both lay SSRC and index out alike.
+/// Returns the nonce (RFC 7714 sections 8.1 and 9.1, which place SSRC and index alike).
 fn gcm_nonce(salt: [u8; 12], ssrc: Ssrc, index: u64) -> [u8; 12] {
     let mask = (u128::from(ssrc.0) << 48) | u128::from(index & 0xFFFF_FFFF_FFFF);
     let [_, _, _, _, mask @ ..] = mask.to_be_bytes();
@@ -168,7 +166,11 @@ fn sha1(key: &hmac::Key, parts: [&[u8]; 3]) -> hmac::Tag {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
     use super::*;
     use crate::tests::hex;
 

@@ -1,20 +1,20 @@
 //! The replay window (RFC 3711 section 3.3.2).
 
-/// How far behind the highest index a packet may come, in packets: so long that retransmissions that were asked for still
-/// fit, since publishers without a repair stream send those under their old numbers.
+/// How far behind the highest index a packet may be, in packets. It covers retransmissions, which
+/// publishers without a repair stream send with their old numbers.
 const WINDOW: u64 = 64 * WORDS as u64;
 const WORDS: usize = 8;
 
-/// Which of the last 512 packet indices have been received. DTLS numbers its records alike.
+/// The received ones of the last 512 packet indices. DTLS numbers its records in the same way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplayWindow {
     highest: u64,
-    /// A bit for each index, at the place of its remainder; those ahead of the highest are not set.
+    /// A bit for each index, by its remainder. Bits ahead of the highest index are not set.
     seen: [u64; WORDS],
 }
 
 impl ReplayWindow {
-    /// A window in which `first` has been received.
+    /// Makes a window in which `first` has been received.
     pub fn starting_with(first: u64) -> Self {
         let mut window = Self {
             highest: first,
@@ -24,12 +24,12 @@ impl ReplayWindow {
         window
     }
 
-    /// The highest index received.
+    /// Returns the highest index received.
     pub const fn highest(&self) -> u64 {
         self.highest
     }
 
-    /// Whether `index` is neither received nor too old to tell.
+    /// Returns whether `index` is neither received nor too old to check.
     pub fn is_fresh(&self, index: u64) -> bool {
         match self.highest.checked_sub(index) {
             None => true,
@@ -37,7 +37,7 @@ impl ReplayWindow {
         }
     }
 
-    /// Takes note that `index`, which was fresh, has been received.
+    /// Records that `index`, which was fresh, has been received.
     pub fn accept(&mut self, index: u64) {
         match self.highest.checked_sub(index) {
             Some(age) if age < WINDOW => self.set(index, true),
@@ -66,7 +66,7 @@ impl ReplayWindow {
     }
 }
 
-/// The word of an index, and its bit.
+/// Returns the word and the bit of an index.
 fn place(index: u64) -> (usize, u64) {
     (index as usize / 64 % WORDS, 1 << (index % 64))
 }

@@ -1,46 +1,47 @@
-//! The channels of an allocation (RFC 8656 section 12): a number for each address of a peer, which is a permission for it
-//! too.
+//! The channels of an allocation (RFC 8656 section 12): a number for each address of a peer, with a
+//! permission for it.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// The first number, and how many there are.
+/// The first number, and the count of numbers.
 const FIRST: u16 = 0x4000;
 const MOST: usize = 0x1000;
 
-/// How long after it was bound a channel that is in use is bound again: the permission lasts for 5 minutes.
+/// The interval at which an active channel is bound again: the permission lasts for 5 minutes.
 const REBIND: Duration = Duration::from_secs(240);
-/// How long a number stays with its address after it was bound last: 10 minutes as a channel, and 5 more in which it must
-/// not become that of another.
+/// The time for which a number stays with its address after the last binding: 10 minutes as a
+/// channel, and 5 more before reuse.
 const QUARANTINE: Duration = Duration::from_secs(900);
-/// How long a peer that the server refuses is not asked for again.
+/// The time for which a refused peer is not requested again.
 const REFUSAL: Duration = Duration::from_secs(60);
 
-/// A channel of one allocation, as its user remembers it.
+/// A channel of one allocation, for its user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Channel {
     pub(crate) allocation: u16,
     pub(crate) number: u16,
 }
 
-/// How a datagram gets to a peer.
+/// The way of a datagram to a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Envelope {
-    /// Behind the head of ChannelData: this number, and its length.
+    /// ChannelData with this number.
     ChannelData(u16),
-    /// In an indication, see [`crate::Client::indication`]: the server has not confirmed the channel yet.
+    /// An indication, see [`crate::Client::indication`], since the server has not confirmed the
+    /// channel yet.
     Indication(SocketAddr),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// The server was asked, and has not answered.
+    /// The server has not answered yet.
     Pending,
     Bound,
-    /// The server does not relay to this peer.
+    /// The server refused to relay to this peer.
     Refused(Instant),
-    /// It is nobody's until then.
+    /// It must not be reused before this time.
     Unused(Instant),
 }
 
@@ -48,11 +49,11 @@ enum State {
 struct Entry {
     peer: SocketAddr,
     state: State,
-    /// When the server was last asked.
+    /// When the channel was last requested.
     asked: Instant,
-    /// Something was sent by it since then.
+    /// Whether it was used since then.
     is_used: bool,
-    /// It is to be bound again soon.
+    /// Whether it has to be bound again soon.
     is_overdue: bool,
 }
 
@@ -61,13 +62,13 @@ struct Entry {
 pub(crate) struct Channels {
     entries: Vec<Entry>,
     by_peer: HashMap<SocketAddr, u16>,
-    /// Numbers that were used before, and are free again.
+    /// Used numbers that are free again.
     free: VecDeque<u16>,
 }
 
 impl Channels {
-    /// The number for a peer, and whether the server is to be asked for it. `None` if it refuses the peer, or there is no
-    /// number left.
+    /// Returns the number for a peer, and whether to request it from the server. Returns `None` if
+    /// the server refused the peer, or no number is free.
     pub(crate) fn open(&mut self, peer: SocketAddr, now: Instant) -> Option<(u16, bool)> {
         if let Some(number) = self.by_peer.get(&peer).copied() {
             let entry = self.entry(number)?;
@@ -103,12 +104,12 @@ impl Channels {
         Some((number, true))
     }
 
-    /// Whether a peer has a number.
+    /// Returns whether a peer has a number.
     pub(crate) fn knows(&self, peer: SocketAddr) -> bool {
         self.by_peer.contains_key(&peer)
     }
 
-    /// How a datagram is sent by this number. `None` if it is that of no peer.
+    /// Returns the way of a datagram on this channel, or `None` if it has no peer.
     #[inline]
     pub(crate) fn envelope(&mut self, number: u16) -> Option<Envelope> {
         let entry = self.entry(number)?;
@@ -120,29 +121,29 @@ impl Channels {
         }
     }
 
-    /// Whose datagrams come by this number.
+    /// Returns the peer of this channel.
     #[inline]
     pub(crate) fn peer(&self, number: u16) -> Option<SocketAddr> {
         let entry = self.entries.get(index(number)?)?;
-        // The response of the server may be overtaken.
+        // Data may overtake the server's response.
         matches!(entry.state, State::Bound | State::Pending).then_some(entry.peer)
     }
 
-    /// The server has bound a channel.
+    /// Marks a channel as bound.
     pub(crate) fn bound(&mut self, number: u16) {
         if let Some(entry) = self.entry(number) {
             entry.state = State::Bound;
         }
     }
 
-    /// The server does not bind a channel.
+    /// Marks a channel as refused by the server.
     pub(crate) fn refused(&mut self, number: u16, now: Instant) {
         if let Some(entry) = self.entry(number) {
             entry.state = State::Refused(now + REFUSAL);
         }
     }
 
-    /// The server has not answered, which does not end a channel that was bound before.
+    /// Takes note of a missing answer, which does not end a channel that was bound before.
     pub(crate) fn unanswered(&mut self, number: u16, now: Instant) {
         if let Some(entry) = self.entry(number) {
             match entry.state {
@@ -152,7 +153,7 @@ impl Channels {
         }
     }
 
-    /// Has channels in use bound again, up to `most`, and takes numbers from those that are not.
+    /// Returns active channels to bind again, up to `most`, and frees the numbers of others.
     pub(crate) fn sweep(&mut self, now: Instant, most: usize) -> Vec<(u16, SocketAddr)> {
         let mut due = Vec::new();
         for (number, entry) in (FIRST..).zip(&mut self.entries) {
@@ -177,7 +178,7 @@ impl Channels {
         due
     }
 
-    /// How many peers have one.
+    /// Returns the number of peers with a channel.
     pub(crate) fn len(&self) -> usize {
         self.by_peer.len()
     }
@@ -193,7 +194,7 @@ fn index(number: u16) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     fn peer(n: u32) -> SocketAddr {
@@ -211,7 +212,7 @@ mod tests {
             channels.bound(number);
         }
         assert_eq!(channels.open(peer(1_000_000), now), None);
-        // What is used is bound again, some at a time.
+        // Active channels are bound again, some at a time.
         now += REBIND;
         let kept = channels.open(peer(7), now).unwrap();
         assert_eq!(kept, (0x4007, false));

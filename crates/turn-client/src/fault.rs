@@ -1,32 +1,33 @@
-//! Why there is no allocation.
+//! Failures of an allocation.
 
-/// Why an allocation was not made, or has ended.
+/// The reason why an allocation failed or ended.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// Requests were sent again and again, and not answered.
+    /// Requests were not answered.
     #[error("the TURN server does not answer")]
     NoAnswer,
-    /// The credentials are not those that the server knows.
+    /// The server does not accept the credentials.
     #[error("the TURN server refuses the user name or the password")]
     Login,
-    /// An allocation of somebody else, or of a former run with other credentials, has not expired yet.
+    /// An allocation of another user, or of an earlier run with other credentials, has not expired
+    /// yet.
     #[error(
         "the TURN server still has another allocation for this address: it expires within 10 minutes"
     )]
     Mismatch,
-    /// The server refuses the request with another error.
+    /// The server refused the request with another error.
     #[error("the TURN server refuses: {code} {reason}")]
     Refused {
         /// The code (RFC 8656 section 18).
         code: u16,
-        /// What it says of it.
+        /// The reason given by the server.
         reason: String,
     },
-    /// The server says that it has the allocation no longer.
+    /// The server no longer has the allocation.
     #[error("the TURN server has ended the allocation")]
     Ended,
-    /// A response without what it has to have.
+    /// A response lacks a required attribute.
     #[error("the TURN server's response has no {0}")]
     Incomplete(&'static str),
 }

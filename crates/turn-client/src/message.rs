@@ -13,7 +13,7 @@ use turn_types::stun::prelude::{MessageWrite, MessageWriteExt};
 
 use crate::Login;
 
-/// What a server asks for by the side of the login, and the key that follows from both.
+/// The realm and nonce of a server with the login, and the key derived from them.
 #[derive(Debug)]
 pub(crate) struct Challenge {
     username: String,
@@ -23,7 +23,7 @@ pub(crate) struct Challenge {
 }
 
 impl Challenge {
-    /// Takes both from a response. Returns `None` if it has no realm or no nonce.
+    /// Reads realm and nonce from a response. Returns `None` if one is missing.
     pub(crate) fn read(response: &Message<'_>, login: &Login) -> Option<Self> {
         let realm = response.attribute::<Realm>().ok()?.realm().to_owned();
         let nonce = response.attribute::<Nonce>().ok()?.nonce().to_owned();
@@ -39,7 +39,7 @@ impl Challenge {
     }
 }
 
-/// A request, as it is written.
+/// A request to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Request {
     Allocate,
@@ -61,7 +61,7 @@ impl Request {
         }
     }
 
-    /// Writes it, with credentials once the server has asked for them.
+    /// Writes the request, with credentials once the server has requested them.
     pub(crate) fn write(self, challenge: Option<&Challenge>) -> (TransactionId, Vec<u8>) {
         let mut builder = Message::builder_request(self.method(), MessageWriteVec::new());
         let transaction = builder.transaction_id();
@@ -86,7 +86,7 @@ impl Request {
     }
 }
 
-/// A datagram for a peer that has no channel yet.
+/// Returns a datagram for a peer without a channel.
 pub(crate) fn indication(peer: SocketAddr, data: &[u8]) -> Vec<u8> {
     let mut builder = Message::builder_indication(SEND, MessageWriteVec::new());
     let peer = XorPeerAddress::new(peer, builder.transaction_id());
@@ -110,7 +110,7 @@ fn sign(builder: &mut MessageWriteVec, challenge: &Challenge) {
 }
 
 fn add(builder: &mut MessageWriteVec, attribute: &dyn AttributeWrite) {
-    // It fails for an attribute that is there already, which none of ours is.
+    // Fails only for a repeated attribute, and there are none.
     if let Err(error) = builder.add_attribute(attribute) {
         tracing::debug!(%error, "cannot write a TURN attribute");
     }

@@ -1,4 +1,4 @@
-//! One allocation: whom its client may send to, and by which channels (RFC 8656 sections 9 to 12).
+//! An allocation: the peers and channels of its client (RFC 8656 sections 9 to 12).
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -9,54 +9,54 @@ use turn_types::stun::message::{IntegrityKey, TransactionId};
 use crate::MediaAddresses;
 use crate::places::Place;
 
-/// How long a permission lasts (RFC 8656 section 9).
+/// The lifetime of a permission (RFC 8656 section 9).
 const PERMISSION: Duration = Duration::from_secs(300);
-/// How long a channel lasts (RFC 8656 section 12).
+/// The lifetime of a channel (RFC 8656 section 12).
 const CHANNEL: Duration = Duration::from_secs(600);
 
-/// What a client has been given.
+/// The allocation of a client.
 #[derive(Debug)]
 pub(crate) struct Allocation {
     pub(crate) username: String,
     pub(crate) key: IntegrityKey,
-    /// The request that made it.
+    /// The transaction of the request for it.
     pub(crate) transaction: TransactionId,
     /// The relayed transport address.
     pub(crate) relayed: SocketAddr,
     pub(crate) expires: Instant,
     pub(crate) media: Arc<MediaAddresses>,
-    /// By IP address. There are as many at most as the media plane has addresses.
+    /// Permissions by IP address: at most as many as the media plane has addresses.
     permissions: Vec<(IpAddr, Instant)>,
-    /// The same.
+    /// Peers: at most as many as the media plane has addresses.
     peers: Vec<Peer>,
-    /// Counts what the client sends.
+    /// The number of datagrams that the client has sent.
     sent: u64,
     _place: Place,
 }
 
-/// An address of the media plane that the client sends to.
+/// An address of the media plane to which the client sends.
 #[derive(Debug)]
 struct Peer {
-    /// As the client knows it.
+    /// The address as the client knows it.
     address: SocketAddr,
-    /// Where the socket is bound.
+    /// The address to which the socket is bound.
     bound: SocketAddr,
-    /// A channel, and when it expires.
+    /// The channel with its expiry.
     channel: Option<(u16, Instant)>,
-    /// When the client last sent to it, in datagrams.
+    /// The value of `sent` when the client last sent to it.
     sent: u64,
 }
 
-/// A channel cannot be bound: its number or the peer is another's.
+/// The channel's number or its peer is bound otherwise.
 #[derive(Debug)]
 pub(crate) struct ChannelTaken;
 
-/// How the client gets what a peer sends.
+/// The form in which the client gets a peer's datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Envelope {
-    /// ChannelData of this number.
+    /// ChannelData with this number.
     Channel(u16),
-    /// An indication that names the peer.
+    /// An indication with the peer's address.
     Indication(SocketAddr),
 }
 
@@ -84,20 +84,20 @@ impl Allocation {
         }
     }
 
-    /// Permits a peer, which is of the media plane.
+    /// Permits a peer of the media plane.
     pub(crate) fn permit(&mut self, peer: IpAddr, now: Instant) {
         let until = now + PERMISSION;
         match self.permissions.iter_mut().find(|(ip, _)| *ip == peer) {
             Some((_, expires)) => *expires = until,
             None => {
-                // What is left of addresses that the media plane had before.
+                // Drops addresses that the media plane no longer has.
                 self.permissions.retain(|(_, expires)| *expires > now);
                 self.permissions.push((peer, until));
             }
         }
     }
 
-    /// Binds a channel to a peer, which is of the media plane, and permits the peer.
+    /// Binds a channel to a peer of the media plane, and permits the peer.
     pub(crate) fn bind(
         &mut self,
         number: u16,
@@ -124,7 +124,8 @@ impl Allocation {
         Ok(())
     }
 
-    /// Where ChannelData is to be sent. Returns `None` if the channel or the permission has expired.
+    /// Returns the destination of ChannelData. Returns `None` if the channel or the permission has
+    /// expired.
     pub(crate) fn by_channel(&mut self, number: u16, now: Instant) -> Option<SocketAddr> {
         let is_it = |peer: &&mut Peer| {
             let channel = peer.channel;
@@ -137,7 +138,7 @@ impl Allocation {
         self.permits(ip, now).then_some(bound)
     }
 
-    /// Where the data of a Send indication is to be sent. Returns `None` without a permission.
+    /// Returns the destination of a Send indication. Returns `None` without a permission.
     pub(crate) fn by_address(&mut self, address: SocketAddr, now: Instant) -> Option<SocketAddr> {
         if !self.permits(address.ip(), now) {
             return None;
@@ -149,8 +150,8 @@ impl Allocation {
         Some(bound)
     }
 
-    /// How the client gets what came from the socket that is bound at `from`: under the name by which the client last sent
-    /// to it. Returns `None` if there is no permission.
+    /// Returns the form of a datagram from the socket bound at `from`: with the address to which
+    /// the client last sent. Returns `None` without a permission.
     pub(crate) fn envelope(&self, from: SocketAddr, now: Instant) -> Option<Envelope> {
         let of_it = self.peers.iter().filter(|peer| peer.bound == from);
         let known = of_it.max_by_key(|peer| peer.sent);
@@ -172,10 +173,10 @@ impl Allocation {
         permissions.any(|(it, expires)| *it == ip && *expires > now)
     }
 
-    /// The entry of a peer, which is made if there is none.
+    /// Returns the entry of a peer. Makes it if necessary.
     fn peer(&mut self, address: SocketAddr, bound: SocketAddr) -> Option<&mut Peer> {
         if !self.peers.iter().any(|peer| peer.address == address) {
-            // What is left of addresses that the media plane had before.
+            // Drops addresses that the media plane no longer has.
             let media = &self.media;
             self.peers
                 .retain(|it| media.bound(it.address) == Some(it.bound));

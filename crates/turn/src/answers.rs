@@ -1,5 +1,5 @@
-//! How often requests without valid credentials are answered. Their sender's address may be forged, so that answers go to
-//! whomever an attacker wants to flood.
+//! Limits of answers to requests without valid credentials. The sender's address may be forged, so
+//! that answers could flood a victim.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 
 use crate::places::network;
 
-/// Answers at once to one address.
+/// The most answers at once to one address.
 const BURST: f64 = 200.0;
-/// Answers a second to one address after that.
+/// The most answers per second to one address after that.
 const RATE: f64 = 50.0;
-/// Addresses with an allowance of their own, mostly; those whose hashes collide share one.
+/// The number of allowances. Addresses with the same hash share one.
 const ALLOWANCES: usize = 4_096;
 
-/// The allowances of all addresses, in a table whose size does not change.
+/// The allowances of all addresses, in a table of fixed size.
 #[derive(Debug)]
 pub(crate) struct Answers {
     hasher: RandomState,
@@ -40,7 +40,7 @@ impl Answers {
         }
     }
 
-    /// Whether one more answer may go to `client`.
+    /// Returns whether one more answer may be sent to `client`.
     pub(crate) fn allow(&self, client: IpAddr, now: Instant) -> bool {
         let hash = self.hasher.hash_one(network(client));
         let mut allowances = self
@@ -63,7 +63,7 @@ impl Answers {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[test]

@@ -1,4 +1,4 @@
-//! How the TURN server is set up.
+//! The configuration of the TURN server.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -6,39 +6,39 @@ use std::time::Duration;
 use portunus_config::{Configuration, Probe, Protocol, Secret, Section};
 use serde::{Deserialize, Serialize};
 
-/// The TURN server, which is off by default.
+/// The TURN server. It is off by default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TurnConfig {
-    /// Whether it is served, by UDP and TCP.
+    /// Whether the server runs, on UDP and TCP.
     pub enabled: bool,
-    /// The name or IP address by which clients reach it. Empty: the first address that clients are told for media.
+    /// The name or IP address for clients. Empty means the first announced address of media.
     pub host: String,
-    /// Addresses to listen on. Empty: UDP on those of media, TCP and TLS on all.
+    /// The addresses to listen on. Empty means UDP on those of media, TCP and TLS on all.
     pub bind: Vec<IpAddr>,
-    /// The port of UDP and TCP; 0 lets the kernel choose.
+    /// The port for UDP and TCP. 0 means that the kernel chooses.
     pub port: u16,
-    /// Whether it is served by TLS as well; that needs a certificate.
+    /// Whether to serve TLS too, which requires a certificate.
     pub tls: bool,
-    /// The port of TLS.
+    /// The port for TLS.
     pub tls_port: u16,
-    /// The secret that credentials are made with. Empty: a random one, made at every start.
+    /// The secret for credentials. Empty means a random one at every start.
     pub secret: Secret,
-    /// For how long credentials are valid. An allocation may last longer.
+    /// The lifetime of credentials. An allocation may last longer.
     #[serde(with = "portunus_config::seconds")]
     pub credential_lifetime: Duration,
-    /// How long an allocation lasts at most without being refreshed.
+    /// The longest lifetime of an allocation without a refresh.
     #[serde(with = "portunus_config::seconds")]
     pub max_lifetime: Duration,
-    /// Allocations at a time.
+    /// The most allocations at a time.
     pub max_allocations: usize,
-    /// The same of one client address, or of one IPv6 network of 64 bits.
+    /// The most allocations of one client address, or of one IPv6 network of 64 bits.
     pub max_allocations_per_address: usize,
-    /// TCP and TLS connections at a time, those in a handshake included.
+    /// The most TCP and TLS connections at a time, including handshakes.
     pub max_connections: usize,
-    /// The same of one client address, or of one IPv6 network of 64 bits.
+    /// The most connections of one client address, or of one IPv6 network of 64 bits.
     pub max_connections_per_address: usize,
-    /// Bytes that may wait for a client of TCP or TLS; what finds no room is dropped.
+    /// The most bytes that wait for a client of TCP or TLS. More are dropped.
     pub max_queue: usize,
 }
 
@@ -116,7 +116,7 @@ impl Configuration for TurnConfig {
     }
 }
 
-/// Refuses what cannot stand in a URL as a host.
+/// Refuses a text that cannot be the host of a URL.
 fn host(text: &str) -> Result<(), String> {
     let is_label = |label: &str| {
         let mut bytes = label.bytes();
@@ -133,7 +133,7 @@ fn host(text: &str) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     fn read(text: &str) -> Result<TurnConfig, Vec<String>> {

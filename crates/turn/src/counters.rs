@@ -1,27 +1,27 @@
-//! What the TURN server counts.
+//! Counters of the TURN server.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Why a request was refused.
+/// The reason why a request was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TurnRefused {
     /// Wrong credentials (401).
     Credentials,
     /// Expired credentials (401).
     Expired,
-    /// A nonce that is not valid any more (438).
+    /// An expired nonce (438).
     Nonce,
-    /// Relaying to an address that is not this server's media (403), or sending there.
+    /// Sending or relaying to an address outside of this server's media (403).
     Forbidden,
-    /// The allocation is another user's (441).
+    /// The allocation belongs to another user (441).
     User,
-    /// There is an allocation already, or none (437).
+    /// There already is an allocation, or there is none (437).
     Mismatch,
-    /// A malformed request, or one of something that there is not (400, 420, 440, 442, 443).
+    /// A malformed or unsupported request (400, 420, 440, 442, 443).
     Malformed,
-    /// The address has as many allocations as it may have (486).
+    /// The address has too many allocations (486).
     Quota,
-    /// There are as many allocations as there may be, or no socket could be opened (508).
+    /// There are too many allocations, or no socket could be opened (508).
     Capacity,
 }
 
@@ -39,7 +39,7 @@ impl TurnRefused {
         TurnRefused::Capacity,
     ];
 
-    /// A word for metrics.
+    /// Returns the name for metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
             TurnRefused::Credentials => "credentials",
@@ -55,10 +55,10 @@ impl TurnRefused {
     }
 }
 
-/// Why the server closed a connection.
+/// The reason why the server closed a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TurnClosed {
-    /// There were too many, of its address or of all.
+    /// There were too many, of its address or in all.
     Limit,
     /// The TLS handshake failed.
     Tls,
@@ -66,9 +66,9 @@ pub enum TurnClosed {
     Handshake,
     /// It had no allocation for too long.
     Idle,
-    /// It did not read what it was sent.
+    /// It did not read its data.
     Slow,
-    /// It sent something else than TURN.
+    /// It did not speak TURN.
     Malformed,
 }
 
@@ -83,7 +83,7 @@ impl TurnClosed {
         TurnClosed::Malformed,
     ];
 
-    /// A word for metrics.
+    /// Returns the name for metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
             TurnClosed::Limit => "limit",
@@ -96,40 +96,41 @@ impl TurnClosed {
     }
 }
 
-/// What the TURN server did since the start.
+/// Totals of the TURN server since its start.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TurnTotals {
-    /// Allocations that there are.
+    /// Current allocations.
     pub allocations: u64,
-    /// TCP and TLS connections that there are, those in a handshake included.
+    /// Current TCP and TLS connections, including handshakes.
     pub connections: u64,
     /// Allocations made.
     pub allocated: u64,
-    /// TCP and TLS connections accepted, those that were closed at once included.
+    /// TCP and TLS connections accepted, including those that were closed at once.
     pub accepted: u64,
     /// Datagrams relayed from clients to media.
     pub to_media: u64,
-    /// Bytes of these.
+    /// The bytes of these.
     pub to_media_bytes: u64,
     /// Datagrams relayed from media to clients.
     pub to_clients: u64,
-    /// Bytes of these.
+    /// The bytes of these.
     pub to_clients_bytes: u64,
-    /// Datagrams that were dropped because a client or a socket did not take them.
+    /// Datagrams dropped because a client or a socket did not accept them.
     pub dropped: u64,
-    /// Datagrams of clients without a permission or a channel, and of others than media for a relay.
+    /// Datagrams of clients without a permission or a channel, and of peers outside of media.
     pub unwanted: u64,
     /// Datagrams that are not TURN.
     pub garbage: u64,
-    /// Requests without valid credentials that got no answer because their address had too many.
+    /// Requests without valid credentials that were not answered because their address had too
+    /// many.
     pub unanswered: u64,
     /// Refused requests by reason.
     pub refused: [u64; TurnRefused::ALL.len()],
-    /// Connections that the server closed, by reason.
+    /// Connections that the server closed by reason.
     pub closed: [u64; TurnClosed::ALL.len()],
 }
 
-/// The same while it counts.
+/// The counters behind the totals.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) allocations: AtomicU64,

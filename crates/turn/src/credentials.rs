@@ -1,19 +1,19 @@
-//! Credentials that expire (draft-uberti-behave-turn-rest-00): whoever knows the secret can make and check them, so nothing
-//! is stored.
+//! Expiring credentials (draft-uberti-behave-turn-rest-00). They are made and checked with a
+//! secret, so none are stored.
 
 use aws_lc_rs::hmac;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-/// Bytes of the longest user name that is accepted; RFC 8489 allows 508.
+/// The most bytes of a user name. RFC 8489 allows 508.
 const MAX_USERNAME: usize = 128;
 
-/// What a client logs in with.
+/// The credentials of a client.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Login {
-    /// When it expires in seconds since 1970, a colon, and a name.
+    /// The expiry in seconds since 1970, a colon, and a name.
     pub username: String,
-    /// The HMAC-SHA1 of the user name, in Base64.
+    /// The HMAC-SHA1 of the user name in Base64.
     pub password: String,
 }
 
@@ -38,7 +38,7 @@ impl std::fmt::Debug for Keychain {
 }
 
 impl Keychain {
-    /// A keychain whose credentials are those of all servers with the same secret.
+    /// Makes a keychain. Servers with the same secret have the same credentials.
     pub fn new(secret: &[u8]) -> Self {
         let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, secret);
         Keychain { key }
@@ -51,14 +51,14 @@ impl Keychain {
         Login { username, password }
     }
 
-    /// The password of a user name.
+    /// Returns the password of a user name.
     pub(crate) fn password(&self, username: &str) -> String {
         STANDARD.encode(hmac::sign(&self.key, username.as_bytes()))
     }
 }
 
-/// When the credentials with this user name expire, in seconds since 1970. Returns `None` if it is not the name of such
-/// credentials.
+/// Returns the expiry of a user name, in seconds since 1970. Returns `None` if the name has another
+/// form.
 pub(crate) fn expiry(username: &str) -> Option<u64> {
     if username.len() > MAX_USERNAME {
         return None;

@@ -1,28 +1,28 @@
 //! TURN over TCP and TLS: messages in a stream (RFC 8656 section 2.1).
 
-/// Bytes of the longest message. Media and DTLS have datagrams of 1,500 bytes at most.
+/// The most bytes of a message. Media and DTLS have datagrams of at most 1,500 bytes.
 pub(crate) const MAX_FRAME: usize = 8 << 10;
 
-/// Bytes of the head of a STUN message.
+/// The bytes of the head of a STUN message.
 const STUN_HEAD: usize = 20;
-/// Bytes of the head of ChannelData.
+/// The bytes of the head of ChannelData.
 const CHANNEL_HEAD: usize = 4;
-/// Where STUN messages have their magic cookie, and what it is.
+/// The place of the magic cookie in STUN messages, and its value.
 const COOKIE: (std::ops::Range<usize>, [u8; 4]) = (4..8, [0x21, 0x12, 0xA4, 0x42]);
 
-/// Why a stream is not one of TURN.
+/// The reason why a stream is not TURN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// Neither a STUN message nor ChannelData begins here.
+    /// There is neither a STUN message nor ChannelData.
     #[error("neither a STUN message nor ChannelData")]
     Malformed,
-    /// A message is longer than any that has a use here.
+    /// A message is too long.
     #[error("a message of {0} bytes is too long")]
     TooLong(usize),
 }
 
-/// Finds the first message of a stream. Returns its length, and where the next message begins; `None` if it has not come
-/// whole. ChannelData is padded to a multiple of 4 bytes.
+/// Finds the first message of a stream. Returns its length, and the start of the next message.
+/// Returns `None` if it is incomplete. ChannelData is padded to a multiple of 4 bytes.
 pub fn frame(stream: &[u8]) -> Result<Option<(usize, usize)>, FrameError> {
     let Some(&[first, _, high, low]) = stream.first_chunk::<4>() else {
         return Ok(None);
@@ -50,7 +50,7 @@ pub fn frame(stream: &[u8]) -> Result<Option<(usize, usize)>, FrameError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::indexing_slicing)]
+    #![allow(clippy::indexing_slicing, reason = "a test fails by a panic")]
     use super::*;
 
     const STUN: [u8; 8] = [0, 1, 0, 4, 0x21, 0x12, 0xA4, 0x42];

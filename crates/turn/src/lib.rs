@@ -1,8 +1,9 @@
-//! TURN (RFC 8656): relays datagrams between clients that reach nothing but this server's TURN port and this server's own
-//! media sockets. It relays to no other address, so it is no open relay.
+//! A TURN server (RFC 8656). It relays datagrams between clients that can reach only its port and
+//! this server's own media sockets. It relays to no other address, so it is no open relay.
 //!
-//! [`Client`] is the protocol, sans-IO: one value for each client, which takes a datagram and the time and returns what is
-//! to be done. [`Turn`] is the server around it: UDP, TCP and TLS sockets on the running tokio runtime.
+//! [`Client`] is the protocol, sans-IO: a value per client, which takes a datagram and the time and
+//! returns an action. [`Turn`] is the server around it: UDP, TCP and TLS sockets on the running
+//! tokio runtime.
 //!
 //! Messages are read and written by `turn-types`.
 #![forbid(unsafe_code)]

@@ -5,9 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 /// A UDP address of the media plane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MediaAddress {
-    /// What clients are told; differs from `bound` behind a 1:1 NAT.
+    /// The announced address. It differs from `bound` behind a 1:1 NAT.
     pub announced: SocketAddr,
-    /// Where the socket is bound.
+    /// The bound address of the socket.
     pub bound: SocketAddr,
 }
 
@@ -21,28 +21,28 @@ impl MediaAddresses {
         MediaAddresses(addresses.into_iter().collect())
     }
 
-    /// Whether clients may send to some port of an IP address.
+    /// Returns whether clients may send to some port of an IP address.
     pub(crate) fn has_ip(&self, ip: IpAddr) -> bool {
         let mut all = self.0.iter();
         all.any(|it| it.announced.ip() == ip || it.bound.ip() == ip)
     }
 
-    /// Where a datagram for `peer` is to be sent: the socket's own address, which needs no NAT on the way. Returns `None` if
-    /// `peer` is not of the media plane.
+    /// Returns the bound address for a datagram to `peer`, which needs no NAT on the way. Returns
+    /// `None` if `peer` is not of the media plane.
     pub(crate) fn bound(&self, peer: SocketAddr) -> Option<SocketAddr> {
         let mut all = self.0.iter();
         let found = all.find(|it| it.announced == peer || it.bound == peer);
         found.map(|it| it.bound)
     }
 
-    /// The addresses by which clients may know the socket that is bound at `bound`.
+    /// Returns the addresses by which clients may know the socket bound at `bound`.
     pub(crate) fn known_as(&self, bound: SocketAddr) -> impl Iterator<Item = SocketAddr> {
         let of_it = self.0.iter().filter(move |it| it.bound == bound);
         of_it.map(|it| it.announced).chain([bound])
     }
 
-    /// Where a relay socket of an address family is bound. An address of the loopback interface is the last choice: browsers do
-    /// not pair it with others.
+    /// Returns the address to bind relay sockets of an address family to. A loopback address is the
+    /// last choice: browsers do not pair it with others.
     pub(crate) fn relay(&self, is_ipv4: bool) -> Option<IpAddr> {
         let of_family = self
             .0
@@ -52,7 +52,7 @@ impl MediaAddresses {
         Some(best.bound.ip())
     }
 
-    /// The IP addresses that the sockets are bound to.
+    /// Returns the bound IP addresses of the sockets.
     pub(crate) fn bound_ips(&self) -> Vec<IpAddr> {
         let mut ips = Vec::new();
         for ip in self.0.iter().map(|it| it.bound.ip()) {
@@ -63,7 +63,8 @@ impl MediaAddresses {
         ips
     }
 
-    /// The IP address that clients reach this machine by: one that is announced in place of a bound one goes first.
+    /// Returns the IP address by which clients reach this machine. An announced address that
+    /// differs from the bound one comes first.
     pub(crate) fn first(&self) -> Option<IpAddr> {
         let is_of_nat = |it: &&MediaAddress| it.announced.ip() != it.bound.ip();
         let of_nat = self.0.iter().find(is_of_nat);
@@ -73,7 +74,7 @@ impl MediaAddresses {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     fn address(text: &str) -> SocketAddr {

@@ -13,7 +13,7 @@ use turn_types::stun::prelude::{MessageWrite, MessageWriteExt};
 /// The realm of all credentials. It has no meaning to clients.
 pub(crate) const REALM: &str = "portunus";
 
-/// A response to a request that succeeded.
+/// Returns the response to a successful request.
 pub(crate) fn success(
     request: &Message<'_>,
     attributes: &[&dyn AttributeWrite],
@@ -23,13 +23,13 @@ pub(crate) fn success(
     complete(builder, attributes, key)
 }
 
-/// A response to a request that is refused. It has no reason in words, so that it is not longer than it has to be: it may
-/// go to a forged address.
+/// Returns the response to a refused request. It has no reason phrase, to be as short as possible:
+/// it may be sent to a forged address.
 pub(crate) fn error(request: &Message<'_>, code: u16, key: Option<&IntegrityKey>) -> Vec<u8> {
     error_with(request, code, &[], key)
 }
 
-/// Asks for credentials, with a new nonce.
+/// Returns a request for credentials with a new nonce.
 pub(crate) fn challenge(request: &Message<'_>, code: u16, nonce: &str) -> Vec<u8> {
     match (Realm::new(REALM), Nonce::new(nonce)) {
         (Ok(realm), Ok(nonce)) => error_with(request, code, &[&realm, &nonce], None),
@@ -37,7 +37,7 @@ pub(crate) fn challenge(request: &Message<'_>, code: u16, nonce: &str) -> Vec<u8
     }
 }
 
-/// Names the attributes that would have to be understood, and are not.
+/// Returns the error for unknown attributes that have to be understood.
 pub(crate) fn unknown(
     request: &Message<'_>,
     attributes: &[AttributeType],
@@ -47,7 +47,7 @@ pub(crate) fn unknown(
     error_with(request, ErrorCode::UNKNOWN_ATTRIBUTE, &[&unknown], key)
 }
 
-/// What a peer sent, for a client without a channel to it.
+/// Returns a peer's data for a client without a channel to it.
 pub(crate) fn indication(peer: SocketAddr, data: &[u8]) -> Vec<u8> {
     let builder = Message::builder_indication(DATA, MessageWriteVec::new());
     let peer = XorPeerAddress::new(peer, builder.transaction_id());
@@ -84,7 +84,7 @@ fn complete(
 }
 
 fn add(builder: &mut MessageWriteVec, attribute: &dyn AttributeWrite) {
-    // It fails for an attribute that is there already, which none of ours is.
+    // Fails only for a repeated attribute, and there are none.
     if let Err(error) = builder.add_attribute(attribute) {
         tracing::debug!(%error, "cannot write a TURN attribute");
     }

@@ -1,4 +1,4 @@
-//! Nonces that the server can check without remembering them.
+//! Nonces that the server can check without storing them.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -6,13 +6,13 @@ use aws_lc_rs::{constant_time, hmac};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 
-/// How long a nonce is valid, in seconds. RFC 8656 section 5 advises an hour at most.
+/// The lifetime of a nonce in seconds. RFC 8656 section 5 recommends at most an hour.
 const LIFETIME: u64 = 600;
 
-/// Bytes of the HMAC that a nonce has.
+/// The bytes of the HMAC in a nonce.
 const TAG: usize = 12;
 
-/// Makes and checks nonces. Each holds when it expires, and is good for one client only.
+/// Makes and checks nonces. Each contains its expiry, and is valid for one client only.
 #[derive(Debug)]
 pub(crate) struct Nonces {
     key: hmac::Key,
@@ -24,7 +24,7 @@ impl Nonces {
         Nonces { key }
     }
 
-    /// Makes a nonce for a client; `unix` is the time in seconds since 1970.
+    /// Makes a nonce for a client. `unix` is the time in seconds since 1970.
     pub(crate) fn make(&self, client: SocketAddr, unix: u64) -> String {
         let expiry = expiry_bytes(unix.saturating_add(LIFETIME));
         let mut nonce = expiry.to_vec();
@@ -32,7 +32,7 @@ impl Nonces {
         STANDARD_NO_PAD.encode(nonce)
     }
 
-    /// Whether a nonce is one of this client's and still valid.
+    /// Returns whether a nonce belongs to this client and is still valid.
     pub(crate) fn accepts(&self, nonce: &str, client: SocketAddr, unix: u64) -> bool {
         let Ok(bytes) = STANDARD_NO_PAD.decode(nonce) else {
             return false;
@@ -57,14 +57,14 @@ impl Nonces {
     }
 }
 
-/// The last second that 32 bits hold is in the year 2106.
+/// The last second in 32 bits is in the year 2106.
 fn expiry_bytes(unix: u64) -> [u8; 4] {
     u32::try_from(unix).unwrap_or(u32::MAX).to_be_bytes()
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[test]

@@ -1,4 +1,4 @@
-//! How many of something there may be: of one client address, and of all.
+//! Limits per client address and in all.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -18,12 +18,12 @@ struct Taken {
     of: HashMap<IpAddr, usize>,
 }
 
-/// Why there is no place.
+/// The reason why there is no place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Full {
-    /// This address has as many as it may have.
+    /// This address has too many.
     Address,
-    /// All addresses together have.
+    /// All addresses together have too many.
     All,
 }
 
@@ -74,7 +74,7 @@ impl Drop for Place {
     }
 }
 
-/// What counts as one address.
+/// Returns the address or network that counts as one address.
 pub(crate) fn network(ip: IpAddr) -> IpAddr {
     match ip.to_canonical() {
         IpAddr::V4(ip) => ip.into(),
@@ -84,7 +84,7 @@ pub(crate) fn network(ip: IpAddr) -> IpAddr {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     fn ip(text: &str) -> IpAddr {

@@ -1,4 +1,4 @@
-//! What all clients of a TURN server share.
+//! The state shared by all clients of a TURN server.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,17 +10,17 @@ use crate::nonces::Nonces;
 use crate::places::{Full, Place, Places};
 use crate::{Keychain, MediaAddresses, TurnTotals};
 
-/// A moment, by the clock that only runs forward and by that of the calendar.
+/// The current time on the monotonic and on the calendar clock.
 #[derive(Debug, Clone, Copy)]
 pub struct Now {
-    /// For how long things last.
+    /// For durations.
     pub instant: Instant,
-    /// Seconds since 1970, for what expires.
+    /// Seconds since 1970, for expiry.
     pub unix: u64,
 }
 
 impl Now {
-    /// The present moment.
+    /// Reads the current time.
     pub fn read() -> Self {
         let unix = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
         Now {
@@ -30,18 +30,18 @@ impl Now {
     }
 }
 
-/// How much clients may have.
+/// The limits of clients.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Allocations at a time.
+    /// The most allocations at a time.
     pub allocations: usize,
-    /// The same of one client address.
+    /// The most allocations of one client address.
     pub allocations_per_address: usize,
-    /// How long an allocation lasts at most without being refreshed.
+    /// The longest lifetime of an allocation without a refresh.
     pub lifetime: Duration,
 }
 
-/// What all clients share: secrets, addresses, limits and counters.
+/// The shared state: secrets, addresses, limits and counters.
 #[derive(Debug)]
 pub struct Shared {
     pub(crate) keychain: Keychain,
@@ -50,12 +50,12 @@ pub struct Shared {
     pub(crate) counters: Counters,
     pub(crate) lifetime: Duration,
     places: Arc<Places>,
-    /// Locked for moments, by requests only: an allocation keeps the addresses that it last saw.
+    /// Locked only briefly, by requests: an allocation keeps the addresses that it last saw.
     media: Mutex<Arc<MediaAddresses>>,
 }
 
 impl Shared {
-    /// `nonce_key` is a random number that nobody knows.
+    /// Makes the state. `nonce_key` is a secret random number.
     pub fn new(
         keychain: Keychain,
         nonce_key: [u8; 32],
@@ -74,12 +74,13 @@ impl Shared {
         }
     }
 
-    /// Replaces the addresses that may be relayed to. An allocation follows with its next request.
+    /// Replaces the addresses that may be relayed to. An allocation uses them from its next request
+    /// on.
     pub fn set_media(&self, media: MediaAddresses) {
         *self.media.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(media);
     }
 
-    /// What was done since the start.
+    /// Returns the totals since the start.
     pub fn totals(&self) -> TurnTotals {
         self.counters.totals()
     }

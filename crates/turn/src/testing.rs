@@ -13,11 +13,11 @@ use turn_types::stun::prelude::{Attribute, AttributeStaticType, MessageWrite, Me
 use crate::message::REALM;
 use crate::{Now, Shared};
 
-/// Seconds for which the credentials are valid.
+/// The lifetime of the credentials in seconds.
 const LIFETIME: u64 = 600;
 
 impl Shared {
-    /// A request of `client`, with attributes as they stand in a message as far as they can be read.
+    /// Makes a request of `client`, with the readable part of encoded attributes.
     pub fn signed(
         &self,
         client: SocketAddr,
@@ -35,7 +35,7 @@ impl Shared {
         while let Ok(attribute) = RawAttribute::from_bytes(attributes) {
             let len = usize::from(attribute.length()).saturating_add(4);
             if !LAST.contains(&attribute.get_type()) {
-                // One that is there already is left out.
+                // A repeated attribute is skipped.
                 let _ = builder.add_attribute(&attribute);
             }
             attributes = attributes

@@ -1,6 +1,6 @@
-//! What a message costs that leaves by a socket of its own ([`Socket::send_apart`]), beside one that leaves by the
-//! socket that is polled for what comes: both in turn, for four seconds each. Messages are four datagrams of
-//! 1,041 bytes, to 2,000 addresses on the loopback.
+//! The cost of sending from a dedicated socket ([`Socket::send_apart`]), compared with sending from
+//! the socket that is polled for input: both in turn, for four seconds each. Messages are four
+//! datagrams of 1,041 bytes, to 2,000 addresses on the loopback interface.
 
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -10,10 +10,10 @@ use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use portunus_udp::{SendBatch, Socket};
 
-/// Each way's time before it is the other's turn.
+/// The time of each before the other's turn.
 const TURN: Duration = Duration::from_millis(20);
 const ROUNDS: u32 = 210;
-/// The first ones do not count.
+/// The rounds that do not count.
 const WARM_UP: u32 = 10;
 
 struct Way {
@@ -26,7 +26,7 @@ struct Way {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // It takes what its buffer holds, and the kernel drops the rest.
+    // Its buffer fills up, and the kernel drops the rest.
     let receiver = Socket::bind((Ipv4Addr::UNSPECIFIED, 0).into())?;
     let port = receiver.local().port();
     let address = |n: u8| move |m: u8| SocketAddr::from(([127, 1, n, m], port));

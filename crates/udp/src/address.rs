@@ -1,19 +1,19 @@
-//! Socket addresses to and from the kernel's form.
+//! Conversion of socket addresses to and from the kernel's form.
 
 use std::mem;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-/// Room for any address that a UDP socket of ours can have.
+/// Room for any address of a UDP socket.
 pub(crate) type RawAddress = libc::sockaddr_in6;
 
-/// An empty address.
+/// Returns an empty address.
 pub(crate) fn zeroed() -> RawAddress {
     // SAFETY: sockaddr_in6 is plain integers; all zeros is a valid value.
     unsafe { mem::zeroed() }
 }
 
-/// Writes `address` as a socket of `dual` kind takes it: IPv4 mapped into IPv6 (RFC 4291 section 2.5.5.2)
-/// on a dual-stack socket, plain otherwise. Returns the length that counts.
+/// Writes `address` for a socket: IPv4 mapped to IPv6 (RFC 4291 section 2.5.5.2) if `dual`, plain
+/// otherwise. Returns the length used.
 pub(crate) fn write(address: SocketAddr, dual: bool, raw: &mut RawAddress) -> libc::socklen_t {
     let (ip, scope) = match address {
         SocketAddr::V4(v4) if !dual => {
@@ -36,7 +36,8 @@ pub(crate) fn write(address: SocketAddr, dual: bool, raw: &mut RawAddress) -> li
     mem::size_of::<RawAddress>() as libc::socklen_t
 }
 
-/// Reads what the kernel wrote; none if it is of another family. Mapped IPv4 becomes plain IPv4.
+/// Reads an address from the kernel. Returns `None` for other families. Mapped IPv4 becomes plain
+/// IPv4.
 pub(crate) fn read(raw: &RawAddress) -> Option<SocketAddr> {
     match i32::from(raw.sin6_family) {
         libc::AF_INET6 => {
@@ -54,14 +55,14 @@ pub(crate) fn read(raw: &RawAddress) -> Option<SocketAddr> {
     }
 }
 
-/// IPv4 out of its IPv6 mapping.
+/// Returns the IPv4 address of a mapped one.
 pub(crate) fn unmap(ip: Ipv6Addr) -> IpAddr {
     ip.to_ipv4_mapped().map_or(IpAddr::V6(ip), IpAddr::V4)
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[test]

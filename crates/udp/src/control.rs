@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::address::unmap;
 
-/// Space for the control messages of one datagram: packet info, a segment size and a time stamp.
+/// Space for the control messages of one datagram: packet info, a segment size and a timestamp.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
 pub(crate) struct ControlBuffer([u8; 96]);
@@ -24,7 +24,8 @@ impl ControlBuffer {
         mem::size_of::<ControlBuffer>()
     }
 
-    /// Writes the source address to send from, if any, and the segment size, above 0. Returns the length.
+    /// Writes the source address to send from, if any, and the segment size, above 0. Returns the
+    /// length.
     pub(crate) fn encode(&mut self, source: Option<IpAddr>, dual: bool, segment: u16) -> usize {
         let mut writer = Writer {
             buffer: &mut self.0,
@@ -55,8 +56,9 @@ impl ControlBuffer {
     pub(crate) fn decode(&self, len: usize) -> Facts {
         let mut facts = Facts::default();
         let mut rest = self.0.get(..len).unwrap_or_default();
-        while let Some((level, kind, data, next)) = split(rest) {
-            match (level, kind) {
+        while let Some((message, next)) = Message::split(rest) {
+            let data = message.data;
+            match (message.level, message.kind) {
                 (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
                     facts.local = first::<16>(data).map(|ip| unmap(Ipv6Addr::from(ip)));
                 }
@@ -77,14 +79,14 @@ impl ControlBuffer {
     }
 }
 
-/// What the kernel says of a datagram.
+/// The kernel's information on a datagram.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Facts {
-    /// The address that it came to.
+    /// The destination address.
     pub(crate) local: Option<IpAddr>,
-    /// The size of the datagrams that were joined.
+    /// The size of the joined datagrams.
     pub(crate) segment: Option<u16>,
-    /// When it came, since 1970.
+    /// The arrival time, since 1970.
     pub(crate) at: Option<Duration>,
 }
 
@@ -106,14 +108,26 @@ fn first<const N: usize>(data: &[u8]) -> Option<[u8; N]> {
     data.first_chunk::<N>().copied()
 }
 
-/// Splits the first message off: its level, type and data, and what follows.
-fn split(bytes: &[u8]) -> Option<(i32, i32, &[u8], &[u8])> {
-    let len = usize::from_ne_bytes(first(bytes)?);
-    let level = i32::from_ne_bytes(bytes.get(8..).and_then(first)?);
-    let kind = i32::from_ne_bytes(bytes.get(12..).and_then(first)?);
-    let data = bytes.get(HEADER..len)?;
-    let next = len.checked_next_multiple_of(ALIGN)?;
-    Some((level, kind, data, bytes.get(next..).unwrap_or_default()))
+/// A control message.
+struct Message<'a> {
+    level: i32,
+    kind: i32,
+    data: &'a [u8],
+}
+
+impl<'a> Message<'a> {
+    /// Splits the first message off.
+    #[inline]
+    fn split(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
+        let len = usize::from_ne_bytes(first(bytes)?);
+        let message = Message {
+            level: i32::from_ne_bytes(bytes.get(8..).and_then(first)?),
+            kind: i32::from_ne_bytes(bytes.get(12..).and_then(first)?),
+            data: bytes.get(HEADER..len)?,
+        };
+        let next = len.checked_next_multiple_of(ALIGN)?;
+        Some((message, bytes.get(next..).unwrap_or_default()))
+    }
 }
 
 struct Writer<'a> {
@@ -144,8 +158,8 @@ impl Writer<'_> {
             cmsg_level: level,
             cmsg_type: kind,
         };
-        // SAFETY: the assertion above leaves room for header and value at `at`, and unaligned writes
-        // of plain integers into bytes are always valid.
+        // SAFETY: the assertion above leaves room for header and value at `at`, and unaligned
+        // writes of plain integers into bytes are always valid.
         unsafe {
             let start = self.buffer.as_mut_ptr().add(self.at);
             start.cast::<libc::cmsghdr>().write_unaligned(header);
@@ -157,7 +171,7 @@ impl Writer<'_> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[test]

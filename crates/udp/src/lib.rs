@@ -1,12 +1,13 @@
-//! UDP in batches on Linux: many datagrams with each system call, and many packets with each datagram.
+//! UDP in batches on Linux: many datagrams with each system call, and many packets with each
+//! datagram.
 //!
-//! [`SendBatch`] joins datagrams of one size to one address (UDP_SEGMENT) and sends all by `sendmmsg`;
-//! [`ReceiveBatch`] receives by `recvmmsg` what the kernel has joined (UDP_GRO). Their buffers are laid out
-//! once and used again for every call.
+//! [`SendBatch`] joins datagrams of one size to one address (UDP_SEGMENT) and sends all by
+//! `sendmmsg`; [`ReceiveBatch`] receives by `recvmmsg` what the kernel has joined (UDP_GRO). Their
+//! buffers are laid out once and reused for every call.
 //!
-//! The server's media plane and its load generator stand on it. It is the place of their `unsafe`, and
-//! everything that leaves it is safe: buffers are owned here, addresses are checked here, and what the
-//! kernel refuses later (UDP_SEGMENT) is switched off here for good and logged once.
+//! The media plane and the load generator use it. It contains their `unsafe` code behind a safe
+//! interface: buffers are owned and addresses are checked here. If the kernel refuses UDP_SEGMENT
+//! later, it is disabled here and logged.
 //!
 //! ```
 //! use std::net::SocketAddr;
@@ -35,7 +36,7 @@
 //! # Ok(())
 //! # }
 //! ```
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "system calls")]
 
 mod address;
 mod control;

@@ -8,10 +8,10 @@ use std::{fmt, io, mem};
 use crate::address::{self, RawAddress};
 use crate::control::ControlBuffer;
 
-/// The buffers of one recvmmsg call and what it put there.
+/// The buffers of one recvmmsg call, and its results.
 pub struct ReceiveBatch {
     room: usize,
-    /// Messages that there is not enough room for are cut, not left out.
+    /// Whether longer messages are truncated instead of dropped.
     cuts: bool,
     data: Vec<u8>,
     addresses: Vec<RawAddress>,
@@ -20,26 +20,26 @@ pub struct ReceiveBatch {
     headers: Vec<libc::mmsghdr>,
 }
 
-// SAFETY: the raw pointers in `iovecs` and `headers` are rewritten from the owned buffers before each
-// call and are not read otherwise, so the batch may move between threads.
+// SAFETY: the raw pointers in `iovecs` and `headers` are rewritten from the owned buffers before
+// each call and are not read otherwise, so the batch may move between threads.
 unsafe impl Send for ReceiveBatch {}
 
-/// Datagrams of one sender that the kernel joined: all of `stride` bytes but the last, which may be
-/// shorter.
+/// Datagrams of one sender that the kernel joined: all of `stride` bytes except the last, which may
+/// be shorter.
 #[derive(Debug)]
 pub struct Received<'a> {
-    /// Who sent them. IPv4 on an IPv6 socket is given as IPv4.
+    /// The sender's address. IPv4 on an IPv6 socket is returned as IPv4.
     pub remote: SocketAddr,
-    /// The address they came to, if the kernel said: it does for a [`Socket`](crate::Socket) that is bound
-    /// to all addresses.
+    /// The destination address, if the kernel reports it: for a [`Socket`](crate::Socket) that is
+    /// bound to all addresses.
     pub local: Option<IpAddr>,
-    /// The datagrams, one after the other; of a batch that cuts, what there was room for of them.
+    /// The consecutive datagrams. A truncating batch has only the part that fits.
     pub data: &'a mut [u8],
-    /// All their bytes, those included that there was no room for.
+    /// The bytes of all datagrams, including truncated ones.
     pub len: usize,
-    /// Bytes of each datagram; never 0.
+    /// The bytes of each datagram; never 0.
     pub stride: usize,
-    /// When the kernel got the first of them, since 1970, after
+    /// When the first of them arrived, since 1970, after
     /// [`enable_timestamps`](crate::enable_timestamps).
     pub at: Option<Duration>,
 }
@@ -48,7 +48,8 @@ impl ReceiveBatch {
     /// Room for whole messages: the kernel joins up to 64 KiB.
     pub const WHOLE: usize = 1 << 16;
 
-    /// For `messages` a call (1 to 1,024) of up to `room` bytes. What is longer is left out.
+    /// Makes a batch for `messages` per call (1 to 1,024) of up to `room` bytes. Longer ones are
+    /// dropped.
     pub fn new(messages: usize, room: usize) -> Self {
         let messages = messages.clamp(1, libc::UIO_MAXIOV as usize);
         let room = room.max(1);
@@ -65,8 +66,8 @@ impl ReceiveBatch {
         }
     }
 
-    /// The same where only lengths and the first bytes count: what is longer than `room` is cut. The
-    /// kernel then copies no more than that, and still says how long it was.
+    /// Makes a batch that truncates messages to `room` bytes, for users of lengths and first bytes
+    /// only. The kernel then copies only that part, and still reports the full length.
     pub fn cutting(messages: usize, room: usize) -> Self {
         Self {
             cuts: true,
@@ -74,16 +75,16 @@ impl ReceiveBatch {
         }
     }
 
-    /// Receives what is there, without waiting; 0 if there is nothing. The number returned is to be used
-    /// with [`ReceiveBatch::iter`].
+    /// Receives the available messages without waiting. Returns their number for
+    /// [`ReceiveBatch::iter`], or 0.
     pub fn receive(&mut self, socket: &impl AsFd) -> io::Result<usize> {
         self.receive_up_to(socket, self.headers.len())
     }
 
-    /// Receives at most `messages` of what is there.
+    /// Receives at most `messages` of the available messages.
     pub fn receive_up_to(&mut self, socket: &impl AsFd, messages: usize) -> io::Result<usize> {
         self.lay_out(messages);
-        // The kernel writes no more than there is room for; with MSG_TRUNC it gives the whole length.
+        // The kernel writes only as much as fits. With MSG_TRUNC, it reports the full length.
         let flags = libc::MSG_DONTWAIT | if self.cuts { libc::MSG_TRUNC } else { 0 };
         // SAFETY: every header points to its own buffer, address and control space, set just before
         // from vectors that are not touched during the call, with their true lengths.
@@ -101,9 +102,10 @@ impl ReceiveBatch {
         }
         let error = io::Error::last_os_error();
         match error.raw_os_error() {
-            // The socket itself is wrong: no later call would do better.
+            // The socket itself is invalid, so later calls would fail too.
             Some(libc::EBADF | libc::ENOTSOCK | libc::EFAULT | libc::EINVAL) => Err(error),
-            // Nothing there, a signal, an ICMP error of an earlier send, or memory short for a moment.
+            // No message, a signal, an ICMP error of an earlier send, or a temporary lack of
+            // memory.
             _ => Ok(0),
         }
     }
@@ -127,12 +129,12 @@ impl ReceiveBatch {
         }
     }
 
-    /// Whether a call that returned `received` may have left more behind.
+    /// Returns whether a call that returned `received` may have left more messages.
     pub fn was_full(&self, received: usize) -> bool {
         received == self.headers.len()
     }
 
-    /// The first `received` messages; such of foreign families are left out.
+    /// Returns the first `received` messages. Those of foreign address families are skipped.
     pub fn iter(&mut self, received: usize) -> impl Iterator<Item = Received<'_>> {
         let (room, cuts) = (self.room, self.cuts);
         let buffers = self.data.chunks_exact_mut(room);
@@ -168,12 +170,12 @@ impl fmt::Debug for ReceiveBatch {
 }
 
 impl Received<'_> {
-    /// How many datagrams they are.
+    /// Returns the number of datagrams.
     pub fn count(&self) -> usize {
         self.len.div_ceil(self.stride).max(1)
     }
 
-    /// Each of them, as far as there was room.
+    /// Returns each datagram, as far as it fits.
     pub fn datagrams(&mut self) -> impl Iterator<Item = &mut [u8]> {
         self.data.chunks_mut(self.stride)
     }
@@ -181,11 +183,15 @@ impl Received<'_> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
 
     use super::*;
 
-    /// What recvmmsg does with a header, by the pointers in it: Miri sees whether they are good.
+    /// Does what recvmmsg does with a header, through its pointers: Miri checks them.
     fn play_kernel(header: &mut libc::mmsghdr, from: SocketAddr, data: &[u8], segment: u16) {
         let message = &mut header.msg_hdr;
         // SAFETY: the header was laid out just before, and its buffers live.

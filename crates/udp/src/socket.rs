@@ -1,4 +1,4 @@
-//! Sockets that batches leave and come by.
+//! Sockets for batches.
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -6,34 +6,34 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use socket2::{Domain, Protocol, Type};
 
-/// Asked of the kernel, for each direction.
+/// The buffer size requested from the kernel, for each direction.
 const BUFFER_BYTES: usize = 8 << 20;
 
-/// A non-blocking UDP socket that knows which address each datagram came to.
+/// A non-blocking UDP socket that reports the destination address of each datagram.
 #[derive(Debug)]
 pub struct Socket {
     fd: OwnedFd,
-    /// What is sent from these addresses leaves by sockets of their own.
+    /// Local addresses with a dedicated socket for sending.
     apart: Vec<(IpAddr, OwnedFd)>,
-    /// An IPv6 socket that takes IPv4 as well.
+    /// Whether it is an IPv6 socket that accepts IPv4 too.
     dual: bool,
     local: SocketAddr,
     receive_buffer: usize,
 }
 
 impl Socket {
-    /// Binds `address`; the unspecified IPv6 address takes IPv4 too.
+    /// Binds `address`. The unspecified IPv6 address accepts IPv4 too.
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
         Self::bind_as(address, false)
     }
 
-    /// Binds `count` sockets to `address`. The kernel gives each of them the datagrams of some senders: a hash of both addresses
-    /// and ports chooses the socket, and always the same one (SO_REUSEPORT).
+    /// Binds `count` sockets to `address`. The kernel assigns each sender to one of them, always
+    /// the same one, by a hash of both addresses and ports (SO_REUSEPORT).
     ///
     /// # Errors
-    /// As [`Socket::bind`]: also if the port belongs to another group of sockets.
+    /// As [`Socket::bind`], and also if the port belongs to another group of sockets.
     pub fn bind_group(address: SocketAddr, count: usize) -> io::Result<Vec<Self>> {
-        // The first one does not share yet, so that it fails where another program has the port.
+        // The first one does not share yet, so that it fails if another program has the port.
         let first = Self::bind(address)?;
         let address = first.local;
         if count > 1 {
@@ -69,24 +69,25 @@ impl Socket {
         Ok(this)
     }
 
-    /// Lets what is sent from each of `addresses` leave by a socket of its own, with that address and the same port.
-    /// That is cheaper for the kernel: nobody waits on that socket, so that no one is woken for each datagram that
-    /// has left; its address need not be said with each message; and since it is connected, identifications of IPv4
-    /// (RFC 791) come from its own counter, not from a table for all. It is connected to itself, so that nothing from
-    /// elsewhere is ever given to it.
+    /// Gives each of `addresses` a dedicated socket for sending, with that address and the same
+    /// port. That is cheaper for the kernel: no poller is woken for each sent datagram, the address
+    /// need not be passed with each message, and since the socket is connected, IPv4
+    /// identifications (RFC 791) come from its own counter instead of a shared table. It is
+    /// connected to itself, so that it never receives anything.
     ///
-    /// Addresses that the kernel refuses are left out: what is sent from them leaves as before. Returns how many
-    /// have a socket.
+    /// Addresses that the kernel refuses are skipped, and use the main socket as before. Returns
+    /// how many have a socket.
     pub fn send_apart(&mut self, addresses: impl IntoIterator<Item = IpAddr>) -> usize {
         Self::send_group_apart(std::slice::from_mut(self), addresses)
     }
 
-    /// Does the same for each of a group of sockets that share an address. Returns how many addresses have a socket in each of them.
+    /// Does the same for each of a group of sockets that share an address. Returns how many
+    /// addresses have a socket in each of them.
     pub fn send_group_apart(
         group: &mut [Self],
         addresses: impl IntoIterator<Item = IpAddr>,
     ) -> usize {
-        // Only for that moment may sockets that are not of the group have the same port.
+        // Only for this moment may sockets outside of the group bind the same port.
         let shared = group.iter().try_for_each(|socket| socket.share(1));
         for ip in addresses {
             for socket in &mut *group {
@@ -110,29 +111,29 @@ impl Socket {
             .unwrap_or(0)
     }
 
-    /// Lets other sockets that allow it, too, be bound to its port, or no longer.
+    /// Sets whether other sockets that allow it may be bound to its port.
     fn share(&self, shared: i32) -> io::Result<()> {
         let own = [self.fd.as_fd()].into_iter();
         let mut all = own.chain(self.apart.iter().map(|(_, apart)| apart.as_fd()));
         all.try_for_each(|fd| set_option(&fd, libc::SOL_SOCKET, libc::SO_REUSEADDR, shared))
     }
 
-    /// Whether the kernel knows UDP_SEGMENT.
+    /// Returns whether the kernel supports UDP_SEGMENT.
     pub fn probe_gso(&self) -> bool {
         set_option(self, libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok()
     }
 
-    /// What it holds of what comes and is not taken yet, in bytes.
+    /// Returns the bytes that its receive buffer holds.
     pub fn receive_buffer(&self) -> usize {
         self.receive_buffer
     }
 
-    /// Where it is bound.
+    /// Returns the bound address.
     pub fn local(&self) -> SocketAddr {
         self.local
     }
 
-    /// The descriptor, to be polled.
+    /// Returns the descriptor for polling.
     pub fn raw_fd(&self) -> RawFd {
         self.fd.as_raw_fd()
     }
@@ -144,7 +145,7 @@ impl AsFd for Socket {
     }
 }
 
-/// An unbound one with room for what is sent.
+/// Opens an unbound socket with a large send buffer.
 fn open(address: SocketAddr) -> io::Result<socket2::Socket> {
     let socket = socket2::Socket::new(
         Domain::for_address(address),
@@ -165,7 +166,8 @@ fn open(address: SocketAddr) -> io::Result<socket2::Socket> {
     Ok(socket)
 }
 
-/// One of an address of ours that only sends. Its port is shared by those who allow it, until that is ended.
+/// Opens a socket with a local address that only sends. Its port is shared with sockets that allow
+/// it, until sharing ends.
 fn connected_to_itself(address: SocketAddr) -> io::Result<OwnedFd> {
     let socket = open(address)?;
     set_option(&socket, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
@@ -174,20 +176,20 @@ fn connected_to_itself(address: SocketAddr) -> io::Result<OwnedFd> {
     Ok(socket.into())
 }
 
-/// What a [`SendBatch`](crate::SendBatch) may leave by.
+/// A way out for a [`SendBatch`](crate::SendBatch).
 pub trait Outlet {
-    /// The socket for datagrams that leave `from` an address of ours, or from what the kernel chooses.
+    /// Returns the socket for datagrams `from` a local address, or from the kernel's choice.
     fn exit(&self, from: Option<IpAddr>) -> Exit<'_>;
 }
 
-/// A socket that datagrams leave by.
+/// A socket for outgoing datagrams.
 #[derive(Debug, Clone, Copy)]
 pub struct Exit<'a> {
     /// The socket.
     pub(crate) fd: BorrowedFd<'a>,
-    /// Whether it is of IPv6: addresses of IPv4 are mapped then.
+    /// Whether it is an IPv6 socket, for which IPv4 addresses are mapped.
     pub(crate) dual: bool,
-    /// Whether all that leave by it leave from the same address, without being told.
+    /// Whether all its datagrams have the same local address without naming it.
     pub(crate) is_bound: bool,
 }
 
@@ -210,7 +212,7 @@ impl Outlet for Socket {
     }
 }
 
-/// A socket of one family: it sends to addresses of that family.
+/// A socket of one address family, which sends to addresses of that family.
 impl Outlet for UdpSocket {
     fn exit(&self, _: Option<IpAddr>) -> Exit<'_> {
         Exit {
@@ -221,41 +223,41 @@ impl Outlet for UdpSocket {
     }
 }
 
-/// Asks the kernel to hold up to `bytes` of what comes and is not taken yet, its own overhead not counted; returns
-/// what it will hold. That is less where `net.core.rmem_max` is less and the process lacks CAP_NET_ADMIN, and costs
-/// losses under load, not function.
+/// Requests a receive buffer of `bytes`, without the kernel's overhead. Returns its size. That is
+/// less if `net.core.rmem_max` is lower and the process lacks CAP_NET_ADMIN, which causes loss
+/// under load, but no malfunction.
 pub fn ask_receive_buffer(socket: &impl AsFd, bytes: usize) -> usize {
     let wanted = i32::try_from(bytes).unwrap_or(i32::MAX / 2);
     let (level, kind) = (libc::SOL_SOCKET, libc::SO_RCVBUF);
     let _ = set_option(socket, level, kind, wanted);
     let _ = set_option(socket, level, libc::SO_RCVBUFFORCE, wanted);
-    // The kernel doubles what it is asked for, to have room for its overhead.
+    // The kernel doubles the requested size for its overhead.
     let held = socket2::SockRef::from(socket).recv_buffer_size();
     held.unwrap_or(0) / 2
 }
 
-/// Asks the kernel to join datagrams of one sender (UDP_GRO); says whether it does.
+/// Makes the kernel join datagrams of one sender (UDP_GRO). Returns whether it does.
 pub fn enable_gro(socket: &impl AsFd) -> bool {
     set_option(socket, libc::SOL_UDP, libc::UDP_GRO, 1).is_ok()
 }
 
-/// Asks the kernel to note when datagrams came (SO_TIMESTAMPNS); says whether it does.
+/// Makes the kernel timestamp arrivals (SO_TIMESTAMPNS). Returns whether it does.
 pub fn enable_timestamps(socket: &impl AsFd) -> bool {
     set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1).is_ok()
 }
 
-/// Has the kernel keep what the machines of receivers say of datagrams that do not arrive (ICMP), for a socket that is not connected, too
-/// (IP_RECVERR, IPV6_RECVERR); says whether it does. What is kept is to be taken by [`take_errors`].
+/// Makes the kernel keep ICMP errors of undelivered datagrams, also for a socket that is not
+/// connected (IP_RECVERR, IPV6_RECVERR). Returns whether it does. [`take_errors`] has to take them.
 pub fn keep_errors(socket: &impl AsFd) -> bool {
     let v4 = set_option(socket, libc::SOL_IP, libc::IP_RECVERR, 1).is_ok();
     let v6 = set_option(socket, libc::SOL_IPV6, libc::IPV6_RECVERR, 1).is_ok();
     v4 || v6
 }
 
-/// Takes up to `most` of the errors that the kernel keeps, and says how many there were.
+/// Takes up to `most` kept errors. Returns their number.
 pub fn take_errors(socket: &impl AsFd, most: usize) -> usize {
     let socket = socket2::SockRef::from(socket);
-    // The start of the datagram that did not arrive: of no use.
+    // The start of the undelivered datagram, which is not used.
     let mut rest = [std::mem::MaybeUninit::uninit(); 1];
     let taken = (0..most).take_while(|_| {
         let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
@@ -284,12 +286,12 @@ pub(crate) fn set_option(socket: &impl AsFd, level: i32, name: i32, value: i32) 
 
 #[cfg(all(test, not(miri)))]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
     use super::*;
     use crate::{ReceiveBatch, SendBatch};
 
-    /// Everything that waits at the socket, once something does: who sent it, what it came to, and the data.
+    /// Waits for messages and returns all that are there: sender, destination and data.
     fn take(socket: &Socket) -> Vec<(SocketAddr, Option<IpAddr>, Vec<u8>)> {
         let mut batch = ReceiveBatch::new(8, ReceiveBatch::WHOLE);
         loop {
@@ -406,7 +408,7 @@ mod tests {
         assert_eq!(server.send_apart([ip(1), ip(2)]), 2);
         let other = Socket::bind("127.0.0.9:0".parse().unwrap()).unwrap();
         let mut out = SendBatch::new(64 << 10, 16, true);
-        // The third and the fourth have no socket of their own.
+        // The third and the fourth have no dedicated socket.
         let from = [1, 1, 2, 3, 4, 1];
         for (n, from) in from.iter().enumerate() {
             out.room(&server).fill(n as u8);
@@ -440,7 +442,7 @@ mod tests {
             assert!(keep_errors(&socket));
             let (mut errors, mut sent) = (0, 0);
             while errors < 3 {
-                // An error that is kept is told once by what is sent next, too.
+                // The next send also reports a kept error once.
                 sent += usize::from(socket.send_to(b"nobody", to).is_ok());
                 errors += take_errors(&socket, 8);
             }

@@ -1,8 +1,8 @@
-//! Where and when threads run.
+//! Placement and scheduling of threads.
 
 use std::{io, mem};
 
-/// Lets the calling thread run on the `n`-th of the cores that the process may use only.
+/// Pins the calling thread to the `n`-th core that the process may use.
 pub fn pin_to_core(n: usize) -> io::Result<()> {
     // SAFETY: cpu_set_t is plain integers; the calls get its exact size and a valid pointer, and
     // CPU_ISSET and CPU_SET check nothing beyond the index, which stays below CPU_SETSIZE.
@@ -28,9 +28,9 @@ pub fn pin_to_core(n: usize) -> io::Result<()> {
     }
 }
 
-/// Lets the calling thread run before all ordinary ones of its core as soon as it has something to do
-/// (SCHED_FIFO), and before those of the same class with a lower `priority`, from 1 to 99. It takes CAP_SYS_NICE, or a
-/// limit RLIMIT_RTPRIO that is not below the priority.
+/// Gives the calling thread precedence over all ordinary ones of its core (SCHED_FIFO), and over
+/// those of the same class with a lower `priority`, from 1 to 99. Requires CAP_SYS_NICE, or a limit
+/// RLIMIT_RTPRIO of at least the priority.
 pub fn run_first(priority: u8) -> io::Result<()> {
     let parameters = libc::sched_param {
         sched_priority: priority.into(),

@@ -1,5 +1,9 @@
-//! The batches against each other over loopback.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+//! Send and receive batches over loopback.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by a panic"
+)]
 
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;

@@ -1,4 +1,5 @@
-//! What every packet, every join and every request pays, in instructions: the same on a busy machine as on an idle one.
+//! The instructions that each packet, each join and each request costs: the same on a busy machine
+//! as on an idle one.
 #![allow(missing_docs, reason = "gungraun's macros make public items")]
 
 use std::hint::black_box;

@@ -1,5 +1,5 @@
-//! What the benches count the instructions of: a frame on its way to viewers, packets to seal and to open, a browser's offer, a
-//! request of a page.
+//! The subjects of the benches: a frame on its way to viewers, packets to seal and to open, a
+//! browser's offer, a request of a page.
 #![allow(
     clippy::unwrap_used,
     reason = "a bench that cannot be set up has failed"
@@ -15,12 +15,12 @@ use portunus_sdp::{
 };
 use portunus_srtp::{Opener, Profile, Sealer};
 
-/// Bytes of a packet with its header, before it is sealed.
+/// The length of a packet with its header, before sealing.
 pub const PACKET: usize = 1_200;
 const HEADER: usize = 12;
 const SSRC: Ssrc = Ssrc(0x8080_8080);
 
-/// A frame that has come, and the worker that relays it.
+/// A received frame, and the worker that relays it.
 #[derive(Debug)]
 pub struct Frame {
     rig: FanOut,
@@ -28,7 +28,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// A frame of seven packets for so many viewers, who have had some before.
+    /// Creates a frame of seven packets for viewers who have received some before.
     pub fn to(viewers: usize) -> Self {
         let mut rig = FanOut::new(viewers);
         for _ in 0..10 {
@@ -39,14 +39,14 @@ impl Frame {
         Frame { rig, datagrams }
     }
 
-    /// Relays it: each datagram is opened once, and sealed for each viewer.
+    /// Relays the frame: each datagram is opened once, and sealed for each viewer.
     pub fn relay(mut self) -> Self {
         self.rig.relay(&mut self.datagrams);
         self
     }
 }
 
-/// The header that a video packet of a browser has, written for one viewer.
+/// Writes the header of a browser's video packet for one viewer.
 pub fn write(packet: &mut [u8]) -> usize {
     let fields = Fields {
         marker: true,
@@ -65,7 +65,7 @@ pub fn write(packet: &mut [u8]) -> usize {
     write_header(packet, &fields, extensions).unwrap()
 }
 
-/// A packet, and what seals it and opens it.
+/// A packet, its sealer and its opener.
 #[derive(Debug)]
 pub struct Crypt {
     sealer: Sealer,
@@ -75,7 +75,7 @@ pub struct Crypt {
 }
 
 impl Crypt {
-    /// A packet in the clear.
+    /// Creates a packet in the clear.
     pub fn clear(profile: Profile) -> Self {
         let (key, salt) = (vec![7; profile.key_len()], vec![9; profile.salt_len()]);
         Crypt {
@@ -86,14 +86,14 @@ impl Crypt {
         }
     }
 
-    /// A sealed packet. Others were opened before.
+    /// Creates a sealed packet. Others were opened before.
     pub fn sealed(profile: Profile) -> Self {
         let mut this = Self::clear(profile).seal(1).open(1);
         this.packet = [0x80; PACKET + 16];
         this.seal(2)
     }
 
-    /// Seals it.
+    /// Seals the packet.
     pub fn seal(mut self, number: u64) -> Self {
         let sealed = self
             .sealer
@@ -102,7 +102,7 @@ impl Crypt {
         self
     }
 
-    /// Opens it.
+    /// Opens the packet.
     pub fn open(mut self, number: u16) -> Self {
         let packet = self.packet.get_mut(..self.len).unwrap();
         self.opener.open_rtp(HEADER, SSRC, number, packet).unwrap();
@@ -113,7 +113,7 @@ impl Crypt {
 /// The offer of a browser that sends simulcast.
 pub const OFFER: &str = include_str!("../../../fuzz/corpus/sdp_parse/chromium_simulcast");
 
-/// Reads an offer.
+/// Parses an offer.
 pub fn parse(offer: &str) -> RemoteDescription {
     RemoteDescription::parse(offer, SdpType::Offer, &[]).unwrap()
 }
@@ -148,7 +148,7 @@ fn transport() -> LocalTransport {
     }
 }
 
-/// What a page sends to join a room, with its offer.
+/// Returns a page's request to join a room, with its offer.
 pub fn message() -> String {
     let body = Object::new()
         .with("request", "joinandconfigure")
@@ -166,7 +166,7 @@ pub fn message() -> String {
     serde_json::to_string(&serde_json::Value::from(message)).unwrap()
 }
 
-/// Reads a request.
+/// Parses a request.
 pub fn request(message: &str) -> Request {
     let request = Request::parse(message.as_bytes(), false);
     request.map_err(|refusal| refusal.error).unwrap()

@@ -1,8 +1,8 @@
-//! What messages of a video room cost: one publisher, many viewers, everything in this process.
+//! The cost of messages in a video room: one publisher, many viewers, everything in this process.
 //!
-//! `cargo run -p portunus-tests --example data_fan_out [VIEWERS [MESSAGES_A_SECOND [SECONDS]]]` prints the CPU time of the
-//! media worker, and that of all else: the control plane and the viewers themselves, whose share does not depend on how the
-//! server relays.
+//! `cargo run -p portunus-tests --example data_fan_out [VIEWERS [MESSAGES_A_SECOND [SECONDS]]]`
+//! prints the CPU time of the media worker, and that of everything else: the control plane and the
+//! viewers themselves, whose share does not depend on how the server relays.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -24,7 +24,7 @@ fn argument(n: usize, default: u64) -> u64 {
     given.map_or(default, |text| text.parse().expect("a number"))
 }
 
-/// CPU time in seconds so far: of media workers, and of all other threads.
+/// Returns the CPU time in seconds so far: of media workers, and of all other threads.
 fn cpu() -> (f64, f64) {
     let (mut media, mut rest) = (0.0, 0.0);
     for task in std::fs::read_dir("/proc/self/task").unwrap() {
@@ -54,7 +54,7 @@ async fn main() {
     let mut publisher = world::publisher(&server, 1).await;
     let mut watching = Vec::new();
     for _ in 0..viewers {
-        // Or its consent would run out.
+        // Its consent must not expire.
         publisher.turn().await;
         let mut viewer = world::viewer(&server, json!([{ "feed": 1, "mid": "2" }])).await;
         watching.push(tokio::spawn(async move {

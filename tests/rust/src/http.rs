@@ -1,4 +1,4 @@
-//! HTTP as a client writes it.
+//! A minimal HTTP client.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -9,10 +9,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// How long a test waits for an answer.
+/// The longest wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Serves HTTP on a port that the kernel chooses; gives what serves it, and where.
+/// Serves HTTP on a port that the kernel chooses. Returns the server and its address.
 pub async fn serve(gateway: &Gateway) -> (Transports, SocketAddr) {
     let mut config = ApiConfig::default();
     config.http.bind = vec![Ipv4Addr::LOCALHOST.into()];
@@ -24,7 +24,7 @@ pub async fn serve(gateway: &Gateway) -> (Transports, SocketAddr) {
     (transports, to)
 }
 
-/// A request, such as `POST /whip/7`: the status and all of the answer.
+/// Sends a request, such as `POST /whip/7`. Returns the status and the whole answer.
 pub async fn http(to: SocketAddr, line: &str, headers: &[&str], body: &[u8]) -> (u16, String) {
     let mut stream = TcpStream::connect(to).await.unwrap();
     let mut head = format!("{line} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n");
@@ -33,7 +33,7 @@ pub async fn http(to: SocketAddr, line: &str, headers: &[&str], body: &[u8]) -> 
     }
     head.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
     stream.write_all(head.as_bytes()).await.unwrap();
-    // A server that has refused it already need not read it all.
+    // A server that has refused already need not read everything.
     let _ = stream.write_all(body).await;
     let mut answer = String::new();
     let reading = timeout(PATIENCE, stream.read_to_string(&mut answer)).await;
@@ -41,7 +41,7 @@ pub async fn http(to: SocketAddr, line: &str, headers: &[&str], body: &[u8]) -> 
     (answer[9..12].parse().unwrap(), answer)
 }
 
-/// The first value of a header in an answer.
+/// Returns the first value of a header in an answer.
 pub fn header<'a>(answer: &'a str, name: &str) -> Option<&'a str> {
     answer.lines().find_map(|line| {
         let (key, value) = line.split_once(": ")?;

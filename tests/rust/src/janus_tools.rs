@@ -1,21 +1,21 @@
-//! What others make of recordings: Janus's `janus-pp-rec` makes files of them, and ffprobe decodes those. Where these
-//! programs are not installed nothing is made of them, and that is said.
+//! Recordings in other programs: Janus's `janus-pp-rec` converts them, and ffprobe decodes the
+//! result. If these programs are not installed, this is skipped with a message.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// What ffprobe finds in a file of one stream.
+/// The result of ffprobe for a file of one stream.
 #[derive(Debug, Clone, Copy)]
 pub struct Decoded {
     /// Frames that could be decoded.
     pub frames: usize,
-    /// How long it lasts.
+    /// The duration.
     pub duration: Duration,
 }
 
-/// Makes a file of the recording, with this extension to its name; none without `janus-pp-rec`. Panics if it cannot be
-/// converted.
+/// Converts the recording to a file with this extension. Returns `None` without `janus-pp-rec`.
+/// Panics if it cannot be converted.
 pub fn convert(recording: &Path, extension: &str) -> Option<PathBuf> {
     if !is_installed("janus-pp-rec") {
         return None;
@@ -31,7 +31,8 @@ pub fn convert(recording: &Path, extension: &str) -> Option<PathBuf> {
     Some(target)
 }
 
-/// Decodes a file of one stream; none without `ffprobe`. Panics if anything in it cannot be decoded.
+/// Decodes a file of one stream. Returns `None` without `ffprobe`. Panics if anything in it cannot
+/// be decoded.
 pub fn decode(file: &Path) -> Option<Decoded> {
     let (streams, duration) = decode_all(file)?;
     let [(_, frames)] = streams.as_slice() else {
@@ -43,8 +44,8 @@ pub fn decode(file: &Path) -> Option<Decoded> {
     })
 }
 
-/// Decodes a file: the codec of each stream, with how many frames it has, and how long the file lasts. None without `ffprobe`.
-/// Panics if anything in it cannot be decoded.
+/// Decodes a file. Returns the codec and the frames of each stream, and the file's duration, or
+/// `None` without `ffprobe`. Panics if anything in it cannot be decoded.
 pub fn decode_all(file: &Path) -> Option<(Vec<(String, usize)>, Duration)> {
     if !is_installed("ffprobe") {
         return None;

@@ -1,8 +1,9 @@
-//! Video in layers, as a sender makes it: payloads, header extensions and descriptions.
+//! Layered video of a sender: payloads, header extensions and descriptions.
 
 use portunus_rtp::extension::{AllocatedLayer, VideoLayersAllocation};
 
-/// A packet that is a whole VP8 picture of a temporal layer (RFC 7741 section 4.2), as far as anybody looks at it.
+/// Returns a packet with the headers of a whole VP8 picture of a temporal layer (RFC 7741 section
+/// 4.2).
 pub fn vp8_layer(number: u16, temporal: u8, keyframe: bool) -> Vec<u8> {
     let [high, low] = number.to_be_bytes();
     let tl0 = (number / 4) as u8;
@@ -14,7 +15,8 @@ pub fn vp8_layer(number: u16, temporal: u8, keyframe: bool) -> Vec<u8> {
     payload
 }
 
-/// A packet that is a whole VP9 picture of a layer (RFC 9628 section 4.2, not flexible), as far as anybody looks at it.
+/// Returns a packet with the headers of a whole VP9 picture of a layer (RFC 9628 section 4.2, not
+/// flexible).
 pub fn vp9_layer(number: u16, (spatial, temporal): (u8, u8), keyframe: bool) -> Vec<u8> {
     let [high, low] = number.to_be_bytes();
     let inter_picture = if keyframe { 0 } else { 0x40 };
@@ -31,7 +33,8 @@ pub fn vp9_layer(number: u16, (spatial, temporal): (u8, u8), keyframe: bool) -> 
     ]
 }
 
-/// What a sender says of `spatial` layers of `temporal` each, in a single stream or, with several `streams`, in each of them.
+/// Returns a sender's description of `spatial` layers of `temporal` each, in a single stream or,
+/// with several `streams`, in each of them.
 pub fn allocation(stream: u8, streams: u8, spatial: u8, temporal: u8) -> Vec<u8> {
     let layers = (0..streams).flat_map(|stream| {
         (0..spatial).map(move |spatial| AllocatedLayer {
@@ -50,7 +53,8 @@ pub fn allocation(stream: u8, streams: u8, spatial: u8, temporal: u8) -> Vec<u8>
     value
 }
 
-/// The description `sdp` with the m-line `mid` sent as encodings of these names, the best first (RFC 8853).
+/// Returns the description `sdp` with the m-line `mid` sent as encodings of these names, the best
+/// first (RFC 8853).
 pub fn with_rids(sdp: &str, mid: &str, rids: &[&str]) -> String {
     let own = format!("a=mid:{mid}");
     let mut text = String::new();

@@ -1,5 +1,5 @@
-//! Tests that cross crates, and what they have in common: a whole server without transports, and clients of it
-//! with PeerConnections of their own.
+//! Tests across crates, and their common parts: a whole server without transports, and clients of
+//! it with PeerConnections of their own.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -8,6 +8,7 @@
     reason = "a test fails by a panic"
 )]
 
+mod caller;
 mod http;
 pub mod janus_tools;
 pub mod layered;
@@ -20,10 +21,11 @@ mod socket;
 mod stage;
 mod watcher;
 
+pub use caller::Caller;
 pub use http::{header, http, serve};
 pub use ogg::ogg_opus;
 pub use peer::{Packet, Peer};
 pub use ports::free_port;
-pub use server::{Caller, Server};
+pub use server::Server;
 pub use stage::{Sender, Stage, Viewer, listen, vp8, vp8_ingest};
 pub use watcher::Watcher;

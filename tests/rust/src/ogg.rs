@@ -1,11 +1,11 @@
-//! Files of Ogg Opus to be played.
+//! Ogg Opus files for playback.
 
 use std::fs::File;
 use std::path::Path;
 
 use portunus_files::opus::{OggOpusWriter, OpusHead, OpusTags};
 
-/// Writes a file of these packets, one after the other.
+/// Writes a file of these packets.
 pub fn ogg_opus(path: &Path, packets: impl IntoIterator<Item = Vec<u8>>) {
     let (head, tags) = (OpusHead::default(), OpusTags::default());
     let file = File::create(path).unwrap();

@@ -22,7 +22,7 @@ use tokio::time::{sleep_until, timeout};
 
 use crate::socket::ClientSocket;
 
-/// How long a test waits for something that has to come.
+/// The longest time that a test waits for an expected event.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A PeerConnection on the loopback interface.
@@ -34,85 +34,85 @@ pub struct Peer {
     pub connection: Connection,
     session: Session,
     negotiated: Option<Negotiated>,
-    /// The header extensions that its answers take.
+    /// The header extensions that its answers accept.
     pub extensions: Vec<ExtensionKind>,
-    /// Whether each packet that is sent ends a picture.
+    /// Each sent packet ends a picture.
     pub marker: bool,
     sent: Vec<u64>,
-    /// The same of the encodings of simulcast: by m-line and rid.
+    /// The next number of each simulcast encoding, by m-line and rid.
     encodings: HashMap<(usize, String), u64>,
-    /// What loses datagrams on their way here: the share of them, and how many it were.
+    /// The random loss of received datagrams: the share, and the number so far.
     losing: Option<(StdRng, f64)>,
     lost: u64,
     forged_hello: Option<ForgedHello>,
-    /// The datagrams of media that were sent, as they left, if they are recorded.
+    /// The sent media datagrams, if they are recorded.
     pub recorded: Option<Vec<Vec<u8>>>,
-    /// The RTP packets that have come.
+    /// The received RTP packets.
     pub packets: Vec<Packet>,
-    /// What the transport has said.
+    /// The events of the transport.
     pub events: Vec<TransportEvent>,
-    /// What sender reports have said, with the index of the m-line.
+    /// The clocks of sender reports, with the index of the m-line.
     pub clocks: Vec<(usize, SenderClock)>,
-    /// The packets that were asked for again: index of the m-line, and number.
+    /// The packets requested by NACK: index of the m-line, and number.
     pub asked: Vec<(usize, u64)>,
-    /// The m-lines on which a keyframe was asked for, in the order in which it was.
+    /// The m-lines with keyframe requests, in their order.
     pub keyframes_asked: Vec<usize>,
 }
 
-/// An RTP packet that has come.
+/// A received RTP packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packet {
-    /// Index of the m-line.
+    /// The index of the m-line.
     pub media: usize,
-    /// Its number.
+    /// The extended sequence number.
     pub seq: u64,
-    /// Its timestamp.
+    /// The timestamp.
     pub timestamp: u32,
-    /// What it carries.
+    /// The payload.
     pub payload: Vec<u8>,
-    /// Its header extensions, by number.
+    /// The header extensions, by id.
     pub extensions: Vec<(u8, Vec<u8>)>,
 }
 
-/// A ClientHello that somebody sends from this peer's address before its own.
+/// A ClientHello that an attacker sends from this peer's address before its own.
 #[derive(Debug)]
 struct ForgedHello {
     datagram: Vec<u8>,
-    /// How much later DTLS of this peer begins.
+    /// The delay of this peer's DTLS.
     delay: Duration,
-    /// When it begins, once the forged one was sent.
+    /// The start of this peer's DTLS, once the forged ClientHello was sent.
     begins: Option<Instant>,
-    /// The peer's own, until then, and where it goes.
+    /// The peer's own ClientHello until then, with its destination.
     own: Option<(Vec<u8>, SocketAddr)>,
 }
 
 impl Peer {
-    /// A connection that offers first.
+    /// Creates a connection that offers first.
     pub async fn offering() -> Self {
         Self::new(true, ClientSocket::udp().await)
     }
 
-    /// The same at this loopback address.
+    /// Like `offering`, at this loopback address.
     pub async fn offering_from(ip: IpAddr) -> Self {
         Self::new(true, ClientSocket::udp_from(ip).await)
     }
 
-    /// A connection that answers first.
+    /// Creates a connection that answers first.
     pub async fn answering() -> Self {
         Self::new(false, ClientSocket::udp().await)
     }
 
-    /// The same behind a firewall that lets TCP through only.
+    /// Like `answering`, behind a firewall that passes only TCP.
     pub fn answering_by_tcp() -> Self {
         Self::answering_by_tcp_from(Ipv4Addr::LOCALHOST.into())
     }
 
-    /// The same at this loopback address.
+    /// Like `answering_by_tcp`, at this loopback address.
     pub fn answering_by_tcp_from(ip: IpAddr) -> Self {
         Self::new(false, ClientSocket::tcp(ip))
     }
 
-    /// The same for one that offers first.
+    /// Like `answering_by_tcp`, for a connection that offers first.
     pub fn offering_by_tcp() -> Self {
         Self::new(true, ClientSocket::tcp(Ipv4Addr::LOCALHOST.into()))
     }
@@ -167,12 +167,12 @@ impl Peer {
         }
     }
 
-    /// The text of an offer.
+    /// Returns the text of an offer.
     pub fn offer(&mut self, description: Description) -> String {
         self.session.local_offer(description).unwrap()
     }
 
-    /// The text of an offer that restarts ICE.
+    /// Returns the text of an offer that restarts ICE.
     pub fn restart(&mut self, description: Description) -> String {
         let ice = credentials();
         let candidates = self.session.local_transport().candidates.clone();
@@ -190,7 +190,7 @@ impl Peer {
         self.agree(negotiated);
     }
 
-    /// Answers the text of an offer, taking all that it offers but for header extensions.
+    /// Answers the text of an offer, and accepts all of it except header extensions.
     pub fn answer(&mut self, offer: &str) -> String {
         let offer = self.session.parse(offer, SdpType::Offer).unwrap();
         let answer = Description::answer(
@@ -214,7 +214,7 @@ impl Peer {
         self.negotiated = Some(negotiated);
     }
 
-    /// What was agreed on.
+    /// Returns the result of the negotiation.
     pub fn negotiated(&self) -> &Negotiated {
         self.negotiated.as_ref().expect("a negotiation")
     }
@@ -230,7 +230,7 @@ impl Peer {
         assert!(in_time, "nothing came of it: {:?}", self.events);
     }
 
-    /// Lets so much time pass.
+    /// Lets this time pass.
     pub async fn run_for(&mut self, time: Duration) {
         let until = Instant::now() + time;
         self.run_until(|_| Instant::now() > until).await;
@@ -242,18 +242,18 @@ impl Peer {
         self.run_until(|peer| peer.events.iter().any(up)).await;
     }
 
-    /// From now on, loses a share of what comes, at random.
+    /// From now on, loses a random share of received datagrams.
     pub fn lose(&mut self, share: f64, seed: u64) {
         self.losing = Some((StdRng::seed_from_u64(seed), share));
     }
 
-    /// Datagrams that were lost that way.
+    /// Returns the datagrams lost that way.
     pub fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Has somebody forge this peer's address: `datagram`, a ClientHello, leaves `delay` before the peer's own. Answers to the
-    /// forged one are lost until then.
+    /// Forges a ClientHello: `datagram` leaves from this peer's address `delay` before the peer's
+    /// own. Answers to the forged one are lost until then.
     pub fn forge_hello(&mut self, datagram: Vec<u8>, delay: Duration) {
         self.forged_hello = Some(ForgedHello {
             datagram,
@@ -263,7 +263,7 @@ impl Peer {
         });
     }
 
-    /// Sends a datagram to the server as it is, once there is a way to it.
+    /// Sends a datagram to the server unchanged, once there is a connection.
     pub async fn send_datagram(&mut self, datagram: &[u8]) {
         let Some(pair) = self.connection.transport.selected_pair() else {
             return;
@@ -286,7 +286,7 @@ impl Peer {
         self.send_with(media, timestamp, &[], payload).await;
     }
 
-    /// As [`Peer::send`], with header extensions: their numbers and values.
+    /// Like [`Peer::send`], with header extensions: their ids and values.
     pub async fn send_with(
         &mut self,
         media: usize,
@@ -301,24 +301,24 @@ impl Peer {
             .await;
     }
 
-    /// Leaves out the numbers of so many packets on m-line `media`, as if they were lost.
+    /// Skips the numbers of `packets` packets on m-line `media`, as if they were lost.
     pub fn skip(&mut self, media: usize, packets: u64) {
         self.sent[media] += packets;
     }
 
-    /// Sends the packet with this number on m-line `media`, whatever was sent since.
+    /// Sends the packet with this number on m-line `media`, although later ones may have been sent.
     pub async fn send_late(&mut self, media: usize, seq: u64, timestamp: u32, payload: &[u8]) {
         let ssrc = self.negotiated().media[media].local_ssrc;
         self.send_numbered(media, (ssrc, seq), timestamp, &[], payload)
             .await;
     }
 
-    /// The number of the next packet on m-line `media`.
+    /// Returns the number of the next packet on m-line `media`.
     pub fn next_number(&self, media: usize) -> u64 {
         self.sent[media]
     }
 
-    /// As [`Peer::send_with`], of the encoding that is called `rid`.
+    /// Like [`Peer::send_with`], for the encoding `rid`.
     pub async fn send_encoding(
         &mut self,
         (media, rid): (usize, &str),
@@ -400,22 +400,22 @@ impl Peer {
         sent.unwrap();
     }
 
-    /// Closes the connection to the server, if TCP is what it uses.
+    /// Closes the TCP connection to the server, if it uses one.
     pub fn hang_up(&mut self) {
         self.socket.close();
     }
 
-    /// The same, and connects again with the next datagram.
+    /// Closes the TCP connection, and reconnects with the next datagram.
     pub fn connect_again(&mut self) {
         self.socket.connect_again();
     }
 
-    /// From now on the server sees it at another port of the loopback address `ip`.
+    /// From now on, the server sees it at another port of the loopback address `ip`.
     pub async fn move_to(&mut self, ip: IpAddr) {
         self.socket.move_to(ip).await;
     }
 
-    /// The messages that have come on the data channel `label`.
+    /// Returns the messages received on the data channel `label`.
     pub fn messages(&self, label: &str) -> Vec<&DataMessage> {
         let messages = self.events.iter().filter_map(|event| match event {
             TransportEvent::Data {
@@ -426,13 +426,13 @@ impl Peer {
         messages.collect()
     }
 
-    /// Whether the data channel `label` was closed.
+    /// Returns whether the data channel `label` was closed.
     pub fn has_lost_channel(&self, label: &str) -> bool {
         let closed = |event: &TransportEvent| matches!(event, TransportEvent::DataChannelClosed { label: on } if on == label);
         self.events.iter().any(closed)
     }
 
-    /// The texts that have come on the data channel `label`.
+    /// Returns the texts received on the data channel `label`.
     pub fn texts(&self, label: &str) -> Vec<&str> {
         let texts = self.messages(label).into_iter();
         let texts = texts.filter_map(|message| match message {
@@ -477,7 +477,7 @@ impl Peer {
         while let Some(event) = self.connection.transport.poll_event() {
             self.events.push(event);
         }
-        // A test's condition is looked at now and then, whatever happens.
+        // A test's condition is checked regularly, whatever happens.
         let soon = Instant::now() + Duration::from_millis(20);
         let deadline = self
             .connection
@@ -498,7 +498,7 @@ impl Peer {
         }
     }
 
-    /// Whether a datagram of DTLS waits or is lost because a ClientHello was forged before the peer's own.
+    /// Returns whether a datagram of DTLS waits or is lost because of a forged ClientHello.
     fn is_held(&self, datagram: &[u8]) -> bool {
         let begins = self.forged_hello.as_ref().and_then(|forged| forged.begins);
         is_dtls(datagram) && begins.is_some_and(|begins| Instant::now() < begins)

@@ -1,12 +1,12 @@
-//! Ports for programs that have to be told theirs.
+//! Ports for programs that need a configured one.
 
 use std::collections::HashSet;
 use std::net::{TcpListener, UdpSocket};
 use std::sync::Mutex;
 
-/// An even port of the loopback interface that was free a moment ago for TCP and UDP, as was the next one for UDP. Nobody else in
-/// this process is given it, and the kernel gives it to nobody: it is below what Linux has for whoever names none (32768 to
-/// 60999).
+/// Returns an even port of the loopback interface that was free a moment ago for TCP and UDP, as
+/// was the next one for UDP. It is returned only once in this process, and is below the range from
+/// which Linux chooses (32768 to 60999).
 pub fn free_port() -> u16 {
     static GIVEN: Mutex<Option<HashSet<u16>>> = Mutex::new(None);
     loop {

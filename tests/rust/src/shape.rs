@@ -1,19 +1,19 @@
-//! What an object on the wire has to look like: member by member, with none missing and none too many.
+//! The expected shape of an object on the wire: each member, with none missing and none too many.
 
 use serde_json::Value;
 
-/// What a value has to be.
+/// The shape of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Shape {
-    /// This.
+    /// This value.
     Is(Value),
-    /// A whole number that is not negative.
+    /// A non-negative integer.
     Count,
     /// A number.
     Number,
-    /// Text that is not empty.
+    /// A text that is not empty.
     Text,
-    /// Text that begins so.
+    /// A text with this start.
     Begins(&'static str),
     /// An object with these members.
     Object(Vec<(&'static str, Shape)>),
@@ -21,23 +21,23 @@ pub enum Shape {
     List(Vec<Shape>),
 }
 
-/// A value that is known.
+/// Returns the shape of a known value.
 pub fn is(value: impl Into<Value>) -> Shape {
     Shape::Is(value.into())
 }
 
-/// An object with these members.
+/// Returns the shape of an object with these members.
 pub fn object<const N: usize>(members: [(&'static str, Shape); N]) -> Shape {
     Shape::Object(members.into())
 }
 
-/// A list of these.
+/// Returns the shape of a list of these.
 pub fn list<const N: usize>(values: [Shape; N]) -> Shape {
     Shape::List(values.into())
 }
 
 impl Shape {
-    /// The same object with these members too.
+    /// Returns the shape of the same object with further members.
     #[must_use]
     pub fn and<const N: usize>(self, more: [(&'static str, Shape); N]) -> Self {
         match self {
@@ -49,14 +49,14 @@ impl Shape {
         }
     }
 
-    /// Fails if `value` is another; says where it differs.
+    /// Fails if `value` differs, and prints where.
     pub fn check(&self, value: &Value) {
         if let Err(difference) = self.difference(value, "") {
             panic!("{difference}, of {value}");
         }
     }
 
-    /// Whether `value` is like this.
+    /// Returns whether `value` has this shape.
     pub fn fits(&self, value: &Value) -> bool {
         self.difference(value, "").is_ok()
     }

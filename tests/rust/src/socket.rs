@@ -1,4 +1,4 @@
-//! What a client sends by: UDP, or a TCP connection that it makes with the first datagram (RFC 6544).
+//! A client's socket: UDP, or a TCP connection that it opens with the first datagram (RFC 6544).
 
 use std::collections::VecDeque;
 use std::future::pending;
@@ -24,7 +24,7 @@ pub(crate) struct Tcp {
     bound: Option<TcpSocket>,
     stream: Option<(TcpStream, SocketAddr)>,
     deframer: Deframer,
-    /// What has come and was not taken.
+    /// Received datagrams that were not taken yet.
     frames: VecDeque<Vec<u8>>,
 }
 
@@ -33,12 +33,12 @@ impl ClientSocket {
         Self::udp_from(Ipv4Addr::LOCALHOST.into()).await
     }
 
-    /// From the loopback address `ip`.
+    /// Binds to the loopback address `ip`.
     pub(crate) async fn udp_from(ip: IpAddr) -> Self {
         ClientSocket::Udp(UdpSocket::bind((ip, 0)).await.unwrap())
     }
 
-    /// From the loopback address `ip`.
+    /// Binds to the loopback address `ip`.
     pub(crate) fn tcp(ip: IpAddr) -> Self {
         let socket = bound(ip);
         ClientSocket::Tcp(Box::new(Tcp {
@@ -76,7 +76,7 @@ impl ClientSocket {
             ClientSocket::Udp(socket) => return socket.send_to(datagram, to).await.map(drop),
             ClientSocket::Tcp(tcp) => tcp,
         };
-        // A connection begins with a check.
+        // A connection starts with a check.
         let is_check = stun_check(datagram).is_some();
         if let Some(bound) = tcp.bound.take_if(|_| is_check) {
             let stream = bound.connect(to).await?;
@@ -90,7 +90,7 @@ impl ClientSocket {
         stream.write_all(&[&head[..], datagram].concat()).await
     }
 
-    /// The next datagram and where it came from; none if the connection ended.
+    /// Returns the next datagram and its sender, or `None` if the connection ended.
     pub(crate) async fn receive(&mut self, buf: &mut [u8]) -> Option<(usize, SocketAddr)> {
         let tcp = match self {
             ClientSocket::Udp(socket) => return Some(socket.recv_from(buf).await.unwrap()),
@@ -126,7 +126,7 @@ impl ClientSocket {
         }
     }
 
-    /// From another port of `ip`, which only the server sees, as behind a NAT.
+    /// Moves to another port of `ip` that only the server sees, as behind a NAT.
     pub(crate) async fn move_to(&mut self, ip: IpAddr) {
         match self {
             ClientSocket::Udp(socket) => *socket = UdpSocket::bind((ip, 0)).await.unwrap(),
@@ -140,7 +140,7 @@ impl ClientSocket {
         }
     }
 
-    /// From another port, which only the server sees, as behind a NAT.
+    /// Moves to another port that only the server sees, as behind a NAT.
     pub(crate) fn connect_again(&mut self) {
         if let ClientSocket::Tcp(tcp) = self {
             tcp.stream = None;

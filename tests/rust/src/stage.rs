@@ -1,4 +1,4 @@
-//! A media plane without a gateway: viewers of ingests, and what feeds those.
+//! A media plane without a gateway: viewers of ingests, and senders to these.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -20,9 +20,9 @@ use crate::peer::credentials;
 /// A media plane on the loopback interface.
 #[derive(Debug)]
 pub struct Stage {
-    /// It.
+    /// The media plane.
     pub media: MediaPlane,
-    /// What it tells.
+    /// Its events.
     pub events: mpsc::Receiver<PeerEvent>,
 }
 
@@ -31,7 +31,7 @@ pub struct Stage {
 pub struct Viewer {
     /// The viewer's side.
     pub peer: Peer,
-    /// The server's name for it.
+    /// The server's id of it.
     pub id: PeerId,
     /// Its m-lines.
     pub tracks: Vec<TrackRef>,
@@ -40,7 +40,7 @@ pub struct Viewer {
 }
 
 impl Stage {
-    /// A media plane with `workers`.
+    /// Starts a media plane with `workers`.
     pub fn start(workers: usize) -> Self {
         let config = MediaConfig {
             bind: vec![Ipv4Addr::LOCALHOST.into()],
@@ -49,12 +49,12 @@ impl Stage {
         Self::with(workers, config)
     }
 
-    /// The same for clients that may connect by TCP.
+    /// Like `start`, for clients that may connect by TCP.
     pub fn with_tcp(workers: usize) -> Self {
         Self::with_tcp_at(Ipv4Addr::LOCALHOST.into(), workers)
     }
 
-    /// The same with `workers` that share a port of UDP and one of TCP, on all addresses.
+    /// Like `start`, with `workers` that share a UDP port and a TCP port, on all addresses.
     pub fn on_one_port(workers: usize) -> Self {
         let config = MediaConfig {
             ice_tcp: true,
@@ -64,7 +64,7 @@ impl Stage {
         Self::with(workers, config)
     }
 
-    /// The same at this loopback address.
+    /// Like `with_tcp`, at this loopback address.
     pub fn with_tcp_at(ip: IpAddr, workers: usize) -> Self {
         let config = MediaConfig {
             ice_tcp: true,
@@ -85,17 +85,17 @@ impl Stage {
         Stage { media, events }
     }
 
-    /// A viewer on `worker` that is offered `lines`, and not connected yet.
+    /// Creates a viewer on `worker` that is offered `lines`, and not connected yet.
     pub async fn viewer(&self, worker: usize, lines: &[(Kind, Option<CodecName>)]) -> Viewer {
         self.viewer_by(Peer::answering().await, worker, lines)
     }
 
-    /// The same by TCP alone.
+    /// Like `viewer`, by TCP only.
     pub fn viewer_by_tcp(&self, worker: usize, lines: &[(Kind, Option<CodecName>)]) -> Viewer {
         self.viewer_by(Peer::answering_by_tcp(), worker, lines)
     }
 
-    /// The same with this side of it.
+    /// Like `viewer`, with this client's side.
     pub fn viewer_by(
         &self,
         peer: Peer,
@@ -105,7 +105,7 @@ impl Stage {
         self.peer_by(peer, worker, (lines, Direction::SendOnly))
     }
 
-    /// One that may send VP8, too.
+    /// Creates a viewer that may send VP8, too.
     pub async fn caller(&self, worker: usize) -> Viewer {
         let lines = [(Kind::Video, Some(CodecName::Vp8))];
         let peer = Peer::answering().await;
@@ -166,7 +166,7 @@ impl Stage {
         }
     }
 
-    /// A connected viewer on `worker` of `source`, by one VP8 m-line.
+    /// Creates a connected viewer on `worker` of `source`, by one VP8 m-line.
     pub async fn watch(&self, worker: usize, source: impl Into<SourceRef>) -> Viewer {
         let mut viewer = self
             .viewer(worker, &[(Kind::Video, Some(CodecName::Vp8))])
@@ -175,14 +175,14 @@ impl Stage {
         viewer
     }
 
-    /// Connects a viewer, whose first m-line gets `source`.
+    /// Connects a viewer whose first m-line receives `source`.
     pub async fn show(&self, source: impl Into<SourceRef>, viewer: &mut Viewer) {
         let options = RouteOptions::default();
         self.media.route(source, viewer.tracks[0], options);
         viewer.peer.connect().await;
     }
 
-    /// An ingest of VP8, and who sends to it as `ssrc`.
+    /// Creates an ingest of VP8, and a sender to it as `ssrc`.
     pub fn fed(&self, ssrc: u32) -> (Sender, Ingest) {
         let socket = listen();
         let sender = Sender::new(socket.local(), ssrc);
@@ -199,7 +199,7 @@ impl Drop for Stage {
     }
 }
 
-/// A socket for an ingest.
+/// Opens a socket for an ingest.
 pub fn listen() -> IngestSocket {
     let bind = IngestBind {
         interface: Some("127.0.0.1".to_owned()),
@@ -208,13 +208,13 @@ pub fn listen() -> IngestSocket {
     IngestSocket::bind(bind).unwrap()
 }
 
-/// What sends RTP to an ingest.
+/// A sender of RTP to an ingest.
 #[derive(Debug)]
 pub struct Sender {
     /// Its socket.
     pub socket: UdpSocket,
     to: SocketAddr,
-    /// Who it is.
+    /// Its SSRC.
     pub ssrc: u32,
     /// The next sequence number.
     pub sequence: u16,
@@ -223,7 +223,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// A sender to `to`.
+    /// Creates a sender to `to`.
     pub fn new(to: SocketAddr, ssrc: u32) -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let patience = Some(Duration::from_secs(10));
@@ -237,7 +237,7 @@ impl Sender {
         }
     }
 
-    /// Sends pictures of one packet until `peer` gets one.
+    /// Sends pictures of one packet until `peer` receives one.
     pub async fn start(&mut self, peer: &mut Peer) {
         let patience = Instant::now() + Duration::from_secs(20);
         while peer.packets.is_empty() {
@@ -249,7 +249,7 @@ impl Sender {
         }
     }
 
-    /// The bytes of the next packet.
+    /// Returns the next packet.
     pub fn packet(&mut self, marker: bool, payload: &[u8]) -> Vec<u8> {
         let fields = Fields {
             marker,
@@ -272,7 +272,7 @@ impl Sender {
         self.socket.send_to(datagram, self.to).unwrap();
     }
 
-    /// Sends a picture of VP8 in `packets` packets; each tells its number behind the VP8 headers.
+    /// Sends a VP8 picture in `packets` packets, each with its number after the VP8 headers.
     pub fn picture(&mut self, keyframe: bool, packets: u8) {
         for n in 0..packets {
             let payload = vp8(keyframe, n, self.sequence);
@@ -283,7 +283,7 @@ impl Sender {
     }
 }
 
-/// A VP8 payload, as far as anybody looks at it.
+/// Returns a payload with VP8 headers.
 pub fn vp8(keyframe: bool, n: u8, tag: u16) -> Vec<u8> {
     let mut payload = match (n, keyframe) {
         (0, true) => vec![0x10, 0x10, 0, 0, 0x9d, 0x01, 0x2a, 16, 0, 16, 0],
@@ -295,7 +295,7 @@ pub fn vp8(keyframe: bool, n: u8, tag: u16) -> Vec<u8> {
     payload
 }
 
-/// An ingest of VP8.
+/// Returns the options of a VP8 ingest.
 pub fn vp8_ingest(feed: IngestFeed) -> IngestOptions {
     IngestOptions::rtp(Codec::Vp8, 90_000, feed)
 }

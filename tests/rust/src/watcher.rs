@@ -1,4 +1,4 @@
-//! Somebody who watches a server: what plugins tell event handlers.
+//! A watcher of a server's events for event handlers.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use tokio::time::timeout;
 use crate::Caller;
 use crate::shape::{Shape, is, object};
 
-/// How long a test waits for something that has to come.
+/// The longest time that a test waits for an expected event.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Whoever is told what happens in a server.
+/// Receives the events of a server.
 #[derive(Debug)]
 pub struct Watcher {
     events: Subscription,
-    /// Of other handles than were asked for.
+    /// Events of other handles than the expected one.
     others: VecDeque<Value>,
 }
 
@@ -29,7 +29,7 @@ impl Watcher {
         }
     }
 
-    /// What the next event about the handle of `caller` says, or about none; it has to be one of `plugin`.
+    /// Returns the next event of `plugin` about the handle of `caller`, or about none.
     pub async fn told(&mut self, plugin: &str, caller: Option<&Caller>) -> Value {
         let event = self.next(caller.map(|caller| caller.ids().1)).await;
         let data = event["event"]["data"].clone();

@@ -1,9 +1,11 @@
-//! What an administrator is told of a real call, member by member; captures of it; and what asking costs.
+//! The information about a real call for administrators, member by member, captures of it, and the
+//! cost of requests.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 use std::sync::Arc;
@@ -17,7 +19,7 @@ use serde_json::{Value, json};
 
 const PACKAGE: &str = "janus.plugin.echotest";
 
-/// A VP8 keyframe of 16 by 16 pixels in one packet, as far as anybody looks at it.
+/// The headers of a VP8 keyframe of 16 by 16 pixels, in one packet.
 const KEYFRAME: [u8; 12] = [0x10, 0x10, 0, 0, 0x9d, 0x01, 0x2a, 16, 0, 16, 0, 7];
 
 async fn call(server: &Server) -> (Caller, Peer) {
@@ -62,7 +64,7 @@ async fn info(server: &Server, caller: &Caller) -> Value {
     reply["info"].clone()
 }
 
-/// Fails if a member is missing; names are paths.
+/// Fails if a member is missing. Names are paths.
 fn has(value: &Value, paths: &[&str]) {
     for path in paths {
         let found = value.pointer(&format!("/{path}"));
@@ -74,7 +76,7 @@ fn has(value: &Value, paths: &[&str]) {
 async fn a_call_has_every_member() {
     let server = Server::start(1, Arc::new(EchoTest));
     let (caller, mut peer) = call(&server).await;
-    // Until the first second is over, and what was sent is in it.
+    // Until the first second is over, and includes what was sent.
     let mut told = json!({});
     for n in 0..400 {
         peer.send(0, n * 960, &[1, 2, 3]).await;
@@ -256,7 +258,7 @@ async fn asking_of_a_call_is_cheap() {
         let reply = server.gateway.admin(&client, request.as_bytes()).await;
         assert!(reply.to_string().len() > 1_000);
     }
-    // What it takes without optimization on a busy machine says little, but a mistake would be noticed.
+    // The time without optimization on a busy machine says little, but a gross mistake would show.
     println!("1000 handle_info: {:?}", start.elapsed());
     assert!(start.elapsed() < Duration::from_secs(20));
 }

@@ -3,7 +3,8 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use portunus_tests::{Caller, Peer, Server};
 use portunus_videocall::VideoCall;
 use serde_json::{Value, json};
 
-/// A VP8 keyframe of 16 by 16 pixels in one packet, as far as anybody looks at it.
+/// The headers of a VP8 keyframe of 16 by 16 pixels, in one packet.
 const KEYFRAME: [u8; 12] = [0x10, 0x10, 0, 0, 0x9d, 0x01, 0x2a, 16, 0, 16, 0, 7];
 
 fn description() -> Description {
@@ -38,7 +39,7 @@ async fn register(server: &Server, name: &str) -> Caller {
     caller
 }
 
-/// The next message of the plugin about `event`.
+/// Returns the plugin's next message about `event`.
 async fn result(caller: &mut Caller, event: &str) -> Value {
     caller.until("/plugindata/data/result/event", event).await
 }
@@ -72,7 +73,7 @@ async fn call(workers: usize) -> Call {
     let accepted = result(&mut al, "accepted").await;
     caller.accept(sdp(&accepted));
     tokio::join!(caller.connect(), callee.connect());
-    // The server's sides may still wait for the last check to be answered.
+    // The server's sides may still wait for the response to the last check.
     tokio::select! {
         () = caller.run_until(|_| false) => {}
         () = callee.run_until(|_| false) => {}
@@ -102,7 +103,7 @@ async fn few_turns(a: &mut Peer, b: &mut Peer) {
     tokio::join!(a.run_until(few()), b.run_until(few()));
 }
 
-/// Sends on m-line `media` until the other side gets it.
+/// Sends on m-line `media` until the other side receives it.
 async fn relay(from: &mut Peer, to: &mut Peer, media: usize, payload: &[u8]) {
     to.packets.clear();
     for n in 0..200 {
@@ -131,7 +132,8 @@ async fn media_and_data_cross_between_two_workers() {
     relay(&mut bo, &mut al, 0, b"from bo").await;
     relay(&mut al, &mut bo, 1, &KEYFRAME).await;
     relay(&mut bo, &mut al, 1, &KEYFRAME).await;
-    // Each side opens its channel with its first message; what comes before the other side's is lost.
+    // Each side opens its channel with its first message. Messages before the other side's first
+    // one are lost.
     let heard = |peer: &Peer, text: &str| peer.texts("chat").contains(&text);
     for _ in 0..200 {
         al.send_text("chat", "hello");

@@ -1,9 +1,11 @@
-//! Mountpoints that pull from a camera, end to end: what it is told, and what it sends that cannot be relayed.
+//! Mountpoints that pull from a camera, end to end: the requests to the camera, and packets that
+//! cannot be relayed.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 use std::net::SocketAddr;
@@ -31,14 +33,14 @@ const SSRC: u32 = 4_711;
 const DESCRIPTION: &str = "v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\nm=video 0 RTP/AVP 96\r\n\
     a=rtpmap:96 VP8/90000\r\na=control:v\r\n";
 
-/// A camera of VP8 that makes a keyframe only when it is asked for one.
+/// A camera of VP8 that sends a keyframe only on request.
 #[derive(Clone, Default)]
 struct Camera {
-    /// The streams that it was asked for keyframes of.
+    /// The streams of keyframe requests.
     asked: Arc<Mutex<Vec<u32>>>,
-    /// Bytes of a packet that it sends besides.
+    /// The length of an additional packet that it sends.
     besides: usize,
-    /// Its connections are cut.
+    /// Closes its connections.
     cut: Arc<Notify>,
 }
 
@@ -136,7 +138,7 @@ impl Camera {
     }
 }
 
-/// The length of the first message, if it is there.
+/// Returns the length of the first message, if it is complete.
 fn whole(received: &[u8]) -> Option<usize> {
     let len = match received {
         [b'$', _, high, low, ..] => 4 + usize::from(u16::from_be_bytes([*high, *low])),
@@ -292,7 +294,7 @@ async fn a_camera_that_is_lost_and_comes_back_is_told() {
         let shape = object([("event", is(event)), ("id", is(7))]);
         let told = caller.until("/plugindata/data/event", event).await;
         shape.check(&told["plugindata"]["data"]);
-        // No client did it.
+        // No client caused it.
         shape.check(&watcher.told(PACKAGE, None).await);
     }
 }

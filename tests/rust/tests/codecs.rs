@@ -1,9 +1,11 @@
-//! Each codec through each plugin, end to end: descriptions say what its receiver needs to know, and packets come through.
+//! Each codec through each plugin, end to end: descriptions contain what receivers need, and
+//! packets arrive.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 use std::sync::Arc;
@@ -21,12 +23,12 @@ use serde_json::{Value, json};
 /// A codec as browsers offer it.
 struct Case {
     codec: CodecName,
-    /// Those of audio, where they are not the codec's usual ones.
+    /// The channels of audio, unless they are the codec's usual ones.
     channels: Option<u8>,
     fmtp: Option<&'static str>,
-    /// The parameters without which nobody can make anything of it.
+    /// The parameters that a receiver needs.
     needed: &'static [&'static str],
-    /// A packet of it, a keyframe if it is video.
+    /// A packet, which is a keyframe if it is video.
     payload: &'static [u8],
 }
 
@@ -44,7 +46,7 @@ const fn audio(
     }
 }
 
-/// The same with another number of channels than usual.
+/// Returns the codec with an unusual number of channels.
 const fn channels(codec: CodecName, channels: u8, fmtp: Option<&'static str>) -> Case {
     Case {
         channels: Some(channels),
@@ -128,7 +130,7 @@ impl Case {
         })
     }
 
-    /// `audio` or `video`.
+    /// Returns `audio` or `video`.
     fn kind(&self) -> &'static str {
         match self.codec.kind() {
             Kind::Audio => "audio",
@@ -137,7 +139,7 @@ impl Case {
         }
     }
 
-    /// `opus/48000/2`
+    /// Returns the value of `a=rtpmap`, such as `opus/48000/2`.
     fn rtpmap(&self) -> String {
         let (encoding, rate) = (self.codec.encoding(), self.codec.clock_rate());
         match self.channels.unwrap_or(self.codec.channels()) {
@@ -146,7 +148,8 @@ impl Case {
         }
     }
 
-    /// The description in `message`, which has to have the codec and what is needed to know of it.
+    /// Returns the description in `message`, which must contain the codec and the needed
+    /// parameters.
     fn checked<'m>(&self, message: &'m Value) -> &'m str {
         let name = self.codec.name();
         let sdp = message["jsep"]["sdp"].as_str();
@@ -173,7 +176,7 @@ impl Case {
         sdp
     }
 
-    /// Sends from one to the other until it gets something.
+    /// Sends from one to the other until it receives something.
     async fn flows(&self, from: &mut Peer, to: &mut Peer) {
         for n in 0..200 {
             from.send(0, n * 960, self.payload).await;
@@ -200,13 +203,13 @@ async fn few_turns(peer: &mut Peer) {
     peer.run_until(few).await;
 }
 
-/// Sends `body` with an offer of `case`; gives the event that has the answer.
+/// Sends `body` with an offer of `case`. Returns the event with the answer.
 async fn offering(caller: &mut Caller, body: Value, (peer, case): (&mut Peer, &Case)) {
     let offer = peer.offer(case.description(Direction::SendRecv));
     caller.message(body, Some(("offer", &offer))).await;
 }
 
-/// The next message with a description.
+/// Returns the next message with a description.
 async fn described(caller: &mut Caller) -> Value {
     loop {
         let message = caller.next().await;

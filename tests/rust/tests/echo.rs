@@ -3,7 +3,8 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use serde_json::json;
 
 const PACKAGE: &str = "janus.plugin.echotest";
 
-/// A VP8 keyframe of 16 by 16 pixels in one packet, as far as anybody looks at it.
+/// The headers of a VP8 keyframe of 16 by 16 pixels, in one packet.
 const KEYFRAME: [u8; 12] = [0x10, 0x10, 0, 0, 0x9d, 0x01, 0x2a, 16, 0, 16, 0, 7];
 
 fn description(kinds: &[Kind]) -> Description {
@@ -143,7 +144,7 @@ async fn muted_media_does_not_come_back() {
     echo(&mut peer, 0, b"opus").await;
     caller.message(json!({ "audio": false }), None).await;
     caller.until("/plugindata/data/result", "ok").await;
-    // What data says after it is relayed after it took effect.
+    // Messages after a configuring one are relayed after it took effect.
     for n in 0..20 {
         peer.send(0, n * 960, b"muted").await;
     }

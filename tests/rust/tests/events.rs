@@ -1,9 +1,10 @@
-//! A whole call, as whoever watches the server is told of it.
+//! The events of a whole call for event handlers.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 use std::sync::Arc;
@@ -18,17 +19,17 @@ use tokio::time::timeout;
 
 const PACKAGE: &str = "janus.plugin.echotest";
 
-/// How long a test waits for something that has to come.
+/// The longest time that a test waits for an expected event.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What a subscriber has got so far.
+/// The events that a subscriber has received so far.
 struct Told {
     events: Subscription,
     told: Vec<Value>,
 }
 
 impl Told {
-    /// All but what the server and plugins tell.
+    /// Subscribes to all events except those of the server and plugins.
     fn on(server: &Server) -> Self {
         let kinds = [
             EventKind::Sessions,
@@ -47,7 +48,7 @@ impl Told {
         Told { events, told }
     }
 
-    /// Takes events until one is as wanted; gives its place.
+    /// Takes events until one is as wanted. Returns its index.
     async fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> usize {
         loop {
             let event = timeout(PATIENCE, self.events.recv()).await;
@@ -66,7 +67,7 @@ impl Told {
     }
 }
 
-/// What an event is about, in a word or two.
+/// Returns the subject of an event in a word or two.
 fn word(event: &Value) -> String {
     let body = &event["event"];
     let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
@@ -101,7 +102,7 @@ fn description() -> Description {
     })
 }
 
-/// Attaches and connects; gives the two descriptions, too.
+/// Attaches and connects. Returns the two descriptions, too.
 async fn connect(server: &Server) -> (Caller, Peer, String, String) {
     let mut caller = server.attach(PACKAGE).await;
     let mut peer = Peer::offering().await;
@@ -116,7 +117,7 @@ async fn connect(server: &Server) -> (Caller, Peer, String, String) {
     (caller, peer, offer, answer)
 }
 
-/// Sends sound until statistics have come twice.
+/// Sends sound until statistics have arrived twice.
 async fn talk(peer: &mut Peer, told: &mut Told) -> usize {
     let mut found = 0;
     for n in 0..400 {
@@ -224,7 +225,7 @@ async fn a_call_is_told_from_its_beginning_to_its_end() {
         &json!({ "connection": "hangup", "reason": "Detach" })
     );
 
-    // All but the session itself is told with the handle, whose events have its address.
+    // All events except the session's own name the handle, whose events have its address.
     let attached = &told.told[1];
     for event in &told.told[1..] {
         for name in ["session_id", "handle_id", "emitter"] {
@@ -239,7 +240,7 @@ async fn the_last_figures_say_all_that_was_sent() {
     let mut told = Told::on(&server);
     let (_caller, mut peer, ..) = connect(&server).await;
     let sent = talk(&mut peer, &mut told).await;
-    // The peer closes it, without a word to the API.
+    // The peer closes it, without a request to the API.
     peer.connection.transport.close();
     peer.run_for(Duration::from_millis(10)).await;
     let end = told.until_is("connection", "hangup").await;

@@ -1,10 +1,11 @@
-//! A source whose pictures come later than its sound is recorded over real sockets: in the file both are where they were captured, by
-//! the sender's clock.
+//! The recording of a source whose pictures arrive later than its sound, over real sockets. In the
+//! file, both have the time of their capture by the sender's clock.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
-    clippy::cast_possible_truncation
+    clippy::cast_possible_truncation,
+    reason = "a test fails by a panic"
 )]
 
 use std::collections::HashMap;
@@ -21,15 +22,16 @@ use serde_json::json;
 use tokio::net::UdpSocket;
 use tokio::time::{Instant, sleep_until};
 
-/// How long is sent.
+/// The length of the recording.
 const LENGTH: Duration = Duration::from_secs(11);
-/// So much later pictures are sent than they were captured.
+/// The delay of pictures from their capture.
 const LATER: Duration = Duration::from_millis(150);
-/// The sender's clock is so much too fast: 200 ppm.
+/// The rate of the sender's clock: 200 ppm too fast.
 const RATE: f64 = 1.0 + 200e-6;
-/// What picture and sound may differ by in the file.
+/// The largest difference between picture and sound in the file, in ms.
 const APART: f64 = 20.0;
-/// From then on: pictures were placed by their arrival until the first report came, and that goes away by 20 ms a second.
+/// The difference is checked from then on. Until the first report, pictures were placed by their
+/// arrival, and that error decreases by 20 ms per second.
 const SETTLED: Duration = Duration::from_secs(8);
 
 const SOUND: Stream = Stream {
@@ -51,7 +53,7 @@ struct Stream {
 }
 
 impl Stream {
-    /// The timestamp of what was captured then, after the start.
+    /// Returns the timestamp of this time of capture after the start.
     fn timestamp(self, captured: Duration) -> u32 {
         (captured.as_secs_f64() * RATE * self.clock) as u32
     }
@@ -66,7 +68,7 @@ impl Stream {
         packet
     }
 
-    /// A sender report (RFC 3550 section 6.4.1).
+    /// Returns a sender report (RFC 3550 section 6.4.1).
     fn report(self, now: Duration) -> Vec<u8> {
         const STARTED: u64 = 3_900_000_000;
         let ntp = (STARTED << 32) + (now.as_secs_f64() * RATE * 4_294_967_296.0) as u64;
@@ -86,7 +88,7 @@ enum Send {
     Reports,
 }
 
-/// What is sent, and when.
+/// Returns the packets with their times.
 fn schedule() -> Vec<(Duration, Send)> {
     let ms = Duration::from_millis;
     let count = |every: u64| 0..LENGTH.as_millis() as u64 / every;
@@ -98,12 +100,12 @@ fn schedule() -> Vec<(Duration, Send)> {
     all
 }
 
-/// One in fifty is lost, but for keyframes.
+/// Returns whether a packet is lost: one in fifty, except keyframes.
 fn is_lost(number: u16) -> bool {
     number % 50 == 33
 }
 
-/// The numbers in the packets of a file, with the time of each in ms, of sound and of pictures.
+/// Reads the numbers in the packets of a file, with their times in ms, of sound and of pictures.
 fn read(path: &std::path::Path) -> [HashMap<u16, f64>; 2] {
     let options = OpenOptions {
         looping: false,
@@ -114,7 +116,7 @@ fn read(path: &std::path::Path) -> [HashMap<u16, f64>; 2] {
     while let Some(packet) = file.next() {
         let packet = packet.unwrap();
         let payload = Header::parse(packet.bytes).unwrap().payload(packet.bytes);
-        // What was filled for lost sound is shorter.
+        // The replacement of lost sound is shorter.
         if let [.., 7, high, low] = *payload {
             let number = u16::from_be_bytes([high, low]);
             found[packet.track].insert(number, packet.presented.as_secs_f64() * 1_000.0);

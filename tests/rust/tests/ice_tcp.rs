@@ -1,9 +1,10 @@
-//! ICE-TCP, end to end: clients that reach the server by TCP only, and those who connect for other reasons.
+//! ICE-TCP, end to end: clients that reach the server by TCP only, and strangers.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 use std::io::{Read, Write};
@@ -44,7 +45,7 @@ fn closed(tcp: &TcpTotals, kind: &str) -> u64 {
     tcp.closed[index.unwrap()]
 }
 
-/// Where a viewer's worker listens, by what its candidates say.
+/// Returns where a viewer's worker listens, according to its candidates.
 fn listens_at(stage: &Stage, viewer: &Viewer) -> SocketAddr {
     let candidates = stage.media.candidates(viewer.id);
     let passive = candidates.iter().find(|c| c.contains("tcptype passive"));
@@ -56,7 +57,7 @@ fn frame(datagram: &[u8]) -> Vec<u8> {
     [&frame_head(datagram.len()).unwrap()[..], datagram].concat()
 }
 
-/// A check in a frame, without integrity.
+/// Returns a check in a frame, without integrity.
 fn check(username: &[u8]) -> Vec<u8> {
     let mut check = vec![0, 1, 0, 0, 0x21, 0x12, 0xA4, 0x42];
     check.extend([7; 12]);
@@ -72,19 +73,19 @@ fn selected(peer: &Peer) -> &SelectedPair {
     pair.expect("a selected pair")
 }
 
-/// Connects, and says this.
+/// Connects, and sends `first`.
 fn say(server: SocketAddr, first: &[u8]) -> TcpStream {
     let mut stream = TcpStream::connect(server).unwrap();
     stream.write_all(first).unwrap();
     stream
 }
 
-/// Whether the other end closes the connection, within 10 s.
+/// Returns whether the other end closes the connection within 10 s.
 fn is_closed(stream: &mut TcpStream) -> bool {
     stream
         .set_read_timeout(Some(Duration::from_secs(10)))
         .unwrap();
-    // A reset says the same as an end.
+    // A reset counts like an end.
     match stream.read(&mut [0; 64]) {
         Ok(read) => read == 0,
         Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
@@ -206,7 +207,7 @@ async fn another_connection_takes_the_place_of_a_broken_one() {
     sender.start(&mut viewer.peer).await;
     for times in 1..=3 {
         viewer.peer.connect_again();
-        // It is seen that its connection has ended, and the client checks again.
+        // The end of the connection is noticed, and the client checks again.
         let patience = Instant::now() + Duration::from_secs(20);
         while stage.media.totals().tcp.accepted <= times {
             assert!(Instant::now() < patience);
@@ -253,7 +254,7 @@ async fn connections_come_to_the_worker_of_their_peer() {
     for viewer in &mut viewers {
         viewer.peer.connect().await;
     }
-    // Another worker's port is nobody's way to a peer.
+    // Another worker's port leads to no peer.
     let user = format!("{}:else", viewers[0].ufrag);
     let mut stream = say(ports[1], &check(user.as_bytes()));
     assert!(is_closed(&mut stream));
@@ -268,7 +269,7 @@ async fn the_end_of_a_peer_closes_its_connection() {
     viewer.peer.connect().await;
     counted(&stage, |tcp| tcp.connections == 1).await;
     stage.media.close_peer(viewer.id);
-    // What was said last has arrived before.
+    // The last message has arrived before.
     let closed = |event: &TransportEvent| matches!(event, TransportEvent::Closed);
     let said = |peer: &mut Peer| peer.events.iter().any(closed);
     viewer.peer.run_until(said).await;
@@ -293,12 +294,12 @@ async fn who_is_no_peer_is_closed() {
     }
     drop(say(server, &[]));
     counted(&stage, |tcp| refused(tcp, "left") == 1).await;
-    // A check that has no integrity is for a peer, but of nobody.
+    // A check without integrity is for a peer, but from a stranger.
     let user = format!("{}:else", viewer.ufrag);
     let mut stream = say(server, &check(user.as_bytes()));
     assert!(is_closed(&mut stream));
     counted(&stage, |tcp| refused(tcp, "refused_check") == 1).await;
-    // Silence is not waited out for long.
+    // The timeout of silence is short.
     let since = Instant::now();
     let mut stream = say(server, &[0]);
     assert!(is_closed(&mut stream));
@@ -352,7 +353,7 @@ async fn who_does_not_read_loses_whole_frames_and_holds_up_nobody() {
             .run_until(|peer| peer.packets.len() > before)
             .await;
     }
-    // It reads again: all frames that it gets are whole, and those that follow get through.
+    // It reads again: all frames that it receives are whole, and later ones arrive.
     for _ in 0..200 {
         stuck.peer.run_for(Duration::from_millis(20)).await;
         sender.picture(false, 1);

@@ -1,10 +1,11 @@
-//! Senders whose clock is slower or faster than ours, end to end. It takes its time: the first ten seconds of a stream are
-//! looked at before anything is made up for.
+//! Senders whose clock is slower or faster than ours, end to end. This takes time: the first ten
+//! seconds of a stream are observed before any correction.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 use std::time::{Duration, Instant};
@@ -16,16 +17,16 @@ use portunus_sdp::{CodecName, Kind};
 use portunus_tests::{Packet, Sender, Stage, Viewer, listen};
 use tokio::time::MissedTickBehavior;
 
-/// Ticks of Opus in 120 ms, which is what is made up for at a time.
+/// Ticks of Opus in 120 ms, the unit of corrections.
 const STEP: i64 = 48 * 120;
-/// How long senders keep the right time at first.
+/// The time for which senders keep the right time at first.
 const STEADY: Duration = Duration::from_secs(11);
 
-/// Somebody whose clock begins to go wrong after a while.
+/// A sender whose clock becomes wrong after a while.
 struct Runner {
     sender: Sender,
     viewer: Viewer,
-    /// How fast the clock is then.
+    /// The speed of the clock from then on.
     speed: f64,
     start: Instant,
     sent: u32,
@@ -55,7 +56,7 @@ impl Runner {
         }
     }
 
-    /// Sends a packet with the time that its clock has; each says its timestamp.
+    /// Sends a packet with the time of its clock. Each contains its timestamp.
     fn send(&mut self) {
         let right = self.start.elapsed();
         let wrong = right.saturating_sub(STEADY).mul_f64(self.speed);
@@ -66,7 +67,8 @@ impl Runner {
         self.sent += 1;
     }
 
-    /// How far packets stand from where their sender put them, in ticks; the first of them counts as right.
+    /// Returns the distance of packets from their sender's time, in ticks. The first packet counts
+    /// as right.
     fn moved(&self) -> Vec<i64> {
         let off = |packet: &Packet| {
             let sent = u32::from_be_bytes(packet.payload[..4].try_into().unwrap());
@@ -102,7 +104,7 @@ async fn slow_and_fast_clocks_are_made_up_for() {
         }
         ticks.tick().await;
     }
-    // One number was left out, so that the receiver sees that time has passed.
+    // One number was skipped, so that the receiver sees that time has passed.
     let numbers = |runner: &Runner| -> Vec<u64> {
         let packets = runner.viewer.peer.packets.iter();
         packets.map(|packet| packet.seq).collect()
@@ -114,7 +116,7 @@ async fn slow_and_fast_clocks_are_made_up_for() {
             .count()
     };
     assert_eq!(gaps(&numbers(&slow)), 1);
-    // Some 120 ms of sound were left out, which nobody is to ask for again.
+    // Some 120 ms of sound were skipped, for which no retransmission must be requested.
     assert_eq!(gaps(&numbers(&fast)), 0);
     let got = fast.viewer.peer.packets.len() as u32;
     assert!(

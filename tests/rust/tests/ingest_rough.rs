@@ -3,7 +3,8 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 use std::collections::HashSet;
@@ -36,7 +37,7 @@ async fn what_fifty_viewers_lose_is_repaired_from_one_history() {
     let mut tasks = JoinSet::new();
     for mut viewer in viewers {
         tasks.spawn(async move {
-            // From the first that it got to the last picture, nothing is missing.
+            // From the first received picture to the last one, nothing is missing.
             let whole = |peer: &mut Peer| {
                 let seqs: HashSet<u64> = peer.packets.iter().map(|p| p.seq).collect();
                 let (Some(low), Some(high)) = (seqs.iter().min(), seqs.iter().max()) else {
@@ -54,7 +55,7 @@ async fn what_fifty_viewers_lose_is_repaired_from_one_history() {
         sender.picture(n == 0, 3);
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    // The last ones may be lost too: repeated ones show that.
+    // The last packets may be lost, too, which repeated ones show.
     for _ in 0..20 {
         let mut payload = portunus_tests::vp8(false, 1, sender.sequence);
         payload.extend_from_slice(b"end");
@@ -110,7 +111,7 @@ async fn a_flood_on_one_port_takes_nothing_from_another() {
     }
     stop.store(true, Ordering::Relaxed);
     flooding.join().unwrap();
-    // A message of its own still reaches who watches the flood.
+    // A control message still reaches the viewer of the flood.
     drowned
         .peer
         .run_until(|peer| !peer.packets.is_empty())
@@ -206,7 +207,7 @@ async fn noise_on_every_port_breaks_nothing() {
             viewers[0].peer.run_for(Duration::from_millis(5)).await;
         }
     }
-    // All goes on: a good stream on a new ingest, and on one that was shouted at.
+    // All goes on: a good stream on a new ingest, and on a flooded one.
     let (mut sender, ingest) = stage.fed(5);
     for worker in 0..2 {
         let mut viewer = stage.watch(worker, ingest.id).await;
@@ -324,7 +325,7 @@ async fn what_is_refused_is_told_and_is_no_sign_of_life() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    // No SRTP at all, for long enough that its packets would be younger than the ingest.
+    // No SRTP at all, for so long that its packets would be younger than the ingest.
     let long_enough = || status.refused() > 10 && added.elapsed() > Duration::from_millis(100);
     wait_for(&long_enough, &mut sender).await;
     let since = added.elapsed();

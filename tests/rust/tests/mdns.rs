@@ -1,5 +1,10 @@
-//! Candidates with mDNS names, in a description and by trickle: a responder in the network knows their addresses.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+//! Candidates with mDNS names, in a description and by trickle, with a responder in the network.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by a panic"
+)]
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -18,7 +23,7 @@ use tokio::net::UdpSocket;
 const PORT: u16 = 5353;
 const GROUP: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 251);
 
-/// Answers for `name` on the loopback interface, with multicast as browsers do.
+/// Answers for `name` on the loopback interface, with multicast like browsers.
 fn respond(name: &str, address: Ipv4Addr) {
     let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).unwrap();
     socket.set_reuse_address(true).unwrap();
@@ -60,7 +65,7 @@ async fn ice(server: &Server, caller: &Caller) -> Value {
     reply["info"]["webrtc"]["ice"].clone()
 }
 
-/// Waits until the server knows a candidate of the client that begins so.
+/// Waits until the server knows a candidate of the client with this start.
 async fn knows(server: &Server, caller: &Caller, start: &str) {
     let patience = Instant::now() + Duration::from_secs(20);
     loop {

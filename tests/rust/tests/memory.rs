@@ -1,9 +1,10 @@
-//! Strangers who hold as much of the server's memory as they can, against small budgets.
+//! Strangers who occupy as much of the server's memory as they can, with small budgets.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -29,14 +30,14 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const TEXT_ROOM: &str = "janus.plugin.textroom";
 const ECHO_TEST: &str = "janus.plugin.echotest";
 
-/// MiB of the clients at one address.
+/// The budget of the clients at one address, in MiB.
 const ADDRESS: usize = 4;
 
-/// Where the attacker is, and where somebody else.
+/// The addresses of the attacker and of another client.
 const ATTACKER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 21);
 const OTHER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 22);
 
-/// A server whose clients on this machine are strangers at addresses of their own.
+/// A server that treats clients on this machine as strangers at addresses of their own.
 struct World {
     server: Server,
     transports: Transports,
@@ -75,7 +76,7 @@ impl World {
         Socket::connect(ip, self.transports.ws()[0], None).await
     }
 
-    /// Waits until no more is held than `before`.
+    /// Waits until at most `before` is occupied.
     async fn until_given_back(&self, before: u64) {
         let given_back = async {
             while self.memory().totals().used > before {
@@ -91,7 +92,7 @@ impl World {
 struct Socket(WebSocketStream<TcpStream>);
 
 impl Socket {
-    /// `receives`: bytes that the client's system takes of what is not read.
+    /// `receives` is the size of the receive buffer of the client's system.
     async fn connect(ip: Ipv4Addr, to: SocketAddr, receives: Option<u32>) -> Self {
         let socket = TcpSocket::new_v4().unwrap();
         if let Some(size) = receives {
@@ -99,7 +100,7 @@ impl Socket {
         }
         socket.bind(SocketAddr::from((ip, 0))).unwrap();
         let stream = socket.connect(to).await.unwrap();
-        // With this name it is no program of the machine.
+        // With this name, it is no program of the machine.
         let mut request = "ws://server.example/".into_client_request().unwrap();
         let protocol = "janus-protocol".parse().unwrap();
         let headers = request.headers_mut();
@@ -122,7 +123,7 @@ impl Socket {
         }
     }
 
-    /// The reply to a request; events are left out.
+    /// Returns the reply to a request, and skips events.
     async fn ask(&mut self, request: Value) -> Value {
         assert!(self.send(&request).await);
         loop {
@@ -152,7 +153,7 @@ fn message(session: u64, handle: u64, body: Value) -> Value {
             "body": body })
 }
 
-/// A call of audio that is up.
+/// Returns a connected audio call.
 async fn call(world: &World) -> (Caller, Peer) {
     let mut caller = world.server.attach(ECHO_TEST).await;
     let mut peer = Peer::offering().await;
@@ -220,7 +221,7 @@ async fn lists_that_nobody_reads_cost_their_reader_its_connection_and_nobody_els
     };
     timeout(PATIENCE, slow).await.expect("a client is cut off");
     assert!(world.memory().totals().refused_to_address > 0);
-    // Somebody who reads gets the same list.
+    // A client that reads receives the same list.
     let mut other = world.connect(OTHER).await;
     let (session, handle) = other.attach(TEXT_ROOM).await;
     let reply = other.ask(message(session, handle, list)).await;
@@ -247,7 +248,7 @@ async fn handles_without_end_come_to_an_end_while_a_call_goes_on() {
     };
     assert_eq!(refusal["error"]["code"], 450);
     assert!(handles > 300, "{handles}");
-    // Other sessions of its address have nothing left either, but those of others do.
+    // Other sessions of its address have no budget left either, but those of others do.
     let mut second = attacker
         .ask(json!({ "janus": "create", "transaction": "c" }))
         .await;

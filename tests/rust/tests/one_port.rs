@@ -1,5 +1,11 @@
-//! Workers that share a port, end to end: the kernel gives most datagrams to another worker than their peer's.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+//! Workers that share a port, end to end: the kernel passes most datagrams to another worker than
+//! their peer's.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by a panic"
+)]
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -12,10 +18,11 @@ use portunus_tests::{Stage, Viewer, vp8};
 
 const VIDEO: [(Kind, Option<CodecName>); 1] = [(Kind::Video, Some(CodecName::Vp8))];
 const WORKERS: usize = 4;
-/// So many that the kernel does not give each to the worker of its peer.
+/// So many that the kernel does not pass all datagrams to the worker of their peer.
 const PEERS: usize = 24;
 
-/// Sends pictures from one peer until each of the others has got one that was sent from now on.
+/// Sends pictures from one peer until each of the others has received one that was sent from now
+/// on.
 async fn flows(sender: &mut Viewer, receivers: &mut [Viewer], timestamp: &mut u32) {
     let before: Vec<usize> = receivers.iter().map(|it| it.peer.packets.len()).collect();
     let patience = Instant::now() + Duration::from_secs(20);
@@ -54,9 +61,10 @@ async fn peers_of_all_workers_join_by_one_port() {
     }
     let totals = stage.media.totals();
     assert_eq!(totals.handover_dropped, 0);
-    // Of each some checks and the handshake at least, and by chance a few are where they belong.
+    // Of each peer, at least some checks and the handshake. By chance, a few arrive at their
+    // worker.
     assert!(totals.handed_over > PEERS as u64, "{}", totals.handed_over);
-    // What the TURN server may relay to is there once.
+    // The destination that the TURN server may relay to exists once.
     let addresses: Vec<_> = stage.media.addresses().collect();
     let is_once = |it| addresses.iter().filter(|other| *other == it).count() == 1;
     assert!(addresses.iter().all(is_once), "{addresses:?}");
@@ -141,13 +149,13 @@ async fn connections_are_passed_to_the_worker_of_their_peer() {
     let count = viewers.len() as u64;
     assert_eq!((tcp.accepted, tcp.connections), (count, count));
     assert_eq!(tcp.refused, [0; TcpTotals::REFUSED.len()]);
-    // A broken connection ends at the peer's worker, and another one takes its place.
+    // A broken connection ends at the peer's worker, and another one replaces it.
     for viewer in &mut viewers {
         viewer.peer.connect_again();
         viewer.peer.packets.clear();
         sender.start(&mut viewer.peer).await;
     }
-    // A check that names a worker is looked at there. Nobody has this user fragment.
+    // A check that names a worker is handled there. Nobody has this user fragment.
     let mut check = vec![0, 1, 0, 16, 0x21, 0x12, 0xA4, 0x42];
     check.extend([7; 12]);
     check.extend([0, 6, 0, 11]);

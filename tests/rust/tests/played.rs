@@ -3,7 +3,8 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 use std::sync::Arc;
@@ -33,7 +34,7 @@ async fn server() -> Server {
 
 fn file(name: &str) -> String {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/files/tests/data");
-    // No name may go up.
+    // No name may leave the folder.
     let folder = std::fs::canonicalize(folder).unwrap();
     format!("{}/{name}", folder.display())
 }
@@ -72,7 +73,7 @@ async fn each_viewer_gets_sound_and_a_picture_from_a_keyframe_on() {
         let filename = file("vp8-opus.webm");
         let created = create(&mut admin, kind, &filename, json!({ "id": id })).await;
         assert_eq!(created["streaming"], "created", "{created}");
-        // The second one comes late, and on the other worker.
+        // The second viewer comes late, and on the other worker.
         for _ in 0..2 {
             let (_caller, mut peer) = watch(&server, id).await;
             peer.run_until(|peer| of_line(peer, 0).len() > 20 && of_line(peer, 1).len() > 20)
@@ -121,7 +122,7 @@ async fn a_file_for_all_that_was_disabled_goes_on_with_a_keyframe() {
     }
 }
 
-/// A minute of A-law in a folder, each second made of bytes of its own: 0, 1, 2, …
+/// Writes a minute of A-law, each second with its own byte: 0, 1, 2, …
 fn minute(folder: &std::path::Path) -> String {
     let samples: Vec<u8> = (0..60).flat_map(|second| [second; 8_000]).collect();
     let path = folder.canonicalize().unwrap().join("minute.alaw");
@@ -163,7 +164,8 @@ async fn a_viewer_on_demand_seeks_and_hears_no_gap() {
     let mut order: Vec<u8> = packets.iter().map(position).collect();
     order.dedup();
     assert_eq!(order[0], 0);
-    // Nothing is heard of what was read ahead: only what stands at the positions, in the order that was asked for.
+    // Packets that were read ahead are not heard, only those at the positions, in the requested
+    // order.
     let wanted = [50, 20, 58, 59, 0];
     let jumps: Vec<u8> = order
         .iter()
@@ -171,7 +173,7 @@ async fn a_viewer_on_demand_seeks_and_hears_no_gap() {
         .filter(|second| wanted.contains(second))
         .collect();
     assert_eq!(jumps, [0, 50, 20, 58, 59, 0], "{order:?}");
-    // The other viewer's file went on from its start.
+    // The other viewer's file continued from its start.
     second.run_until(|peer| heard(peer, 1)).await;
     assert!(second.packets.iter().all(|it| position(it) < 20));
 }

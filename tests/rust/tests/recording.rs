@@ -1,11 +1,12 @@
-//! Recordings, end to end: media of real encoders comes in over UDP or a PeerConnection, is recorded, and Janus's
-//! `janus-pp-rec` makes files of it that ffprobe decodes. Without these two programs only the recordings themselves
-//! are looked at, and the test says so.
+//! Recordings, end to end: media of real encoders arrives over UDP or a PeerConnection, is
+//! recorded, converted by Janus's `janus-pp-rec`, and decoded by ffprobe. Without these two
+//! programs, only the recordings themselves are checked, with a message.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 use std::collections::BTreeSet;
@@ -29,10 +30,10 @@ use tempfile::TempDir;
 use tokio::net::UdpSocket;
 use tokio::time::{Instant, sleep_until};
 
-/// Tells the upper encoding of simulcast from the lower one.
+/// The mark of the upper encoding of simulcast.
 const MARK: u8 = 0x40;
 
-/// How long is recorded: the file is played over and over.
+/// The length of the recording. The file is played repeatedly.
 const LENGTH: Duration = Duration::from_millis(2_500);
 
 fn recorder() -> (TempDir, Recorder) {
@@ -46,7 +47,7 @@ fn recorder() -> (TempDir, Recorder) {
     (folder, recorder)
 }
 
-/// A file with VP8 and Opus, looping.
+/// Returns a file with VP8 and Opus, which loops.
 fn source() -> MediaFile {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/files/tests/data");
     let options = OpenOptions {
@@ -56,7 +57,7 @@ fn source() -> MediaFile {
     MediaFile::open(&data.join("vp8-opus.webm"), &options).unwrap()
 }
 
-/// Hands out packets of the source when they are due, with the kind of their track, for [`LENGTH`].
+/// Passes on packets of the source when they are due, with the kind of their track, for [`LENGTH`].
 async fn play(mut send: impl AsyncFnMut(Kind, &[u8])) {
     let mut file = source();
     let kinds: Vec<_> = file
@@ -79,7 +80,7 @@ async fn play(mut send: impl AsyncFnMut(Kind, &[u8])) {
     }
 }
 
-/// A file that was recorded: what it says of itself, and its packets.
+/// Reads a recorded file: its header and its packets.
 fn read(path: &Path) -> (Info, Vec<Vec<u8>>) {
     let mut reader = FrameReader::new();
     reader.push(&std::fs::read(path).unwrap());
@@ -91,7 +92,7 @@ fn read(path: &Path) -> (Info, Vec<Vec<u8>>) {
     (reader.info().unwrap().clone(), frames)
 }
 
-/// All files below `folder`, by name.
+/// Returns all files below `folder`, by name.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap();
     let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -99,7 +100,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Converts a recording, and checks that so many frames of it can be decoded and how long it is.
+/// Converts a recording, and checks its length and the number of decoded frames.
 fn check_playable(recording: &Path, extension: &str, frames: usize) {
     let Some(file) = janus_tools::convert(recording, extension) else {
         return;
@@ -112,7 +113,7 @@ fn check_playable(recording: &Path, extension: &str, frames: usize) {
     assert!(difference < Duration::from_millis(400), "{decoded:?}");
 }
 
-/// Checks that a recording is one stream, with no packet missing.
+/// Checks that a recording is one stream without missing packets.
 fn check_stream(recording: &Path, codec: &str) {
     let (info, packets) = read(recording);
     assert_eq!(info.codec, codec);
@@ -126,7 +127,7 @@ fn check_stream(recording: &Path, codec: &str) {
     }
 }
 
-/// Checks what came of [`play`]: sound and picture.
+/// Checks the recordings of [`play`]: sound and picture.
 fn check_recordings(sound: &Path, picture: &Path) {
     check_stream(sound, "opus");
     check_stream(picture, "vp8");
@@ -219,7 +220,7 @@ async fn simulcast_is_one_stream_of_the_best_that_there_is() {
         if start.elapsed() > LENGTH / 2 {
             let mut packet = packet.to_vec();
             packet[11] ^= 0xff;
-            // A bit of the VP8 descriptor that means nothing (RFC 7741 section 4.2).
+            // A bit of the VP8 descriptor without a meaning (RFC 7741 section 4.2).
             packet[12] |= MARK;
             socket.send_to(&packet, ("127.0.0.1", high)).await.unwrap();
         }
@@ -232,7 +233,7 @@ async fn simulcast_is_one_stream_of_the_best_that_there_is() {
     let (_, packets) = read(&path);
     let marks: Vec<bool> = packets.iter().map(|it| it[12] & MARK != 0).collect();
     assert_eq!((marks.first(), marks.last()), (Some(&false), Some(&true)));
-    // Which encodings flow is found out by the first frames, and the next keyframe is waited for.
+    // The first frames show which encodings flow, and recording starts with the next keyframe.
     let file = janus_tools::convert(&path, "webm");
     if let Some(decoded) = file.and_then(|file| janus_tools::decode(&file)) {
         assert!(decoded.frames >= 40, "{decoded:?}");
@@ -250,7 +251,7 @@ fn description() -> Description {
     })
 }
 
-/// Publishes with `body`, and is connected.
+/// Publishes with `body`, and connects.
 async fn publish(server: &Server, package: &str, body: serde_json::Value) -> (Caller, Peer) {
     let mut caller = server.attach(package).await;
     let mut peer = Peer::offering().await;
@@ -357,7 +358,8 @@ async fn an_echo_is_one_file_that_plays() {
     }
 }
 
-/// What the packets of a file of Opus carry, in its order: the numbers that [`numbered`] gives, none of what was filled.
+/// Returns the payloads of an Opus file's packets, in order: the numbers of [`numbered`], without
+/// replacements.
 fn numbers(path: &Path) -> Vec<u32> {
     let options = OpenOptions {
         looping: false,
@@ -374,7 +376,7 @@ fn numbers(path: &Path) -> Vec<u32> {
     numbers
 }
 
-/// 20 ms of Opus that have a number in them.
+/// Returns 20 ms of Opus with a number in them.
 fn numbered(number: u32) -> Vec<u8> {
     let mut payload = vec![0xfc];
     payload.extend(number.to_be_bytes());
@@ -396,7 +398,7 @@ async fn lost_sound_is_asked_for_again_and_is_in_the_file_in_its_place() {
             media: vec![sound],
             ..Default::default()
         });
-        // As applications have browsers offer it.
+        // Like browsers on request of applications.
         let codec = &mut description.media[0].codecs[0];
         codec.feedback.push("nack".to_owned());
         let offer = peer.offer(description);
@@ -407,13 +409,13 @@ async fn lost_sound_is_asked_for_again_and_is_in_the_file_in_its_place() {
         peer.connect().await;
         caller.until("/janus", "webrtcup").await;
 
-        // Every fifth is lost on the way, and two at a time now and then.
+        // Each fifth packet is lost, and sometimes two in a row.
         let is_lost = |number: u32| number % 5 == 3 || number % 25 == 4;
         let first = peer.next_number(0);
         let begun = Instant::now();
         let due = |number: u32| begun + Duration::from_millis(20) * number;
         let mut expected: BTreeSet<u32> = (0..PACKETS).filter(|it| !is_lost(*it)).collect();
-        // What is still missing at the end is asked for then.
+        // At the end, retransmission of the missing packets is requested.
         for number in 0..PACKETS + 10 {
             match is_lost(number) {
                 _ if number >= PACKETS => {}
@@ -427,7 +429,7 @@ async fn lost_sound_is_asked_for_again_and_is_in_the_file_in_its_place() {
                 assert!(is_lost(number), "{number} was there");
                 peer.send_late(0, seq, number * 960, &numbered(number))
                     .await;
-                // It is waited for for a second.
+                // The recorder waits for a second.
                 if Instant::now() < due(number) + Duration::from_millis(500) {
                     expected.insert(number);
                 }

@@ -1,11 +1,12 @@
-//! Recordings as others read them: Janus's `janus-pp-rec` makes files of them, and ffprobe decodes those. Without
-//! these programs the test is skipped, and says so.
+//! Recordings in other programs: Janus's `janus-pp-rec` converts them, and ffprobe decodes the
+//! result. Without these programs, the test is skipped with a message.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 use std::path::{Path, PathBuf};

@@ -1,10 +1,11 @@
-//! What happens beside a mountpoint that is watched, or to it: bad input is refused clearly, and the viewer loses nothing and
-//! waits for nothing.
+//! A watched mountpoint under bad input to it and to the rest of the server: the input is refused
+//! clearly, and the viewer loses nothing and waits for nothing.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -31,14 +32,14 @@ use tokio::time::timeout;
 
 const PACKAGE: &str = "janus.plugin.streaming";
 const PATIENCE: Duration = Duration::from_secs(20);
-/// What a packet may take on a machine that is busy with other tests. What holds the server up shows: hanging servers are
-/// waited for longer.
+/// The longest gap between packets on a machine that is busy with other tests. A blocked server
+/// shows, since it waits for unresponsive servers for longer.
 const GAP: Duration = Duration::from_secs(3);
 const HANGS: u64 = 5;
-/// Ends the payload of the source that is watched, behind a number.
+/// The end of the watched source's payloads, after a number.
 const OURS: [u8; 4] = *b"ours";
 
-/// With one worker, all share it.
+/// With one worker, which all share.
 async fn server(core: CoreConfig) -> Server {
     Server::configured(core, 1, async |media| {
         let config = StreamingConfig {
@@ -57,7 +58,7 @@ async fn create(admin: &mut Caller, mut body: Value) -> Value {
     admin.manage(body).await
 }
 
-/// A mountpoint of one picture; where its RTP goes.
+/// Creates a mountpoint of one picture. Returns the address of its RTP.
 async fn mountpoint(admin: &mut Caller, id: u64) -> SocketAddr {
     let media = json!([{ "type": "video", "mid": "v", "port": 0, "codec": "vp8" }]);
     let body = json!({ "type": "rtp", "id": id, "media": media, "collision": 600_000 });
@@ -85,19 +86,19 @@ async fn watch(caller: &mut Caller) -> Peer {
 /// A source with a viewer that counts.
 struct Watched {
     stop: Arc<AtomicBool>,
-    /// When each packet was sent.
+    /// The time of each sent packet.
     source: thread::JoinHandle<Vec<Instant>>,
     last: Arc<AtomicU64>,
-    /// How many packets came.
+    /// The number of received packets.
     count: Arc<AtomicU64>,
-    /// The numbers of the packets that came, and when.
+    /// The numbers of the received packets, with their times.
     viewer: JoinHandle<Vec<(u64, Instant)>>,
-    /// What the viewer got of anybody else.
+    /// The packets that the viewer received from others.
     strange: Arc<AtomicU64>,
 }
 
 impl Watched {
-    /// Watches mountpoint 7 with `caller`; media flows.
+    /// Watches mountpoint 7 with `caller` until media flows.
     async fn start(mut caller: Caller, to: SocketAddr) -> Self {
         let mut peer = watch(&mut caller).await;
         let stop = Arc::<AtomicBool>::default();
@@ -128,7 +129,8 @@ impl Watched {
         let viewer = tokio::spawn(async move {
             let mut came: Vec<(u64, Instant)> = Vec::new();
             let (mut seen, mut started) = (0, Some(started));
-            // The last may have come before it is known to be that; what was repaired is not lost.
+            // The last packet may arrive before it is known to be the last. A retransmitted packet
+            // is not lost.
             let ended = |came: &[(u64, Instant)]| {
                 let last = until.load(Ordering::Relaxed);
                 let (Some((first, _)), Some((_, at))) = (came.first(), came.last()) else {
@@ -170,7 +172,7 @@ impl Watched {
         }
     }
 
-    /// Waits until as many packets have come again.
+    /// Waits until this number of further packets has arrived.
     async fn go_on(&self, packets: u64) {
         let goal = self.count.load(Ordering::Relaxed) + packets;
         let deadline = Instant::now() + PATIENCE;
@@ -180,7 +182,7 @@ impl Watched {
         }
     }
 
-    /// Nothing was lost since the viewer's first packet, and nothing came late.
+    /// Checks that nothing was lost since the viewer's first packet, and nothing was late.
     async fn assert_undisturbed(self) {
         self.stop.store(true, Ordering::Relaxed);
         let sent = self.source.join().unwrap();
@@ -259,7 +261,7 @@ async fn whip_requests_that_cannot_be_cost_a_viewer_nothing() {
             assert_eq!(status, 401, "{all}");
             assert!(all.contains("invalid_token"), "{all}");
         }
-        // A resource that was, and ended.
+        // A resource that existed, and ended.
         let (status, all) = http(to, "POST /whip/9", &[SDP, &right], good.as_bytes()).await;
         assert_eq!(status, 201, "{all}");
         let location = header(&all, "location").unwrap();
@@ -287,7 +289,7 @@ async fn rtsp_servers_that_lie_or_hang_cost_a_viewer_nothing() {
         vec![b'v'; 4 << 20].as_slice(),
     ]
     .concat();
-    // Nothing at all, and half an answer, mean that it hangs.
+    // No answer, and half an answer, mean that it is unresponsive.
     for (says, error) in [
         (Vec::new(), "no answer to DESCRIBE"),
         (
@@ -312,7 +314,7 @@ async fn rtsp_servers_that_lie_or_hang_cost_a_viewer_nothing() {
             json!({ "type": "rtsp", "id": id, "url": url, "video": true, "rtsp_failcheck": failcheck,
                     "rtsp_timeout": HANGS, "rtsp_conn_timeout": HANGS, "rtsp_reconnect_delay": 1 })
         };
-        // This one is tried again and again until the end.
+        // This one is retried until the end.
         let tried = create(&mut admin, camera(8, false)).await;
         assert_eq!(tried["streaming"], "created", "{tried}");
         let refused = create(&mut admin, camera(9, true)).await;
@@ -372,7 +374,7 @@ async fn ports_and_files_that_cannot_be_cost_a_viewer_nothing() {
                 assert_eq!(refused["error_code"], 456, "{file}: {refused}");
                 assert!(refused["error"].as_str().unwrap().len() > 10, "{refused}");
             }
-            // As much as there is may be played.
+            // The existing part may be played.
             for file in &halves {
                 let created = create(&mut admin, play(file)).await;
                 let refused = created["error_code"] == 456;
@@ -401,11 +403,12 @@ async fn foreign_rtp_and_a_flood_elsewhere_cost_a_viewer_nothing() {
         let mut foreign = Sender::new(port, 1_234);
         let mut rng = StdRng::seed_from_u64(5);
         while !stopped.load(Ordering::Relaxed) {
-            // So few go to the port that is watched that its buffer has room for all: no one repeats what is lost there.
+            // So few go to the watched port that its buffer has room for all, since a loss there is
+            // not repaired.
             for _ in 0..200 {
                 flood.picture(true, 1);
             }
-            // What is no RTP, and what is, of somebody else.
+            // Random bytes, and RTP of another sender.
             let mut noise = vec![0; rng.random_range(0..200)];
             rng.fill_bytes(&mut noise);
             foreign.send(&noise);
@@ -444,7 +447,7 @@ async fn viewers_that_vanish_cost_another_nothing() {
         let mut caller = server.attach(PACKAGE).await;
         let mut peer = watch(&mut caller).await;
         peer.run_until(|peer| !peer.packets.is_empty()).await;
-        // Its socket closes without a goodbye: what is sent there comes back as an error.
+        // Its socket closes without a goodbye, so that packets to it return errors.
         drop(peer);
         others.push(caller);
     }

@@ -1,9 +1,10 @@
-//! A media worker that does not move is named, and the server says that it does not work.
+//! A blocked media worker is named, and the server reports that it is not healthy.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 use std::sync::{Arc, Condvar, Mutex};
@@ -18,7 +19,7 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Holds the thread up that logs a candidate that was refused, as long as it is shut.
+/// Blocks the thread that logs a refused candidate, as long as it is shut.
 #[derive(Clone, Default)]
 struct Trap(Arc<(Mutex<bool>, Condvar)>);
 

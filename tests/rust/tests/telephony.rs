@@ -3,7 +3,8 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 use std::net::UdpSocket;
@@ -23,10 +24,10 @@ const SIPP: &str = "/usr/bin/sipp";
 const SOCAT: &str = "/usr/bin/socat";
 const PACKAGE: &str = "janus.plugin.sip";
 
-/// What a test sends: 20 ms of G.711.
+/// 20 ms of G.711.
 const SOUND: [u8; 160] = [0x55; 160];
 
-/// Where the program is that plays telephones; none: the test is left out.
+/// Returns whether sipp, which plays telephones, is installed. Otherwise, tests are skipped.
 fn has_sipp() -> bool {
     let is_there = Path::new(SIPP).exists();
     if !is_there {
@@ -41,14 +42,14 @@ struct Sipp {
     port: u16,
 }
 
-/// What stands before a telephone, and ends TLS for it: sipp of Debian knows none.
+/// A terminator of TLS in front of a telephone, since sipp of Debian has none.
 struct Terminator {
     _child: Child,
     port: u16,
 }
 
 impl Terminator {
-    /// Listens for `from`, and goes on to `to`, both as socat names them.
+    /// Listens on `from`, and connects to `to`, both in the notation of socat.
     async fn start(from: &str, to: &str, port: u16) -> Self {
         let child = Command::new(SOCAT)
             .args([from, to])
@@ -66,7 +67,7 @@ impl Terminator {
     }
 }
 
-/// Waits until connections to a port are taken.
+/// Waits until a port accepts connections.
 async fn listens_by_tcp(port: u16) {
     let waiting = async {
         while tokio::net::TcpStream::connect(("127.0.0.1", port))
@@ -81,7 +82,7 @@ async fn listens_by_tcp(port: u16) {
         .expect("a port");
 }
 
-/// A certificate for this machine with its key, in one file and in two.
+/// Creates a certificate for this machine with its key, in one file and in two.
 fn certificate(folder: &Path) -> [std::path::PathBuf; 3] {
     let [key, certificate, both] =
         ["key.pem", "certificate.pem", "both.pem"].map(|it| folder.join(it));
@@ -112,7 +113,7 @@ impl Sipp {
         Self::play_at(port, &contact, scenario, more)
     }
 
-    /// The same at this port; it says that it is reached at `contact`.
+    /// Like `play`, at this port, with `contact` as its address.
     fn play_at(port: u16, contact: &str, scenario: &str, more: &[&str]) -> Self {
         let media = free_port();
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../sip/{scenario}.xml"));
@@ -138,7 +139,7 @@ impl Sipp {
         Sipp { child, port }
     }
 
-    /// Waits until it takes messages over UDP.
+    /// Waits until it receives messages over UDP.
     async fn listens(self) -> Self {
         let is_taken = || UdpSocket::bind(("127.0.0.1", self.port)).is_err();
         let waiting = async {
@@ -152,7 +153,7 @@ impl Sipp {
         self
     }
 
-    /// All of its scenario has come to pass.
+    /// Checks that its whole scenario was played.
     async fn ends_content(mut self) {
         let status = timeout(Duration::from_secs(45), self.child.wait()).await;
         let status = status.expect("the end of sipp").unwrap();
@@ -183,7 +184,7 @@ async fn server_with(config: SipConfig) -> (Server, Watcher) {
     Server::watched::<Sip>(config, Recorder::default()).await
 }
 
-/// A page that can be called as alice, without a registrar.
+/// Returns a page that can be called as alice, without a registrar.
 async fn page(server: &Server) -> Caller {
     let mut page = server.attach(PACKAGE).await;
     let body = json!({
@@ -242,7 +243,7 @@ async fn call(page: &mut Caller, uri: &str, more: Value) -> Peer {
     peer
 }
 
-/// Presses a key, holds the call, takes it up again, and ends it.
+/// Presses a key, holds the call, resumes it, and ends it.
 async fn hold_and_hang_up(server: &Server, page: &mut Caller) {
     page.message(json!({ "request": "dtmf_info", "digit": "5" }), None)
         .await;
@@ -296,12 +297,12 @@ async fn a_page_calls_a_telephone() {
             }
         };
         let uri = format!("sip:echo@127.0.0.1:{}{more}", phone.port);
-        // Too large for UDP, but the telephone takes no TCP.
+        // Too large for UDP, but the telephone has no TCP.
         let long = "x".repeat(if transport == "u1" { 1_300 } else { 1 });
         let more = json!({ "headers": { "X-Long": long } });
         let _peer = call(&mut page, &uri, more).await;
         if loses {
-            // It takes nothing in another order than that of its scenario, as what comes again does.
+            // It requires the order of its scenario, which retransmissions would break.
             hang_up(&mut page).await;
         } else {
             hold_and_hang_up(&server, &mut page).await;
@@ -310,7 +311,7 @@ async fn a_page_calls_a_telephone() {
     }
 }
 
-/// Takes the call of a telephone, speaks with it, and waits until it hangs up.
+/// Accepts the call of a telephone, speaks with it, and waits until it hangs up.
 async fn take_call(page: &mut Caller) {
     let incoming = result(page, "incomingcall").await;
     let told = &incoming["plugindata"]["data"]["result"];
@@ -367,7 +368,7 @@ async fn telephones_call_and_are_called_by_tls() {
     };
     let (server, _watcher) = server_with(config).await;
     let mut page = page(&server).await;
-    // The page calls: all that is asked in the call goes by TLS, too.
+    // The page calls: all requests in the call use TLS, too.
     let (secure, plain) = (free_port(), free_port());
     let contact = format!("127.0.0.1:{secure};transport=tls");
     let phone = Sipp::play_at(plain, &contact, "held", &["-t", "t1"]);
@@ -400,9 +401,9 @@ async fn who_is_not_there_is_told() {
     for (uri, code) in [
         (format!("sip:x@127.0.0.1:{nobody}"), 503),
         (format!("sip:x@127.0.0.1:{nobody};transport=tcp"), 503),
-        // Not where messages may go.
+        // No messages may be sent there.
         ("sip:x@10.255.255.1".to_owned(), 503),
-        // Ourselves, where nobody of that name is.
+        // Our own address, with an unknown name.
         (format!("sip:x@127.0.0.1:{port}"), 404),
     ] {
         let is_forbidden = uri.contains("10.255");

@@ -1,9 +1,11 @@
-//! A text room, end to end: members with PeerConnections of data channels alone, on several workers.
+//! A text room, end to end: members with PeerConnections of data channels alone, on several
+//! workers.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 use std::sync::Arc;
@@ -27,17 +29,17 @@ async fn server(config: TextRoomConfig, options: Value) -> Server {
     server
 }
 
-/// Somebody whose PeerConnection is up.
+/// A client with a connected PeerConnection.
 struct Guest {
     caller: Caller,
     peer: Peer,
     /// The channel that it writes on.
     label: &'static str,
-    /// All messages that have come, as far as they were read.
+    /// All messages that have been read.
     heard: Vec<Value>,
 }
 
-/// Reads what has come since.
+/// Reads new messages.
 fn read(peer: &Peer, heard: &mut Vec<Value>) {
     let texts = peer.texts(LABEL).into_iter().skip(heard.len());
     heard.extend(texts.map(|text| serde_json::from_str::<Value>(text).unwrap()));
@@ -59,7 +61,7 @@ impl Guest {
         guest
     }
 
-    /// Answers the offer that comes next.
+    /// Answers the next offer.
     async fn answer(&mut self) {
         let offer = self.caller.until("/plugindata/data/result", "ok").await;
         let answer = self.peer.answer(offer["jsep"]["sdp"].as_str().unwrap());
@@ -68,7 +70,7 @@ impl Guest {
         self.caller.until("/plugindata/data/result", "ok").await;
     }
 
-    /// Somebody who has joined.
+    /// Returns a client that has joined.
     async fn member(server: &Server, username: &str, label: &'static str) -> Self {
         let mut guest = Guest::new(server, label).await;
         let answer = guest.ask("join", json!({ "username": username })).await;
@@ -92,7 +94,7 @@ impl Guest {
             .await
     }
 
-    /// What was said, by whom it may be.
+    /// Returns the texts of messages.
     fn said(&mut self) -> Vec<&str> {
         read(&self.peer, &mut self.heard);
         let said = self.heard.iter();
@@ -101,7 +103,7 @@ impl Guest {
             .collect()
     }
 
-    /// The last message that is this one, once it has come.
+    /// Returns the last message for which `is_it` is true, once it has arrived.
     async fn until(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
         let heard = &mut self.heard;
         let mut found = heard.iter().rposition(&is_it);
@@ -117,7 +119,7 @@ impl Guest {
         self.heard[found.unwrap()].clone()
     }
 
-    /// Waits until so many messages that are this one have come.
+    /// Waits until this number of such messages has arrived.
     async fn count(&mut self, is_it: impl Fn(&Value) -> bool, expected: usize) {
         let heard = &mut self.heard;
         let mut count = heard.iter().filter(|message| is_it(message)).count();
@@ -139,7 +141,7 @@ impl Guest {
 #[tokio::test]
 async fn members_on_two_workers_write_to_each_other() {
     let server = server(TextRoomConfig::default(), json!({ "history": 5 })).await;
-    // One opens the server's channel, the other one of its own.
+    // One opens the server's channel, the other one a channel of its own.
     let mut al = Guest::member(&server, "al", LABEL).await;
     let mut bo = Guest::member(&server, "bo", "mine").await;
     al.until(|message| message["textroom"] == "join" && message["username"] == "bo")
@@ -200,7 +202,7 @@ async fn a_flood_of_one_member_gets_errors_and_disturbs_nobody() {
     let heard = flooder.heard.iter();
     let refused = heard.filter(|message| message["error_code"] == 499).count();
     assert!(refused > FLOOD / 2, "{refused} were refused");
-    // What was let through came to all.
+    // All received the messages that passed.
     bo.count(|message| message["from"] == "flooder", FLOOD - refused)
         .await;
     assert_eq!(server.gateway.media_totals().messages_dropped, 0);
@@ -208,7 +210,7 @@ async fn a_flood_of_one_member_gets_errors_and_disturbs_nobody() {
 
 #[tokio::test]
 async fn who_reads_nothing_misses_messages_and_holds_nobody_up() {
-    // Somewhat more than waits for a member.
+    // Somewhat more than can wait for a member.
     const MESSAGES: usize = 24;
     let config = TextRoomConfig {
         byte_rate: 0,
@@ -231,7 +233,7 @@ async fn who_reads_nothing_misses_messages_and_holds_nobody_up() {
     let expected = MESSAGES - usize::try_from(dropped).unwrap();
     slow.count(|message| message["from"] == "al", expected)
         .await;
-    // It is a member still.
+    // It is still a member.
     slow.ask("message", json!({ "text": "awake" })).await;
     quick.hears("awake").await;
 }

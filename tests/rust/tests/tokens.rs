@@ -1,9 +1,10 @@
-//! Tokens for rooms and mountpoints: what whoever shows one can reach, and what not.
+//! Tokens for rooms and mountpoints: what they grant, and what they do not.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 use std::sync::Arc;
@@ -20,7 +21,8 @@ const SECRET: &str = "a secret of more than thirty-two bytes";
 const ROOM: &str = "janus.plugin.videoroom";
 const STREAMING: &str = "janus.plugin.streaming";
 
-/// A server with the rooms 1 and 2, of which 2 asks for signed tokens, and the mountpoints 1 and 2.
+/// Starts a server with the rooms 1 and 2, of which 2 requires signed tokens, and the mountpoints 1
+/// and 2.
 async fn server(token_auth: bool) -> TestServer {
     let members = |value: Value| value.as_object().unwrap().clone();
     let room = |value| ConfiguredRoom::read(&members(value), false).unwrap();
@@ -56,7 +58,7 @@ async fn server(token_auth: bool) -> TestServer {
     TestServer::knowing(facts, config, plugins)
 }
 
-/// A token with these claims.
+/// Returns a token with these claims.
 fn token(mut claims: Value) -> String {
     claims["exp"] = 99_999_999_999_u64.into();
     jwt(&claims.to_string(), SECRET)
@@ -79,7 +81,7 @@ impl Holder {
         Holder { client, token }
     }
 
-    /// What the plugin answers, at once or by an event.
+    /// Returns the plugin's answer, also if it comes as an event.
     async fn ask(&mut self, body: Value) -> Value {
         self.offer(body, None).await
     }
@@ -148,7 +150,7 @@ async fn rights_are_taken_by_requests_that_need_them() {
         (json!({}), 433),
         (json!({ "rights": ["record"] }), 433),
         (json!({ "rights": ["forward"], "rooms": [2] }), 433),
-        // There is no such publisher: that far it went.
+        // There is no such publisher, which only an allowed request reports.
         (json!({ "rights": ["forward"], "rooms": [1] }), 428),
     ] {
         let mut holder = Holder::attach(&server, ROOM, token(claims.clone())).await;
@@ -180,7 +182,7 @@ async fn a_room_of_signed_tokens_asks_for_them_where_nobody_else_does() {
         code(with(token(json!({ "rooms": [2] })))).await,
         Value::Null
     );
-    // The token of the request itself will do as well.
+    // The token of the request itself suffices, too.
     let mut holder = Holder::attach(&server, ROOM, token(json!({}))).await;
     assert_eq!(holder.ask(join(2)).await["videoroom"], "joined");
 }

@@ -1,10 +1,11 @@
-//! Voice mail, end to end: a peer says something over a network that loses packets, and the file plays at once, also by
-//! HTTP.
+//! Voice mail, end to end: a peer speaks over a network that loses packets, and the file can be
+//! played immediately, also by HTTP.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 use std::path::{Path, PathBuf};
@@ -31,7 +32,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// A caller whose message is being recorded.
+    /// Returns a caller whose message is being recorded.
     async fn recording(max_duration: Duration) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let recorder = Recorder::new(RecorderConfig {
@@ -66,7 +67,7 @@ impl Stage {
         }
     }
 
-    /// Says the tone for so long; of each 50 packets those are lost that `lost` says.
+    /// Sends the tone for this time. Of each 50 packets, those in `lost` are lost.
     async fn say(&mut self, length: Duration, lost: std::ops::Range<u64>) {
         let mut tone = tone();
         let start = Instant::now();
@@ -105,7 +106,7 @@ fn description() -> Description {
     })
 }
 
-/// How long a file plays, by our reader, which has to read all of it.
+/// Returns the duration of a file by our reader, which must read all of it.
 fn length(path: &Path) -> Duration {
     let once = OpenOptions {
         looping: false,
@@ -143,7 +144,7 @@ async fn lost_packets_keep_their_time() {
         );
     }
 
-    // Its address leads to it, whole and in parts, and to nothing else of the folder.
+    // Its URL leads to it, whole and in parts, and to nothing else of the folder.
     std::fs::write(path.with_file_name("other.txt"), "secret").unwrap();
     let (_transports, to) = serve(&stage.server.gateway).await;
     let address = done["plugindata"]["data"]["recording"].as_str().unwrap();

@@ -1,5 +1,11 @@
-//! WHIP and WHEP over HTTP: tokens and pins in the query, ids and numbers that are none, publishers that vanish.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+//! WHIP and WHEP over HTTP: tokens and pins in the query, invalid ids and numbers, publishers that
+//! vanish.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by a panic"
+)]
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,7 +22,7 @@ const STREAMING: &str = "janus.plugin.streaming";
 const VIDEOROOM: &str = "janus.plugin.videoroom";
 const SDP: &str = "Content-Type: application/sdp";
 
-/// A server of mountpoints, one of which is there.
+/// Starts a server of mountpoints, one of which exists.
 async fn mountpoints(core: CoreConfig, string_ids: bool, stage: Value) -> Server {
     let token = core.tokens.first().map(|stored| stored.token.clone());
     let server = Server::configured(core, 1, async |media| {
@@ -36,7 +42,7 @@ async fn mountpoints(core: CoreConfig, string_ids: bool, stage: Value) -> Server
     server
 }
 
-/// Makes a mountpoint of one picture.
+/// Creates a mountpoint of one picture.
 async fn create(admin: &mut Caller, stage: Value) {
     let mut create = json!({
         "request": "create", "type": "whip",
@@ -48,7 +54,7 @@ async fn create(admin: &mut Caller, stage: Value) {
     assert_eq!(created["streaming"], "created", "{created}");
 }
 
-/// To send, or to receive, a picture.
+/// Returns a description for sending, or for receiving, a picture.
 fn description(direction: Direction) -> Description {
     let mut line = MediaOffer::new(Kind::Video, direction);
     line.add_codec(CodecName::Vp8, None, None);
@@ -62,7 +68,8 @@ async fn offer(direction: Direction) -> String {
     Peer::offering().await.offer(description(direction))
 }
 
-/// Asks endpoints one after the other, which all have to answer with this status; what is made ends at once.
+/// Sends requests to endpoints, which must all answer with this status. Created resources end
+/// immediately.
 async fn asked(server: &Server, status: u16, bearer: Option<&str>, paths: &[&str]) -> Vec<String> {
     let (transports, to) = serve(&server.gateway).await;
     let bearer = bearer.map(|token| format!("Authorization: Bearer {token}"));
@@ -109,7 +116,7 @@ async fn a_mountpoints_token_and_pin_may_stand_in_the_query() {
     ];
     asked(&server, 201, None, &right).await;
     asked(&server, 401, None, &wrong).await;
-    // The query goes before the bearer token.
+    // The query takes precedence over the bearer token.
     asked(&server, 201, Some("other"), &right).await;
     asked(&server, 201, Some("1&2"), &["/whep/7", "/whep/7?pin="]).await;
     asked(&server, 401, Some("1&2"), &["/whep/7?pin=3"]).await;
@@ -153,7 +160,7 @@ async fn a_mountpoint_is_found_by_its_id_or_else_by_its_name() {
     ] {
         create(&mut admin, json!({ "id": id, "name": name })).await;
     }
-    // An id goes before a name.
+    // An id takes precedence over a name.
     let closed = json!({ "id": 12, "name": "7", "token": "t0k", "pin": "1234" });
     create(&mut admin, closed).await;
     let found = [
@@ -276,7 +283,7 @@ async fn a_publisher_that_vanished_gives_way_though_clients_are_told_of_no_silen
         let list = viewer.manage(json!({ "request": "list" })).await;
         list["list"][0]["media"][0]["age_ms"] == 0
     };
-    // Its last packet has come when it vanishes.
+    // Its last packet has arrived when it vanishes.
     while !flows(&mut viewer).await {
         first.send(0, packets * 3_000, &[0x10, 0x10, 0, 0]).await;
         packets += 1;
@@ -293,7 +300,7 @@ async fn a_publisher_that_vanished_gives_way_though_clients_are_told_of_no_silen
             break;
         }
         assert_eq!(status, 409, "{answer}");
-        // Its connection is given up after 30 s.
+        // Its connection fails after 30 s.
         assert!(vanished.elapsed() < Duration::from_secs(15), "{answer}");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }

@@ -1,4 +1,4 @@
-//! Measuring the loop: with whom, for how long, which way of sending is the fastest.
+//! Measuring the loop: its viewers, its duration, and the fastest way of sending.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::thread;
@@ -12,7 +12,7 @@ use crate::record::{BareLoad, BareLoop, Ceiling};
 use crate::traffic::{Connections, Topology, Traffic};
 use crate::viewer::{Arrived, BareViewers, Counted};
 
-/// Sizes of the batch that are tried, in bytes.
+/// The batch sizes to try, in bytes.
 const BATCHES: [usize; 6] = [
     32 << 10,
     64 << 10,
@@ -21,13 +21,13 @@ const BATCHES: [usize; 6] = [
     256 << 10,
     512 << 10,
 ];
-/// How long each way of sending is tried.
+/// The duration of a trial of each way of sending.
 const TRIAL: Duration = Duration::from_millis(300);
-/// Streams of the first trial, which says how many there are in the others.
+/// The streams of the first trial, which determines those of the others.
 const FIRST_STREAMS: f64 = 1_000.0;
-/// A number of streams that the loop carried for so many is that number.
+/// A number of streams within this share of the carried number counts as equal.
 const CLOSE: f64 = 0.05;
-/// The number of those that are sent to is brought close to that which is carried in so many measurements.
+/// The number of measurements that approach the carried number.
 const APPROACHES: u32 = 3;
 
 /// A way of sending.
@@ -37,7 +37,7 @@ struct Way {
     batching: Batching,
 }
 
-/// What can be measured.
+/// The setup of a measurement.
 pub(super) struct Bench<'a> {
     options: &'a Options,
     link: Option<&'a Link>,
@@ -47,7 +47,7 @@ pub(super) struct Bench<'a> {
 
 impl<'a> Bench<'a> {
     pub(super) fn new(options: &'a Options, link: Option<&'a Link>) -> Self {
-        // Without enough descriptors there are fewer sockets, which is reported then.
+        // Without enough descriptors, there are fewer sockets, which is reported later.
         let _ = raise_descriptor_limit();
         Self {
             options,
@@ -57,7 +57,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Both ceilings.
+    /// Measures both ceilings.
     pub(super) fn ceiling(&self) -> Result<Ceiling, CeilingError> {
         let (in_time, way) = self.in_time()?;
         let at_all = self.at_all(&in_time, way)?;
@@ -68,7 +68,8 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// What the loop needs for so many participants, sending each frame when it is due, as it was the fastest `in_time`.
+    /// Measures the loop with `participants`, sending each frame when it is due, in the fastest way
+    /// of `in_time`.
     pub(super) fn load(
         &self,
         participants: u32,
@@ -99,8 +100,9 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// Each frame leaves within its frame interval: the loop has as many viewers as it serves once in each. What else
-    /// waits for a viewer then may leave with it, if that is faster, but no other frame of the same source.
+    /// Measures with each frame leaving within its frame interval: the loop has as many viewers as
+    /// it serves once per interval. Other packets for a viewer may leave together with it if that
+    /// is faster, but no other frame of the same source.
     fn in_time(&self) -> Result<(BareLoop, Way), CeilingError> {
         let first = self.topology.whole_participants(FIRST_STREAMS);
         let way = self.way(Joining::NONE, self.options.batch.unwrap_or(192 << 10));
@@ -121,7 +123,7 @@ impl<'a> Bench<'a> {
         Ok((self.approached(participants, way)?, way))
     }
 
-    /// Frames of a source are joined as far as it pays. What is carried in time is carried at all, so that it is never less.
+    /// Joins frames of a source as far as it pays. The result is at least that in time.
     fn at_all(&self, in_time: &BareLoop, way: Way) -> Result<BareLoop, CeilingError> {
         let participants = self.enough_for(in_time.delivered_pps);
         let tag_bytes = self.options.profile.tag_bytes();
@@ -151,7 +153,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// The ways to join so many frames of a source.
+    /// Returns the ways to join `frames` frames of a source.
     fn joinings(&self, frames: u32) -> Vec<Joining> {
         let several =
             self.topology.connections(2).feeds > 1 || self.topology.connections(8).feeds > 1;
@@ -175,7 +177,7 @@ impl<'a> Bench<'a> {
         joinings
     }
 
-    /// Whether frames differ from each other in the sizes of their packets.
+    /// Returns whether frames differ in the sizes of their packets.
     fn sizes_vary(&self) -> bool {
         self.traffic.frame(0) != self.traffic.frame(1)
     }
@@ -194,14 +196,14 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Participants for whom so many packets a second are enough.
+    /// Returns the participants for which `pps` packets per second suffice.
     fn enough_for(&self, pps: f64) -> u32 {
         let streams = pps / self.traffic.packets_per_s();
         self.topology.whole_participants(streams)
     }
 
-    /// The fastest of some ways with so many participants, and its packets a second. By CPU time: what else the core did
-    /// meanwhile is no fault of the way.
+    /// Returns the fastest of some ways with `participants`, and its packets per second of CPU
+    /// time, so that other work of the core does not count.
     fn fastest(&self, participants: u32, ways: &[Way]) -> Result<(f64, Way), CeilingError> {
         let feeds = self.topology.connections(participants).feeds;
         let trial = TRIAL.min(Duration::from_secs_f64(self.options.duration));
@@ -220,7 +222,7 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// Measures with so many participants as the loop carries, beginning with a guess.
+    /// Measures with as many participants as the loop carries, starting with a guess.
     fn approached(&self, mut participants: u32, way: Way) -> Result<BareLoop, CeilingError> {
         let mut approach = 0;
         loop {
@@ -270,8 +272,8 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// Opens sockets for so many participants on the load's side, which are read there while `work` sends to them from the
-    /// server's.
+    /// Opens sockets for `participants` on the load's side, which are read there while `work` sends
+    /// to them from the server's side.
     fn with_viewers<T: Send>(
         &self,
         participants: u32,
@@ -316,7 +318,7 @@ impl<'a> Bench<'a> {
             .map_err(|source| CeilingError::Socket { ip, source })
     }
 
-    /// On the calling thread, which is the server's from then on.
+    /// Makes the sender on the calling thread, which is the server's from then on.
     fn sender(&self, to: &[SocketAddr]) -> Result<Sender, CeilingError> {
         pin(self.options.server_core)?;
         let namespace = self.link.map(|link| &link.server);
@@ -332,12 +334,12 @@ fn ip(namespace: Option<&Namespace>) -> IpAddr {
     namespace.map_or(Ipv4Addr::LOCALHOST.into(), |namespace| namespace.ip)
 }
 
-/// Of what was to be sent, what arrived.
+/// Returns the share of the sent packets that arrived.
 fn share(packets: u64, sent: &Sent) -> f64 {
     packets as f64 / (sent.packets + sent.dropped).max(1) as f64
 }
 
-/// Waits until nothing is on its way any more; gives what has arrived.
+/// Waits until no packet is on its way. Returns the arrived packets.
 fn settle(arrived: &Arrived) -> Counted {
     let mut before = None;
     loop {

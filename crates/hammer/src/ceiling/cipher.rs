@@ -1,4 +1,4 @@
-//! The bare calls of the crypto library: no SRTP around them but what the packet's form asks for.
+//! Bare calls of the crypto library, with only the parts of SRTP that the packet's form requires.
 
 use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::cipher::{AES_128, EncryptingKey, EncryptionContext, UnboundCipherKey};
@@ -8,7 +8,7 @@ use aws_lc_rs::iv::FixedLength;
 
 use crate::traffic::Profile;
 
-/// One viewer's key.
+/// The key of one viewer.
 #[derive(Debug)]
 pub(super) enum Cipher {
     Gcm(Box<LessSafeKey>),
@@ -16,7 +16,7 @@ pub(super) enum Cipher {
 }
 
 impl Cipher {
-    /// A key of its own for viewer `number`.
+    /// Makes the key of viewer `number`.
     pub(super) fn new(profile: Profile, number: u32) -> Result<Self, Unspecified> {
         let mut key = [0x5a; 16];
         if let Some(start) = key.first_chunk_mut() {
@@ -36,7 +36,7 @@ impl Cipher {
         })
     }
 
-    /// Seals `payload` into `sealed`, which is longer by the tag; `header` is authenticated.
+    /// Seals `payload` into `sealed`, which is longer by the tag. `header` is authenticated.
     pub(super) fn seal(
         &self,
         index: u64,
@@ -48,7 +48,7 @@ impl Cipher {
             Cipher::Gcm(key) => {
                 let [a, b, c, d, e, f, g, h] = index.to_be_bytes();
                 let nonce = Nonce::assume_unique_for_key([0, 0, 0, 0, a, b, c, d, e, f, g, h]);
-                // From the shared payload straight into the datagram.
+                // From the shared payload directly into the datagram.
                 key.seal_in_place_scatter(nonce, Aad::from(header), &mut [], payload, sealed)
             }
             Cipher::Cm(keys) => {

@@ -1,4 +1,4 @@
-//! Why a ceiling cannot be measured.
+//! Errors of measuring a ceiling.
 
 use std::io;
 use std::net::IpAddr;
@@ -8,31 +8,31 @@ use crate::machine::{CoreError, NamespaceError};
 use crate::scenario::WordsError;
 use crate::traffic::TrafficError;
 
-/// Why there is no result.
+/// The reason why there is no result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CeilingError {
-    /// The traffic cannot be made.
+    /// The traffic is impossible.
     #[error(transparent)]
     Traffic(#[from] TrafficError),
-    /// No namespaces.
+    /// There are no namespaces.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
     /// A core cannot be used.
     #[error(transparent)]
     Core(#[from] CoreError),
-    /// A socket could not be made.
+    /// A socket could not be opened.
     #[error("no socket on {ip}: {source}")]
     Socket {
-        /// Where.
+        /// The address.
         ip: IpAddr,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// Sending failed.
     #[error("sending: {0}")]
     Send(io::Error),
-    /// The words for a scenario say none.
+    /// The words do not name a scenario.
     #[error(transparent)]
     Scenario(#[from] WordsError),
     /// The crypto library refused.
@@ -44,9 +44,9 @@ pub enum CeilingError {
     /// The result cannot be written.
     #[error("{path}: {source}")]
     Write {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }

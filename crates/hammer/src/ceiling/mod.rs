@@ -1,12 +1,13 @@
-//! What one core can do at most: a bare loop of encrypting and sending.
+//! The ceiling of one core: a bare loop of encrypting and sending.
 //!
-//! The loop seals the same RTP packets for each viewer with the crypto library's bare calls, and sends them by sendmmsg
-//! with UDP_SEGMENT. It has no protocol and no state of a stream: what a server reaches of it is what its design leaves of
-//! the machine. It sends to as many addresses as it has viewers, which are read as a server's viewers are: both are a part
-//! of what sending costs.
+//! The loop seals the same RTP packets for each viewer with bare calls of the crypto library, and
+//! sends them by sendmmsg with UDP_SEGMENT. It has no protocol and no stream state, so a server's
+//! share of it shows what its design leaves of the machine. It sends to as many addresses as it has
+//! viewers, which are read like a server's viewers, since both affect the cost of sending.
 //!
-//! There are two ceilings. *In time* each frame leaves within its frame interval, so that no two of a source are joined. *At
-//! all* frames wait for others and leave with them as one message, as far as that pays.
+//! There are two ceilings. *In time*, each frame leaves within its frame interval, so that no two
+//! of a source are joined. *At all*, frames wait for others and leave with them as one message, as
+//! far as that pays.
 
 mod bench;
 mod cipher;
@@ -49,7 +50,7 @@ pub fn run(options: &Options) -> Result<(), CeilingError> {
     })
 }
 
-/// What is written as JSON.
+/// The result as JSON.
 #[derive(Debug, Serialize)]
 struct Measured {
     #[serde(flatten)]
@@ -64,8 +65,8 @@ pub fn measure(options: &Options, link: Option<&Link>) -> Result<Ceiling, Ceilin
     Bench::new(options, link).ceiling()
 }
 
-/// Measures what the loop needs for each number of participants, sending each frame when it is due, in the way that was
-/// the fastest in time.
+/// Measures the loop with each number of participants, sending each frame when it is due, in the
+/// way that was the fastest in time.
 pub fn loads(
     options: &Options,
     link: Option<&Link>,

@@ -1,4 +1,4 @@
-//! How ceilings are measured.
+//! The options of ceilings.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,8 @@ pub struct Options {
     /// What each viewer gets
     #[command(flatten)]
     pub traffic: Traffic,
-    /// Numbers of viewers for which the loop's CPU time is measured as well, sending as their sources do
+    /// Numbers of viewers for which the loop's CPU time is measured as well, sending as their
+    /// sources do
     #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub viewers: Vec<u32>,
     /// What packets are sealed with
@@ -31,7 +32,7 @@ pub struct Options {
     /// Each viewer has a socket, instead of an address of its own and a socket with the others
     #[arg(long)]
     pub own_sockets: bool,
-    /// The share of viewers of whom all that comes is read, as of those who decrypt it
+    /// The share of viewers whose data is read completely, as by participants that decrypt it
     #[arg(long, value_name = "SHARE", default_value_t = 0.01, value_parser = load::share)]
     pub check_share: f64,
     /// The core that sends: the server's
@@ -40,22 +41,23 @@ pub struct Options {
     /// The core that reads: the load's
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub load_core: usize,
-    /// Send over the loopback interface instead of a veth pair between two namespaces; needs no rights
+    /// Send over the loopback interface instead of a veth pair between two namespaces; needs no
+    /// rights
     #[arg(long)]
     pub loopback: bool,
     /// Write the result as JSON
     #[arg(long, value_name = "FILE.json")]
     pub json: Option<PathBuf>,
-    /// The scenario to compare with, and its options: who gets what is as there
+    /// The scenario to compare with, and its options: participants get the same
     #[arg(last = true, value_name = "SCENARIO", conflicts_with_all = ["video_bps", "fps", "packets_per_frame", "sizes", "audio_bps", "profile", "check_share"])]
     pub scenario: Vec<String>,
-    /// Who gets it
+    /// The receivers.
     #[arg(skip = Topology::Streaming { sources: 1 })]
     pub topology: Topology,
 }
 
 impl Options {
-    /// With who gets what from the scenario, if one is named.
+    /// Returns the options with the traffic and topology of the scenario, if there is one.
     pub(super) fn with_scenario(&self) -> Result<Self, WordsError> {
         if self.scenario.is_empty() {
             return Ok(self.clone());
@@ -71,7 +73,7 @@ impl Options {
         })
     }
 
-    /// The defaults, for what a scenario's participants get.
+    /// Returns the defaults for a scenario's participants.
     pub(crate) fn of(demand: Demand<'_>) -> Self {
         Self {
             traffic: demand.traffic,
@@ -92,7 +94,7 @@ impl Options {
     }
 }
 
-/// A duration of at least 10 ms, or 0.
+/// Reads a duration of at least 10 ms, or 0.
 pub(crate) fn seconds_or_none(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(0.0) => Ok(0.0),

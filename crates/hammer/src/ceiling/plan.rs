@@ -1,48 +1,48 @@
-//! What leaves for one viewer, in which order, and what of it is joined.
+//! The packets for one viewer: their order and their joining.
 
 use std::time::Duration;
 
 use crate::traffic::{AUDIO_PERIOD, Traffic};
 
-/// Times that a plan is made for at least, in frame intervals: sizes that vary have their mean in it.
+/// The least duration of a plan, in frame intervals, so that varying sizes have their mean.
 const INTERVALS: u32 = 60;
-/// The most that one byte says of padding (RFC 3550 section 5.1).
+/// The most padding that one byte can count (RFC 3550 section 5.1).
 const MOST_PADDING: usize = 255;
-/// Datagrams that the kernel takes as one, and their bytes.
+/// The most datagrams, and the most bytes, that the kernel accepts as one message.
 const JOINED_DATAGRAMS: usize = 64;
 const JOINED_BYTES: usize = 65_000;
 
-/// What leaves as one message.
+/// The packets that leave as one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Joining {
-    /// Frames of a source that are waited for and leave together: 1 if they are not joined.
+    /// The frames of a source that wait and leave together. 1 if they are not joined.
     pub(super) frames: u32,
-    /// Frames of several sources that one connection gets are joined.
+    /// Whether frames of several sources for one connection are joined.
     pub(super) sources: bool,
-    /// Packets are padded to the size of others, so that they can be joined.
+    /// Whether packets are padded to the size of others, so that they can be joined.
     pub(super) padded: bool,
 }
 
 /// A packet of the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Datagram {
-    /// Its size as RTP, in bytes.
+    /// The size as RTP, in bytes.
     pub(super) bytes: usize,
-    /// Which of the connection's feeds it is of.
+    /// The index of the connection's feed.
     pub(super) feed: u32,
-    /// The last one of its frame.
+    /// Whether it is the last one of its frame.
     pub(super) marker: bool,
-    /// Nothing that follows is joined to it.
+    /// Whether no later packet is joined to it.
     pub(super) last: bool,
 }
 
-/// What one connection gets, again and again: one window after the other, each at one moment.
+/// The repeated packets of one connection: consecutive windows, each sent at one moment.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) windows: Vec<Vec<Datagram>>,
 }
 
-/// What a feed sends at one moment: a frame, or an audio packet. Sizes as RTP.
+/// The packets of a feed at one moment: a frame, or an audio packet, with sizes as RTP.
 #[derive(Debug, Clone)]
 struct Burst {
     at: Duration,
@@ -50,14 +50,14 @@ struct Burst {
 }
 
 impl Joining {
-    /// Each frame by itself.
+    /// No joining.
     pub(super) const NONE: Self = Self {
         frames: 1,
         sources: false,
         padded: false,
     };
 
-    /// The numbers of frames that it may pay to join: until a message is full.
+    /// Returns the numbers of frames that may pay to join, until a message is full.
     pub(super) fn frames_to_try(traffic: &Traffic, tag_bytes: usize) -> impl Iterator<Item = u32> {
         let (mut packets, mut bytes) = (0, 0);
         let sizes = match traffic.video_bps {
@@ -69,7 +69,7 @@ impl Joining {
             bytes += size + tag_bytes;
         }
         let fit = (JOINED_DATAGRAMS / packets.max(1)).min(JOINED_BYTES / bytes.max(1));
-        // One more than fits: messages are full then.
+        // One more than fits, so that messages are full.
         let most = fit as u32 + 1;
         [2, 3, 4, 6, 8, 12, 16, 24, 32]
             .into_iter()
@@ -78,7 +78,7 @@ impl Joining {
 }
 
 impl Plan {
-    /// For a connection with so many feeds.
+    /// Makes the plan for a connection with `feeds` feeds.
     pub(super) fn new(traffic: &Traffic, feeds: u32, joining: Joining) -> Self {
         let interval = traffic.interval();
         let count = INTERVALS.div_ceil(joining.frames);
@@ -118,7 +118,7 @@ impl Plan {
     }
 }
 
-/// Whether padding makes a difference.
+/// Returns whether padding makes a difference.
 pub(super) fn sizes_differ(traffic: &Traffic) -> bool {
     let plain = Plan::new(traffic, 1, Joining::NONE);
     let padded = Plan::new(
@@ -132,7 +132,8 @@ pub(super) fn sizes_differ(traffic: &Traffic) -> bool {
     plain.windows != padded.windows
 }
 
-/// Pads what is joined to its largest packet, as far as RTP can; the last one of a message may be shorter.
+/// Pads joined packets to the largest one, as far as RTP can. The last one of a message may be
+/// shorter.
 pub(super) fn pad(datagrams: &mut [Datagram]) {
     for message in datagrams.split_inclusive_mut(|datagram| datagram.last) {
         let largest = message.iter().map(|datagram| datagram.bytes).max();
@@ -174,7 +175,7 @@ fn audio(traffic: &Traffic, until: Duration) -> Vec<Burst> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::indexing_slicing)]
+    #![allow(clippy::indexing_slicing, reason = "a test fails by a panic")]
     use super::*;
     use crate::traffic::Sizes;
 
@@ -192,7 +193,7 @@ mod tests {
         plan.windows.iter().map(Vec::len).sum()
     }
 
-    /// Datagrams of each message of the first window.
+    /// Returns the number of datagrams in each message of the first window.
     fn messages(plan: &Plan) -> Vec<usize> {
         let window = plan.windows[0].split_inclusive(|datagram| datagram.last);
         window.map(<[Datagram]>::len).collect()
@@ -202,7 +203,7 @@ mod tests {
     fn in_time_each_window_has_one_frame_of_each_feed_and_the_audio_beside() {
         let plan = Plan::new(&traffic(Sizes::Equal), 2, Joining::NONE);
         assert_eq!(plan.windows.len(), 60);
-        // Audio each 20 ms: at 0 and 20 ms of the first 33.
+        // Audio every 20 ms: at 0 and 20 ms of the first 33 ms.
         assert_eq!(messages(&plan), [7, 7, 2, 2]);
         let markers = plan.windows[0].iter().filter(|packet| packet.marker);
         assert_eq!(markers.count(), 6);

@@ -1,4 +1,4 @@
-//! The bare loop: seal and send, as fast as it goes, or in the rhythm of sources.
+//! The bare loop: seal and send, without a pause or at the rate of sources.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,12 +15,12 @@ use super::plan::{Datagram, Plan};
 use crate::source::{Due, spread};
 use crate::traffic::{AUDIO_PERIOD, Graph, PACKET_BYTES, Profile, RTP_HEADER_BYTES, Traffic};
 
-/// A message of sendmmsg costs more than its part of the arena; so many are always enough.
+/// The most messages of a sendmmsg call: more than the arena needs.
 const MESSAGES: usize = 1_024;
-/// Viewers between two looks at the clock.
+/// The number of viewers between two readings of the clock.
 const LOOK: usize = 256;
 
-/// Everything that is sent to.
+/// All destinations.
 #[derive(Debug)]
 pub(super) struct Sender {
     socket: UdpSocket,
@@ -37,27 +37,27 @@ struct Connection {
     sequence: u64,
 }
 
-/// What a run of the loop sent, and how long it took for it.
+/// The packets that a run of the loop sent, and its duration.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sent {
     pub(super) packets: u64,
     pub(super) dropped: u64,
     pub(super) took: Duration,
     pub(super) took_sending: Duration,
-    /// CPU time of the thread.
+    /// The CPU time of the thread.
     pub(super) cpu: Duration,
 }
 
-/// How messages are given to the kernel.
+/// How messages are passed to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Batching {
-    /// Bytes that are sealed between two system calls.
+    /// The bytes sealed between two system calls.
     pub(super) bytes: usize,
-    /// Packets of one size leave as one message.
+    /// Whether packets of one size leave as one message.
     pub(super) gso: bool,
 }
 
-/// What a source does next.
+/// The next packets of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Next {
     Frame,
@@ -65,7 +65,7 @@ enum Next {
 }
 
 impl Sender {
-    /// To a connection at each of `to`.
+    /// Makes a sender to a connection at each of `to`.
     pub(super) fn new(
         socket: UdpSocket,
         to: &[SocketAddr],
@@ -88,7 +88,7 @@ impl Sender {
         })
     }
 
-    /// Sends the plan to all, again and again, without a pause, for about `duration`.
+    /// Sends the plan to all, repeatedly and without a pause, for about `duration`.
     pub(super) fn run(
         &mut self,
         plan: &Plan,
@@ -114,7 +114,7 @@ impl Sender {
         out.finish()
     }
 
-    /// Sends each frame when it is due, in the rhythm of `graph`'s sources, for `duration`.
+    /// Sends each frame when it is due, at the rate of `graph`'s sources, for `duration`.
     pub(super) fn pace(
         &mut self,
         traffic: &Traffic,
@@ -174,13 +174,13 @@ impl Sender {
     }
 }
 
-/// The video of a window with one frame of one feed.
+/// Returns the video of a window with one frame of one feed.
 fn frame(window: &[Datagram]) -> &[Datagram] {
     let message = window.split_inclusive(|datagram| datagram.last).next();
     message.unwrap_or_default()
 }
 
-/// A run of the loop under way.
+/// A run of the loop in progress.
 struct Out<'a> {
     batch: SendBatch,
     socket: &'a UdpSocket,

@@ -1,4 +1,5 @@
-//! WHIP and WHEP (RFC 9725): an offer by POST, the answer in its reply, an end by DELETE.
+//! WHIP and WHEP (RFC 9725): an offer by POST with the answer in its response, and the end by
+//! DELETE.
 
 use std::time::Duration;
 
@@ -13,12 +14,12 @@ use tokio::time::timeout;
 use super::{ClientError, Trust, tls};
 
 const SDP: &str = "application/sdp";
-/// How long an answer is waited for.
+/// The longest wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The longest body that is read, in bytes.
+/// The longest body, in bytes.
 const MAX_BODY: usize = 1 << 18;
 
-/// What a server made of an offer.
+/// A resource that the server made for an offer.
 #[derive(Debug, Clone)]
 pub struct Broadcast {
     resource: Uri,
@@ -54,7 +55,7 @@ impl Broadcast {
         })
     }
 
-    /// Ends it.
+    /// Ends the broadcast.
     pub async fn end(&self) -> Result<(), ClientError> {
         let token = self.token.as_deref();
         let access = (token, &self.trust);
@@ -63,7 +64,7 @@ impl Broadcast {
     }
 }
 
-/// Sends a request on a connection of its own, as clients that are strangers to each other do.
+/// Sends a request on a new connection, like unrelated clients.
 async fn send(
     method: Method,
     uri: &Uri,
@@ -103,7 +104,7 @@ async fn exchange(
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
         .await
         .map_err(|error| failed(error.to_string()))?;
-    // It ends when the sender goes; its errors are seen there.
+    // It ends with the sender, where errors show.
     tokio::spawn(async move { drop(connection.await) });
     let mut request = Request::builder()
         .method(method)
@@ -129,7 +130,7 @@ async fn exchange(
     Ok(Response::from_parts(head, text))
 }
 
-/// Where a Location header leads, seen from `base`.
+/// Resolves a Location header against `base`.
 fn resolve(base: &Uri, location: &str) -> Option<Uri> {
     if location.contains("://") {
         return location.parse().ok();
@@ -151,7 +152,7 @@ fn resolve(base: &Uri, location: &str) -> Option<Uri> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[test]

@@ -1,49 +1,49 @@
-//! Why a request came to nothing.
+//! Errors of requests.
 
 use std::time::Duration;
 
-/// Why a request came to nothing.
+/// The reason why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// The URL is not one, or of a kind that is not spoken.
+    /// The URL is malformed, or has an unsupported scheme.
     #[error("{0} is no usable URL")]
     Url(String),
     /// The server cannot be reached.
     #[error("{url}: {reason}")]
     Connect {
-        /// Where it should be.
+        /// The URL.
         url: String,
-        /// What the system or the server says.
+        /// The error of the system or of the server.
         reason: String,
     },
-    /// The connection is gone.
+    /// The connection has closed.
     #[error("the server closed the connection")]
     Closed,
     /// The server did not answer.
     #[error("no answer to {request} in {} s", after.as_secs())]
     Timeout {
-        /// What was asked.
+        /// The request.
         request: String,
-        /// For how long it was waited.
+        /// The wait.
         after: Duration,
     },
-    /// The server refused.
+    /// The server refused the request.
     #[error("{request}: {reason} ({code})")]
     Refused {
-        /// What was asked.
+        /// The request.
         request: String,
-        /// The code of Janus, of a plugin, or of HTTP.
+        /// The error code of Janus, of a plugin, or of HTTP.
         code: i64,
-        /// What the server says.
+        /// The reason given by the server.
         reason: String,
     },
-    /// The server's answer lacks something.
+    /// The server's answer lacks a part.
     #[error("the answer to {request} has no {missing}")]
     Malformed {
-        /// What was asked.
+        /// The request.
         request: String,
-        /// What is not there.
+        /// The missing part.
         missing: &'static str,
     },
 }

@@ -16,12 +16,12 @@ use tokio_tungstenite::tungstenite::http::HeaderValue;
 
 use super::{ClientError, Trust, tls};
 
-/// How long an answer is waited for.
+/// The longest wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Janus forgets sessions that are silent for 60 s.
+/// The interval of keep-alives. Janus drops sessions after 60 s of silence.
 const KEEP_ALIVE: Duration = Duration::from_secs(25);
 
-/// What every request carries.
+/// The credentials of every request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Credentials {
     /// The API secret.
@@ -46,7 +46,7 @@ pub struct Session {
 pub struct Handle {
     session: Session,
     id: Value,
-    /// What the server says of its own accord: `webrtcup`, `trickle`, `hangup`, events of the plugin.
+    /// Unsolicited messages of the server: `webrtcup`, `trickle`, `hangup`, events of the plugin.
     pub events: UnboundedReceiver<Value>,
 }
 
@@ -61,11 +61,11 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     closed: bool,
-    /// Who waits for the replies to a transaction.
+    /// The receivers of replies by transaction.
     waiting: HashMap<String, UnboundedSender<Value>>,
-    /// Who listens to a handle.
+    /// The receivers of a handle's messages.
     handles: HashMap<String, UnboundedSender<Value>>,
-    /// Sessions to be kept alive.
+    /// The sessions to keep alive.
     sessions: HashSet<Value>,
 }
 
@@ -139,7 +139,7 @@ impl Connection {
         Ok(Self(shared))
     }
 
-    /// What the server says of itself.
+    /// Returns the server's information about itself.
     pub async fn info(&self) -> Result<Value, ClientError> {
         self.request("info", json!({})).await
     }
@@ -155,7 +155,7 @@ impl Connection {
         })
     }
 
-    /// Sends a request; gives the reply that is not an acknowledgement.
+    /// Sends a request. Returns the reply that is not an acknowledgement.
     async fn request(&self, verb: &str, members: Value) -> Result<Value, ClientError> {
         let transaction = self
             .0
@@ -219,8 +219,8 @@ impl Session {
 }
 
 impl Handle {
-    /// Sends a message to the plugin; gives the whole event or reply that comes of it, and refusals of
-    /// the plugin as errors.
+    /// Sends a message to the plugin. Returns the event or reply that answers it. Refusals of the
+    /// plugin are errors.
     pub async fn message(&self, body: Value, jsep: Option<Value>) -> Result<Value, ClientError> {
         let request = text(&body, "request");
         let mut members = json!({
@@ -261,7 +261,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes who waits for the replies to a transaction; false if none will come.
+    /// Registers the receiver of a transaction's replies. Returns false if none can arrive.
     fn expect(&self, transaction: &str, replies: UnboundedSender<Value>) -> bool {
         let mut state = self.state();
         if !state.closed {
@@ -283,7 +283,7 @@ impl Shared {
         if let Value::Object(members) = members {
             request.extend(members);
         }
-        // If the connection is gone, whoever waits for the reply is told.
+        // If the connection has closed, the receiver of the reply gets an error.
         let _ = self.outgoing.send(Value::Object(request).to_string());
     }
 
@@ -299,7 +299,8 @@ impl Shared {
         let transaction = message.get("transaction").and_then(Value::as_str);
         let waiting = transaction.and_then(|transaction| match verb_of(&message) {
             "ack" => state.waiting.get(transaction).cloned(),
-            // What has the same transaction from now on is news of the handle: plugins go on with that of a request.
+            // Later messages with the same transaction are events of the handle: plugins reuse that
+            // of a request.
             _ => state.waiting.remove(transaction),
         });
         let listening = || {
@@ -307,7 +308,7 @@ impl Shared {
             state.handles.get(&sender.to_string()).cloned()
         };
         if let Some(receiver) = waiting.or_else(listening) {
-            // One that has gone does not want it.
+            // A receiver that is gone does not need it.
             let _ = receiver.send(message);
         }
     }
@@ -321,12 +322,12 @@ impl Shared {
     }
 }
 
-/// What a plugin says in a reply or event.
+/// Returns the plugin's data in a reply or event.
 pub(crate) fn plugin_data(message: &Value) -> &Value {
     message.pointer("/plugindata/data").unwrap_or(&Value::Null)
 }
 
-/// The description in a reply to `request`.
+/// Returns the description in a reply to `request`.
 pub(crate) fn description(reply: &Value, request: &str) -> Result<String, ClientError> {
     let sdp = reply.pointer("/jsep/sdp").and_then(Value::as_str);
     sdp.map(str::to_owned)

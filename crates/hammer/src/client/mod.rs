@@ -1,4 +1,5 @@
-//! Talking to servers: the Janus API over WebSocket, WHIP and WHEP over HTTP, each plain or over TLS.
+//! Clients of servers: the Janus API over WebSocket, WHIP and WHEP over HTTP, each with or without
+//! TLS.
 
 mod broadcast;
 mod error;

@@ -1,4 +1,4 @@
-//! Connections to servers, plain or over TLS, and whose certificates are taken.
+//! Connections to servers, plain or over TLS, and the trusted certificates.
 
 use std::sync::{Arc, OnceLock};
 
@@ -19,14 +19,14 @@ use tokio_rustls::rustls::{
 
 use super::ClientError;
 
-/// Whose certificates are taken. Clones share what was read.
+/// The trusted certificates. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Trust(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     kind: Kind,
-    /// Made when it is needed first.
+    /// The configuration, made on first use.
     config: OnceLock<Arc<ClientConfig>>,
 }
 
@@ -38,17 +38,18 @@ enum Kind {
 }
 
 impl Trust {
-    /// Those that the system trusts, or that the file in the environment's `SSL_CERT_FILE` names.
+    /// Trusts the system's certificates, or those in the file of the variable `SSL_CERT_FILE`.
     pub fn system() -> Self {
         Self::new(Kind::System)
     }
 
-    /// All: for servers whose certificate is self-signed. Whoever is on the way can read what is said.
+    /// Trusts all certificates, for servers with a self-signed one. Somebody on the path can read
+    /// everything.
     pub fn anybody() -> Self {
         Self::new(Kind::Anybody)
     }
 
-    /// Those that one of `roots` vouches for; what is no certificate is left out.
+    /// Trusts certificates signed by `roots`. Malformed ones are skipped.
     pub fn only(roots: impl IntoIterator<Item = CertificateDer<'static>>) -> Self {
         let mut store = RootCertStore::empty();
         store.add_parsable_certificates(roots);
@@ -80,7 +81,7 @@ impl Kind {
             Self::Only(roots) => roots.clone(),
             Self::System => {
                 let mut roots = RootCertStore::empty();
-                // Without any, each server is refused, and the reason said.
+                // Without any, each server is refused with the reason.
                 let found = rustls_native_certs::load_native_certs();
                 roots.add_parsable_certificates(found.certs);
                 roots
@@ -90,7 +91,7 @@ impl Kind {
     }
 }
 
-/// Takes any certificate whose key the server has.
+/// Accepts any certificate whose key the server has.
 #[derive(Debug)]
 struct Anybody(Arc<CryptoProvider>);
 
@@ -136,7 +137,7 @@ pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// Connects to the host of `uri`, whose scheme is `plain` or, for TLS, `secure`.
+/// Connects to the host of `uri`. Its scheme is `plain`, or `secure` for TLS.
 pub(super) async fn connect(
     uri: &Uri,
     [plain, secure]: [&str; 2],
@@ -160,7 +161,7 @@ pub(super) async fn connect(
         .unwrap_or(if is_secure { 443 } else { 80 });
     let stream = TcpStream::connect((host, port)).await;
     let stream = stream.map_err(|error| failed(error.to_string()))?;
-    // Otherwise a body would wait for the headers' acknowledgement.
+    // Otherwise a body would wait for the acknowledgement of the headers.
     let _ = stream.set_nodelay(true);
     if !is_secure {
         return Ok(Box::new(stream));

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 
 use portunus_sdp::CodecName;
 
-/// Takes `codec` of what is offered, by the offer's payload type, with telephone events if these are offered; RTP is taken at
-/// `rtp`. None if it is not offered.
+/// Answers with `codec` by the offer's payload type, with telephone events if offered, and with RTP
+/// at `rtp`. Returns `None` if the codec is not offered.
 pub(super) fn answer(offer: &str, codec: CodecName, rtp: SocketAddr) -> Option<String> {
     let mut lines = offer.lines().map(str::trim_end);
     let media = lines.find_map(|line| line.strip_prefix("m=audio "))?;
@@ -39,13 +39,13 @@ pub(super) fn answer(offer: &str, codec: CodecName, rtp: SocketAddr) -> Option<S
         .map(|(pt, name)| format!("a=rtpmap:{pt} {name}\r\n"))
         .collect();
     for pt in &taken {
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = write!(text, " {pt}");
     }
     Some(format!("{text}\r\n{maps}a=ptime:20\r\na=sendrecv\r\n"))
 }
 
-/// What a payload type is without being told (RFC 3551 section 6).
+/// Returns the encoding of a static payload type (RFC 3551 section 6).
 fn known(pt: u8) -> Option<String> {
     let name = match pt {
         0 => "PCMU/8000",
@@ -56,7 +56,7 @@ fn known(pt: u8) -> Option<String> {
     Some(name.to_owned())
 }
 
-/// As RTP names it.
+/// Returns the encoding name in RTP.
 fn name_of(codec: CodecName) -> Option<&'static str> {
     match codec {
         CodecName::Opus => Some("opus"),
@@ -69,7 +69,7 @@ fn name_of(codec: CodecName) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     const OFFER: &str = "v=0\r\no=- 1 1 IN IP4 10.0.0.1\r\ns=-\r\nc=IN IP4 10.0.0.1\r\nt=0 0\r\nm=audio 4000 RTP/AVP 111 0 101\r\n\

@@ -1,4 +1,4 @@
-//! How the far end answers, and what it keeps of what came by SIP.
+//! The configuration of the far end, and its record of SIP messages.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -6,42 +6,42 @@ use std::time::{Duration, Instant};
 
 use portunus_sdp::CodecName;
 
-/// How it answers.
+/// The configuration.
 #[derive(Debug, Clone)]
 pub(crate) struct FarConfig {
-    /// Its address.
+    /// The address.
     pub(crate) local: IpAddr,
-    /// The codec that it takes of those that are offered.
+    /// The codec to accept.
     pub(crate) codec: CodecName,
-    /// Registrations are granted for no longer than this.
+    /// The longest registration.
     pub(crate) expires: Duration,
-    /// An answer to a digest challenge serves for so long.
+    /// The lifetime of a nonce.
     pub(crate) nonce: Duration,
 }
 
-/// What has come by SIP.
+/// The record of SIP messages.
 #[derive(Debug, Default)]
 pub(crate) struct Book {
-    /// Calls that have been answered, by their Call-IDs.
+    /// Answered calls by their Call-IDs.
     pub(super) calls: HashMap<String, Answered>,
-    /// Since the last time.
+    /// The counts since the last call of `take_counts`.
     pub(super) counts: SipCounts,
 }
 
-/// When a call came, and when the answer left.
+/// When a call arrived, and when it was answered.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Answered {
     pub(crate) came: Instant,
     pub(crate) left: Instant,
 }
 
-/// Requests since the last time.
+/// The counts of requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct SipCounts {
-    /// REGISTERs that were granted.
+    /// Granted REGISTER requests.
     pub(crate) granted: u64,
-    /// REGISTERs that were asked for a digest.
+    /// Challenged REGISTER requests.
     pub(crate) challenged: u64,
-    /// Requests that came again.
+    /// Repeated requests.
     pub(crate) repeated: u64,
 }

@@ -1,4 +1,4 @@
-//! RTP, sent back to where it came from.
+//! Echo of RTP.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -13,29 +13,29 @@ use crate::machine::wall_clock;
 use crate::record::{Delays, Far};
 use crate::source::{Delayed, Stamp};
 
-/// Messages a call.
+/// The most messages per call of the kernel.
 const MESSAGES: usize = 64;
-/// Calls a pass, so that what waits is sent.
+/// The most calls per pass, after which output is sent.
 const CALLS: usize = 64;
-/// The delay of one in so many packets is kept.
+/// One delay in this many packets is kept.
 const DELAYS_OF: u16 = 8;
-/// Streams whose numbers are followed.
+/// The most streams whose numbers are tracked.
 const MAX_STREAMS: usize = 1 << 17;
 
-/// What came since the last time.
+/// The received packets since the last window.
 #[derive(Debug, Default)]
 pub(crate) struct FarWindow {
     /// RTP packets.
     pub(crate) packets: u64,
-    /// Numbers that were left out and have not come late.
+    /// Missing numbers that have not arrived late.
     pub(crate) missing: i64,
-    /// Packets without a stamp: what they hold was changed on the way.
+    /// Packets without a stamp, whose payload was changed on the way.
     pub(crate) strange: u64,
-    /// From the participant's sending to the arrival, of some packets.
+    /// The delays of some packets from the participant to here.
     pub(crate) delays: Vec<Delayed>,
 }
 
-/// Sends back, and counts.
+/// Sends packets back, and counts them.
 pub(super) struct Echo {
     batch: ReceiveBatch,
     out: SendBatch,
@@ -55,7 +55,7 @@ impl Default for Echo {
 }
 
 impl Echo {
-    /// Takes all that waits.
+    /// Takes all waiting packets.
     pub(super) fn pass(&mut self, rtp: &Socket, rtcp: &Socket, window: &Mutex<FarWindow>) {
         for _ in 0..CALLS {
             let received = self.batch.receive(rtp).unwrap_or(0);
@@ -80,20 +80,20 @@ impl Echo {
             }
         }
         self.out.flush(rtp);
-        // Reports are read, so that nobody is told that there is no such port.
+        // Reports are read so that senders get no ICMP errors.
         while self.batch.receive(rtcp).unwrap_or(0) == MESSAGES {}
         let mut window = window.lock().unwrap_or_else(PoisonError::into_inner);
         window.merge(std::mem::take(&mut self.passed));
     }
 }
 
-/// Streams by their senders and SSRCs: the newest number of each.
+/// The newest number of each stream, by sender and SSRC.
 #[derive(Debug, Default)]
 struct Streams(HashMap<(SocketAddr, u32), u16>);
 
 impl Streams {
-    /// Makes a packet that came at `at` one that goes back: with another SSRC, and a stamp of now. Gives its length; none if
-    /// it is no RTP.
+    /// Turns a packet that arrived at `at` into its echo, with another SSRC and a new stamp.
+    /// Returns its length, or `None` if it is not RTP.
     fn take(
         &mut self,
         remote: SocketAddr,
@@ -112,7 +112,7 @@ impl Streams {
                     window.missing += i64::from(ahead) - 1;
                     *newest = header.sequence;
                 } else if ahead < 0 {
-                    // It was missed when a later one came.
+                    // It counted as missing when a later one arrived.
                     window.missing -= 1;
                 }
             }
@@ -138,14 +138,14 @@ impl Streams {
             }
             None => window.strange += 1,
         }
-        // So that nobody takes it for its own that came back.
+        // So that no sender takes it for its own packet.
         set_ssrc(packet, Ssrc(!header.ssrc.0));
         Some(packet.len())
     }
 }
 
 impl FarWindow {
-    /// Adds what came later.
+    /// Adds a later window.
     pub(crate) fn merge(&mut self, other: Self) {
         self.packets += other.packets;
         self.missing += other.missing;
@@ -153,7 +153,7 @@ impl FarWindow {
         self.delays.extend(other.delays);
     }
 
-    /// As it is recorded.
+    /// Returns the record of the window, and starts a new one.
     pub(crate) fn told(&mut self) -> Far {
         let missing = u64::try_from(self.missing).unwrap_or(0);
         let mut delays: Vec<f64> = self.delays.iter().map(|delayed| delayed.us).collect();
@@ -167,7 +167,7 @@ impl FarWindow {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
     use portunus_rtp::Pt;
     use portunus_rtp::header::{Fields, write_header};

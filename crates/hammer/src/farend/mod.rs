@@ -1,6 +1,8 @@
-//! What servers call: a SIP registrar and telephone that answers at once and sends back what it hears.
+//! The far end that servers call: a SIP registrar and telephone that answers at once and echoes
+//! RTP.
 //!
-//! All calls share one port for SIP and a pair for RTP. Who sends gets the answer: a server has a port of its own for each call.
+//! All calls share one port for SIP and a pair for RTP. Echoes go to the sender's address: a server
+//! has its own port for each call.
 
 mod answer;
 mod book;
@@ -23,18 +25,18 @@ pub(crate) use echo::FarWindow;
 pub(crate) use phone::PASSWORD;
 use phone::Phone;
 
-/// Tries to find two ports for RTP and RTCP, one after the other.
+/// The attempts to find two consecutive ports for RTP and RTCP.
 const TRIES: u32 = 1_000;
-/// Asked of the kernel for what comes from all calls.
+/// The receive buffer for all calls, in bytes.
 const BUFFER_BYTES: usize = 64 << 20;
-/// RTP is looked for so often: what has come meanwhile is taken at once.
+/// The interval of reading RTP. All waiting packets are then read at once.
 const PASS: Duration = Duration::from_micros(500);
-/// SIP is waited for so long before answers without an ACK are sent again.
+/// The wait for SIP messages before answers without an ACK are retransmitted.
 const TICK: Duration = Duration::from_millis(100);
 /// The longest SIP message.
 const MAX_MESSAGE: usize = 65_536;
 
-/// It answers until this is dropped.
+/// The far end. It runs until it is dropped.
 #[derive(Debug)]
 pub(crate) struct FarEnd {
     sip: SocketAddr,
@@ -45,7 +47,7 @@ pub(crate) struct FarEnd {
 }
 
 impl FarEnd {
-    /// Starts to answer.
+    /// Starts the far end.
     pub(crate) fn start(config: &FarConfig) -> io::Result<Self> {
         let sip = UdpSocket::bind((config.local, 0))?;
         ask_receive_buffer(&sip, BUFFER_BYTES);
@@ -70,29 +72,29 @@ impl FarEnd {
         Ok(this)
     }
 
-    /// Where SIP is taken.
+    /// Returns the address of SIP.
     pub(crate) fn sip(&self) -> SocketAddr {
         self.sip
     }
 
-    /// What is known of the call with this Call-ID; it is forgotten then.
+    /// Returns the record of the call with this Call-ID, and forgets it.
     pub(crate) fn take_call(&self, call_id: &str) -> Option<Answered> {
         lock(&self.book).calls.remove(call_id)
     }
 
-    /// Requests since the last call.
+    /// Returns the counts of requests since the last call.
     pub(crate) fn take_counts(&self) -> SipCounts {
         std::mem::take(&mut lock(&self.book).counts)
     }
 
-    /// RTP since the last call.
+    /// Returns the RTP packets since the last call.
     pub(crate) fn take_window(&self) -> FarWindow {
         std::mem::take(&mut lock(&self.window))
     }
 
     fn spawn(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
         let thread = thread::Builder::new().name(name.to_owned()).spawn(move || {
-            // Without the right, others of this core go first, and delays are longer.
+            // Without the right, other threads of the core go first, and delays are longer.
             let _ = run_first(1);
             work();
         });
@@ -110,7 +112,7 @@ impl Drop for FarEnd {
     }
 }
 
-/// Two ports, the first of them even.
+/// Opens two consecutive ports, the first of them even.
 fn pair(local: IpAddr) -> io::Result<(Socket, Socket)> {
     let mut last = io::Error::from(io::ErrorKind::AddrInUse);
     for _ in 0..TRIES {
@@ -132,7 +134,7 @@ fn converse(socket: &UdpSocket, mut phone: Phone, book: &Mutex<Book>, stop: &Ato
     let mut buffer = vec![0; MAX_MESSAGE];
     let mut answers = Vec::new();
     while !stop.load(Ordering::Relaxed) {
-        // An error is the end of the tick, or what an earlier answer met.
+        // An error is the end of the tick, or an ICMP error of an earlier answer.
         let came = socket.recv_from(&mut buffer);
         let now = Instant::now();
         if let Ok((length, from)) = came {
@@ -141,13 +143,13 @@ fn converse(socket: &UdpSocket, mut phone: Phone, book: &Mutex<Book>, stop: &Ato
         }
         phone.handle_timeout(now, &mut answers);
         for (to, bytes) in answers.drain(..) {
-            // What is lost is asked for again.
+            // A lost answer is requested again.
             let _ = socket.send_to(&bytes, to);
         }
     }
 }
 
-/// Sends back RTP.
+/// Echoes RTP.
 fn send_back(rtp: &Socket, rtcp: &Socket, window: &Mutex<FarWindow>, stop: &AtomicBool) {
     let mut echo = Echo::default();
     while !stop.load(Ordering::Relaxed) {

@@ -1,6 +1,7 @@
 //! The SIP side: REGISTER is granted after a digest, INVITE is answered by 200 at once.
 //!
-//! It knows no sockets. It is a server only: of its own accord it sends nothing but a 200 without an ACK again.
+//! It has no sockets. It is a server only, and sends nothing by itself except retransmissions of a
+//! 200 without an ACK.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -13,18 +14,18 @@ use portunus_sip::message::{Contacts, Message, Method, Request, Response, Status
 use super::answer::answer;
 use super::book::{Answered, Book, FarConfig};
 
-/// Whom registrations are for.
+/// The realm of registrations.
 pub(crate) const REALM: &str = "hammer";
-/// The password of all.
+/// The password of all accounts.
 pub(crate) const PASSWORD: &str = "nail";
-/// What its dialogs are known by.
+/// The tag of its dialogs.
 const TAG: &str = "hammer";
 
-/// The first wait for an ACK, and the longest (T1 and T2 of RFC 3261).
+/// The first and the longest wait for an ACK (T1 and T2 of RFC 3261).
 const WAITS: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(4));
-/// So often an answer is sent without an ACK.
+/// The most transmissions of an answer without an ACK.
 const MOST_SENT: u32 = 10;
-/// Calls and nonces that are remembered.
+/// The most calls and nonces remembered.
 const MAX_CALLS: usize = 1 << 17;
 
 /// A registrar and telephone.
@@ -34,15 +35,15 @@ pub(super) struct Phone {
     codec: CodecName,
     expires: Duration,
     verifier: Verifier,
-    /// By their Call-IDs.
+    /// Calls by their Call-IDs.
     calls: HashMap<String, Call>,
-    /// Call-IDs of those whose ACK has not come.
+    /// Answers without an ACK by Call-ID.
     unheard: HashMap<String, Unheard>,
 }
 
-/// A call that was answered.
+/// An answered call.
 struct Call {
-    /// Of the last INVITE.
+    /// The CSeq of the last INVITE.
     cseq: u32,
     answer: Vec<u8>,
 }
@@ -54,11 +55,11 @@ struct Unheard {
     sent: u32,
 }
 
-/// What leaves.
+/// The datagrams to send.
 pub(super) type Out = Vec<(SocketAddr, Vec<u8>)>;
 
 impl Phone {
-    /// One that takes SIP at `sip` and RTP at the port `rtp` of the same address.
+    /// Makes one with SIP at `sip` and RTP at the port `rtp` of the same address.
     pub(super) fn new(config: &FarConfig, sip: SocketAddr, rtp: u16) -> Self {
         let rules = Rules {
             algorithms: vec![Algorithm::Md5],
@@ -86,7 +87,7 @@ impl Phone {
         book: &mut Book,
         out: &mut Out,
     ) {
-        // Responses are to nothing that it asked, and what is malformed is not answered.
+        // Responses answer no request of ours, and malformed messages are not answered.
         let Ok(Message::Request(request)) = Message::parse(bytes) else {
             return;
         };
@@ -112,7 +113,7 @@ impl Phone {
         reply(response, from, out);
     }
 
-    /// Time has passed.
+    /// Retransmits answers that are due.
     pub(super) fn handle_timeout(&mut self, now: Instant, out: &mut Out) {
         let calls = &self.calls;
         self.unheard.retain(|call_id, unheard| {
@@ -226,7 +227,7 @@ fn reply(mut response: Response, to: SocketAddr, out: &mut Out) {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     const OFFER: &str = "v=0\r\nc=IN IP4 10.99.0.1\r\nm=audio 4000 RTP/AVP 0\r\n";

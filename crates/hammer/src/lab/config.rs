@@ -1,5 +1,4 @@
-//! Configurations for the servers that are known by name: their defaults, but for where they listen and
-//! how much they log.
+//! Configurations for the known servers: their defaults except addresses and log levels.
 
 use std::fs;
 use std::io;
@@ -8,11 +7,11 @@ use std::path::Path;
 use super::sink;
 use crate::machine::LOAD_IP;
 
-/// There is a configuration for each number of workers up to this.
+/// The most workers. There is a configuration for each number.
 const MOST_WORKERS: usize = 16;
 
-/// The secret of the API that all of them have. Who shows it has no limit of requests, rooms or mountpoints, which a load
-/// from one address would soon meet.
+/// The API secret of all of them. Clients that show it have no limit of requests, rooms or
+/// mountpoints, which a load from one address would soon reach.
 pub(super) const API_SECRET: &str = "hammer";
 
 /// Writes all of them into `dir`.
@@ -29,7 +28,7 @@ pub(super) fn write(dir: &Path, ip: &str, cores: usize) -> io::Result<()> {
         let text = portunus(ip, cores).replacen("[media]\n", &media, 1);
         fs::write(dir.join(format!("portunus-{name}.toml")), text)?;
     }
-    // Audio of calls is transcoded where both sides have no codec in common.
+    // Audio of calls is transcoded if the two sides have no common codec.
     let text = portunus(ip, cores).replacen("[sip]\n", "[sip]\ntranscoding = true\n", 1);
     fs::write(dir.join("portunus-transcoding.toml"), text)?;
     for (name, port) in [
@@ -77,8 +76,8 @@ filter = \"warn\"
     )
 }
 
-/// The secret is [`API_SECRET`]. Janus takes what is not configured as its default; transports and plugins without a file of their own
-/// keep off or run with their defaults.
+/// The secret is [`API_SECRET`]. Missing keys of Janus have their defaults, and transports and
+/// plugins without a file are off or use their defaults.
 const JANUS: [(&str, &str); 7] = [
     (
         "janus.jcfg",
@@ -113,7 +112,7 @@ general: {
     ("janus.plugin.streaming.jcfg", "general: {\n}\n"),
     ("janus.plugin.videoroom.jcfg", "general: {\n}\n"),
     ("janus.plugin.audiobridge.jcfg", "general: {\n}\n"),
-    // What it would find out by itself is an address of another network.
+    // Automatic detection would find an address of another network.
     (
         "janus.plugin.sip.jcfg",
         "\

@@ -1,10 +1,11 @@
-//! Runs one scenario against several servers in turn, on this machine, so that their figures compare.
+//! Runs a scenario against several servers in turn on this machine, so that their figures are
+//! comparable.
 //!
-//! Server and load are in network namespaces of their own, on cores of their own; the ceiling is measured
-//! before each round, over the same link, and how late the cores answer without any load.
+//! Server and load are in separate network namespaces and on separate cores. The ceiling is
+//! measured before each round, over the same link, as is the lateness of the cores without load.
 
 mod config;
-pub(crate) mod inside;
+pub(crate) mod launcher;
 mod process;
 mod server;
 mod sink;
@@ -38,14 +39,14 @@ use sink::Sink;
 pub use spec::{Named, SpecError};
 use variants::variants;
 
-/// What is said of a run in which a webhook was to be told of something.
+/// The doubt about a run whose webhook received no events.
 const NO_EVENTS: &str =
     "no event came by the server's webhook: the figures are those of a server without events";
 
 /// How long the cores are watched before a round.
 const WATCHED: Duration = Duration::from_secs(2);
 
-/// What to run against what.
+/// The servers and scenarios.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Options {
@@ -64,11 +65,12 @@ pub struct Options {
     /// The cores that the load comes from
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1")]
     load_cores: Vec<usize>,
-    /// How long each of the two ceilings is measured before each round, in seconds; 0: neither they nor how late the cores
-    /// answer
+    /// How long each of the two ceilings is measured before each round, in seconds; 0: neither
+    /// ceilings nor the lateness of the cores
     #[arg(long, value_name = "SECONDS", default_value_t = 3.0, value_parser = ceiling::seconds_or_none)]
     ceiling: f64,
-    /// How long the ceiling's loop is measured with the participants of each step that was carried, in seconds; 0: not at all
+    /// How long the ceiling's loop is measured with the participants of each step that was carried,
+    /// in seconds; 0: not at all
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = ceiling::seconds_or_none)]
     efficiency: f64,
     /// Each participant has a socket, instead of an address of its own and a socket with the others
@@ -80,9 +82,9 @@ pub struct Options {
     /// The report's title [default: scenario and servers]
     #[arg(long)]
     title: Option<String>,
-    /// The scenario and its options, such as: streaming --bitrate 2M; {ip} in it is the server's address.
-    /// Several scenarios have the word "and" between them; --sizes may name several patterns of packet
-    /// sizes, with commas between. All are run in turn
+    /// The scenario and its options, such as: streaming --bitrate 2M; {ip} in it is the server's
+    /// address. Several scenarios have the word "and" between them; --sizes may name several
+    /// patterns of packet sizes, with commas between. All are run in turn
     #[arg(last = true, required = true, value_name = "SCENARIO")]
     scenario: Vec<String>,
 }
@@ -101,17 +103,17 @@ server's first core), {cores} (how many it has) and {dir}, a folder with configu
 Example, as root:
   portunus-hammer lab --server portunus=portunus --server janus=debian-janus -- streaming --bitrate 2M";
 
-/// Why the lab ended early.
+/// The reason why the lab ended early.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LabError {
-    /// The words for a scenario say none.
+    /// The words do not name a scenario.
     #[error(transparent)]
     Scenario(#[from] WordsError),
-    /// A server's name or URL is wrong.
+    /// A server's name or URL is malformed.
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// No namespaces.
+    /// There are no namespaces.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
     /// The ceiling could not be measured.
@@ -120,45 +122,45 @@ pub enum LabError {
     /// A file or folder cannot be written.
     #[error("{path}: {source}")]
     Write {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// A server did not start.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// Nothing listens for events.
+    /// The receiver of events could not start.
     #[error("listening for events: {0}")]
     Sink(io::Error),
     /// The scenario could not be started.
     #[error("the scenario cannot be started: {0}")]
     Child(io::Error),
-    /// The scenario ended with an error, which it has said itself.
+    /// The scenario ended with an error, which it has printed.
     #[error("the scenario against {server} ended with {status}")]
     ScenarioFailed {
-        /// Against which server.
+        /// The server.
         server: String,
-        /// How.
+        /// Its exit status.
         status: std::process::ExitStatus,
     },
-    /// What the scenario measured cannot be read.
+    /// The scenario's figures cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
     /// The reports cannot be written.
     #[error(transparent)]
     Report(#[from] ReportError),
-    /// The user ended it.
+    /// The user interrupted it.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// Runs everything, and writes the reports even if not all could be run.
+/// Runs everything, and writes the reports even if a part failed.
 pub fn run(options: &Options) -> Result<(), LabError> {
     let plan = Plan::new(options)?;
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        // The second one ends the program at once.
+        // A second signal ends the program at once.
         flag::register_conditional_shutdown(signal, 1, Arc::clone(&interrupted))
             .and_then(|_| flag::register(signal, Arc::clone(&interrupted)))
             .map_err(LabError::Child)?;
@@ -183,7 +185,7 @@ pub fn run(options: &Options) -> Result<(), LabError> {
 }
 
 impl Options {
-    /// The scenario with its options.
+    /// Returns the words of the scenario with its options.
     fn words(&self) -> impl Iterator<Item = String> {
         let ip = SERVER_IP.to_string();
         self.scenario
@@ -192,20 +194,20 @@ impl Options {
     }
 }
 
-/// What was checked before anything is started.
+/// The plan, checked before the start.
 struct Plan {
     title: String,
     servers: Vec<spec::ServerSpec>,
     scenarios: Vec<PlannedScenario>,
 }
 
-/// A scenario that all servers go through.
+/// A scenario for all servers.
 struct PlannedScenario {
     words: Vec<String>,
-    /// What tells it from the others, if there are such.
+    /// Its name if there are several.
     name: Option<String>,
     ceiling: Option<ceiling::Options>,
-    /// Its options name an API secret, for servers that have another one.
+    /// Whether its options have an API secret, for servers with another one.
     shows_secret: bool,
 }
 
@@ -249,7 +251,7 @@ impl PlannedScenario {
         })
     }
 
-    /// Where a server's log goes.
+    /// Returns the path of a server's log.
     fn log(&self, server: &str, round: u32) -> String {
         match &self.name {
             Some(name) => format!("{server}-{name}-{round}.log"),
@@ -258,14 +260,14 @@ impl PlannedScenario {
     }
 }
 
-/// The scenario's name as a title starts.
+/// Returns the scenario's name for a title.
 fn heading(scenario: &[String]) -> String {
     let mut letters = scenario.first().map_or("", String::as_str).chars();
     let first = letters.next().map(|letter| letter.to_ascii_uppercase());
     first.into_iter().chain(letters).collect()
 }
 
-/// The bare machine, as a server finds it.
+/// The machine without load.
 struct Bare {
     ceiling: Ceiling,
     lateness: Vec<Lateness>,
@@ -274,7 +276,7 @@ struct Bare {
 struct Lab<'a> {
     options: &'a Options,
     link: Link,
-    /// Where webhooks lead, if a server has one.
+    /// The receiver of webhooks, if a server has one.
     sink: Option<Sink>,
     interrupted: Arc<AtomicBool>,
 }
@@ -301,7 +303,7 @@ impl Lab<'_> {
                         doubts::add(run);
                     }
                     report.runs.extend(runs);
-                    // What is there stays, whatever happens to the rest.
+                    // Earlier results stay, whatever happens to the rest.
                     let path = self.options.out.join(report::JSON);
                     report
                         .write(&path)
@@ -312,7 +314,7 @@ impl Lab<'_> {
         Ok(())
     }
 
-    /// What the machine can do, before a server uses it.
+    /// Measures the machine before a server uses it.
     fn machine(&self, scenario: &PlannedScenario) -> Result<Option<Bare>, LabError> {
         let Some(options) = &scenario.ceiling else {
             return Ok(None);
@@ -341,8 +343,8 @@ impl Lab<'_> {
         Ok(Some(Bare { ceiling, lateness }))
     }
 
-    /// Adds the ceilings, and what the bare loop needs for the participants of each step that was carried: of more than it has
-    /// in time, when it joins frames.
+    /// Adds the ceilings, and the cost of the bare loop for the participants of each carried step.
+    /// Above its capacity in time, the loop joins frames.
     fn compare(
         &self,
         run: &mut RunRecord,
@@ -375,7 +377,7 @@ impl Lab<'_> {
                 let of = loads.find(|load| load.participants == step.participants);
                 step.loop_cpu_ns_per_packet = match step.in_time {
                     true => of.map(|load| load.cpu_ns_per_packet),
-                    // Where the loop would be in time, something else than work was the reason.
+                    // If the loop would be in time, the reason was not the amount of work.
                     false => late.filter(|_| f64::from(step.participants) > in_time),
                 };
             }
@@ -386,7 +388,7 @@ impl Lab<'_> {
         Ok(())
     }
 
-    /// Starts a server, runs the scenario against it, and stops it.
+    /// Starts a server, runs the scenario against it, and stops the server.
     fn run(
         &self,
         spec: &spec::ServerSpec,
@@ -435,7 +437,7 @@ impl Lab<'_> {
         Ok(runs)
     }
 
-    /// What a server with a webhook has told since the last one.
+    /// Returns the events of a server's webhook since the last call.
     fn events_of(&self, spec: &spec::ServerSpec) -> Option<Webhook> {
         let sink = self.sink.as_ref().filter(|_| spec.has_webhook())?;
         let webhook = sink.take();
@@ -449,7 +451,7 @@ impl Lab<'_> {
         Some(webhook)
     }
 
-    /// Adds what the lab knows to the scenario's command line.
+    /// Adds the lab's options to the scenario's command line.
     fn tell(
         &self,
         command: &mut Command,

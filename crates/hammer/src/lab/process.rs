@@ -1,4 +1,4 @@
-//! Processes that the lab starts, and that never outlive it.
+//! Processes of the lab, which never outlive it.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -12,24 +12,24 @@ use nix::unistd::Pid;
 
 use crate::machine::Namespace;
 
-/// How often is looked whether a process has ended.
+/// The interval of checks whether a process has ended.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A process with its descendants, in a group of their own; it ends with this value.
+/// A process with its descendants in a process group, which ends with this value.
 #[derive(Debug)]
 pub(super) struct Process {
     child: Child,
     status: Option<ExitStatus>,
 }
 
-/// How waiting for a process ended.
+/// The end of waiting for a process.
 #[derive(Debug)]
 pub(super) enum Ended {
     WithStatus(ExitStatus),
     Interrupted,
 }
 
-/// A command that starts what is added to its arguments in `namespace`, on `cores`.
+/// Makes a command that starts its arguments in `namespace`, on `cores`.
 pub(super) fn inside(namespace: &Namespace, cores: &[usize]) -> io::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     let cores: Vec<String> = cores.iter().map(usize::to_string).collect();
@@ -39,7 +39,8 @@ pub(super) fn inside(namespace: &Namespace, cores: &[usize]) -> io::Result<Comma
 }
 
 impl Process {
-    /// Starts `command` in a group of its own: a ctrl-C is for the lab, which then ends it in order.
+    /// Starts `command` in its own process group, so that Ctrl-C reaches only the lab, which ends
+    /// it in order.
     pub(super) fn start(command: &mut Command) -> io::Result<Self> {
         let child = command.process_group(0).spawn()?;
         Ok(Self {
@@ -48,12 +49,12 @@ impl Process {
         })
     }
 
-    /// Its id, which is its group's too.
+    /// Returns its id, which is also that of its group.
     pub(super) fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// How it ended, if it has.
+    /// Returns its exit status if it has ended.
     pub(super) fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         if self.status.is_none() {
             self.status = self.child.try_wait()?;
@@ -61,7 +62,7 @@ impl Process {
         Ok(self.status)
     }
 
-    /// Waits until it ends or the user does not want to wait any more.
+    /// Waits until it ends or the user interrupts.
     pub(super) fn wait(&mut self, interrupted: &AtomicBool) -> io::Result<Ended> {
         loop {
             if let Some(status) = self.ended()? {
@@ -74,7 +75,7 @@ impl Process {
         }
     }
 
-    /// Asks it to end, and makes it after `patience`. Gives its status if it had ended by itself.
+    /// Asks it to end, and kills it after `patience`. Returns its status if it had already ended.
     pub(super) fn stop(&mut self, patience: Duration) -> Option<ExitStatus> {
         if let Ok(Some(status)) = self.ended() {
             self.signal(Signal::SIGKILL);
@@ -85,7 +86,7 @@ impl Process {
         while start.elapsed() < patience && matches!(self.ended(), Ok(None)) {
             thread::sleep(LOOK);
         }
-        // The rest of the group too, if there is any.
+        // Also kills the rest of the group.
         self.signal(Signal::SIGKILL);
         if self.status.is_none() {
             self.status = self.child.wait().ok();
@@ -95,7 +96,7 @@ impl Process {
 
     fn signal(&self, signal: Signal) {
         if let Ok(group) = i32::try_from(self.child.id()) {
-            // It has ended: all is well.
+            // It has already ended.
             let _ = killpg(Pid::from_raw(group), signal);
         }
     }
@@ -109,7 +110,7 @@ impl Drop for Process {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     fn shell(script: &str) -> Process {
@@ -121,7 +122,7 @@ mod tests {
         let mut process = shell("trap '' TERM; sleep 1000 & wait; sleep 1000");
         let group = Pid::from_raw(process.pid().try_into().unwrap());
         assert!(process.stop(Duration::from_millis(50)).is_none());
-        // What was killed may be seen until it is reaped.
+        // A killed process may exist until it is reaped.
         let deadline = Instant::now() + Duration::from_secs(10);
         while killpg(group, None).is_ok() && Instant::now() < deadline {
             thread::yield_now();

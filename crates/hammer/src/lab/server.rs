@@ -1,4 +1,4 @@
-//! A server under test, from its start to its end.
+//! A server under test from start to end.
 
 use std::fs::{self, File};
 use std::io;
@@ -16,13 +16,13 @@ use super::process::{Process, inside};
 use super::spec::{ServerSpec, SpecError, listening_at};
 use crate::machine::{Link, in_thread};
 
-/// How long a server may take until it accepts connections.
+/// The longest start until it accepts connections.
 const START: Duration = Duration::from_secs(30);
-/// How long it may take to end.
+/// The longest end.
 const END: Duration = Duration::from_secs(5);
-/// How often a connection is tried.
+/// The interval of connection attempts.
 const TRY: Duration = Duration::from_millis(25);
-/// Lines of its log that are shown when it does not start.
+/// The lines of its log that are shown if it does not start.
 const LOG_LINES: usize = 12;
 
 /// A running server with its folder.
@@ -33,56 +33,56 @@ pub(super) struct Server {
     pub(super) url: String,
 }
 
-/// Why a server did not start.
+/// The reason why a server did not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
     /// Its folder or log cannot be written.
     #[error("{path}: {source}")]
     Write {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// It cannot be started at all.
+    /// It cannot be started.
     #[error("{name} cannot be started: {source}")]
     Spawn {
-        /// Which server.
+        /// The name of the server.
         name: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// It ended at once.
     #[error("{name} ended with {status} before it accepted connections at {at}; its log {} ends with:\n{tail}", log.display())]
     Ended {
-        /// Which server.
+        /// The name of the server.
         name: String,
-        /// How.
+        /// Its exit status.
         status: ExitStatus,
-        /// Where it should listen.
+        /// The address where it should listen.
         at: SocketAddr,
-        /// Its log.
+        /// The path of its log.
         log: PathBuf,
-        /// The log's last lines.
+        /// The last lines of its log.
         tail: String,
     },
-    /// It runs, but is not to be reached.
+    /// It runs, but does not accept connections.
     #[error("{name} accepts no connections at {at} after {} s; its log {} ends with:\n{tail}", START.as_secs(), log.display())]
     Silent {
-        /// Which server.
+        /// The name of the server.
         name: String,
-        /// Where it should listen.
+        /// The address where it should listen.
         at: SocketAddr,
-        /// Its log.
+        /// The path of its log.
         log: PathBuf,
-        /// The log's last lines.
+        /// The last lines of its log.
         tail: String,
     },
-    /// Its URL cannot be understood.
+    /// Its URL is malformed.
     #[error(transparent)]
     Url(#[from] SpecError),
-    /// The user ended it.
+    /// The user interrupted it.
     #[error("interrupted")]
     Interrupted,
 }
@@ -133,17 +133,17 @@ impl Server {
         Ok(server)
     }
 
-    /// Its process.
+    /// Returns its process id.
     pub(super) fn pid(&self) -> u32 {
         self.process.pid()
     }
 
-    /// A folder that goes with it.
+    /// Returns its folder, which is removed with it.
     pub(super) fn dir(&self) -> &Path {
         self.dir.path()
     }
 
-    /// Ends it. Gives its status if it had ended by itself.
+    /// Ends it. Returns its status if it had already ended.
     pub(super) fn stop(&mut self) -> Option<ExitStatus> {
         self.process.stop(END)
     }

@@ -1,4 +1,4 @@
-//! Where the servers' webhooks lead: it takes the events of a server, and counts them.
+//! The receiver of the servers' webhooks, which counts events.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,22 +10,22 @@ use serde::de::IgnoredAny;
 use crate::machine::{LOAD_IP, Link, in_thread, pin_to};
 use crate::record::Webhook;
 
-/// Where events are taken.
+/// The port for events.
 pub(super) const PORT: u16 = 9_099;
 
-/// Where requests are read and never answered.
+/// The port on which requests are read but never answered.
 pub(super) const HANGING_PORT: u16 = 9_098;
 
-/// The longest request that is read: a webhook of Portunus sends about 1 MiB at most.
+/// The longest request: a webhook of Portunus sends at most about 1 MiB.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// A backend for webhooks, for as long as this program runs.
+/// A backend for webhooks, which runs until the program ends.
 pub(super) struct Sink {
     taken: Arc<Mutex<Webhook>>,
 }
 
 impl Sink {
-    /// Listens on the load's side, and works on its cores.
+    /// Listens on the load's side, and runs on its cores.
     pub(super) fn start(link: &Link, cores: &[usize]) -> io::Result<Self> {
         let taken = Arc::default();
         for (port, answers) in [(PORT, true), (HANGING_PORT, false)] {
@@ -39,23 +39,23 @@ impl Sink {
         Ok(Sink { taken })
     }
 
-    /// What came since it was asked last.
+    /// Returns the events since the last call.
     pub(super) fn take(&self) -> Webhook {
         std::mem::take(&mut self.taken.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 fn accept(listener: &TcpListener, cores: &[usize], answers: bool, taken: &Arc<Mutex<Webhook>>) {
-    // On a core that is not the load's the figures are somewhat better, and no less right.
+    // On other cores the figures are slightly better, and still valid.
     let _ = pin_to(cores);
     for stream in listener.incoming().flatten() {
         let taken = Arc::clone(taken);
-        // A connection that breaks is the server's to make anew.
+        // The server reconnects after a broken connection.
         thread::spawn(move || serve(stream, answers, &taken));
     }
 }
 
-/// Takes one request after the other, until the connection ends.
+/// Takes one request after the other until the connection ends.
 fn serve(stream: TcpStream, answers: bool, taken: &Mutex<Webhook>) -> io::Result<()> {
     let mut answer = stream.try_clone()?;
     let mut requests = BufReader::new(stream);
@@ -74,7 +74,7 @@ fn serve(stream: TcpStream, answers: bool, taken: &Mutex<Webhook>) -> io::Result
     Ok(())
 }
 
-/// The body of the next request; none if there is no further one.
+/// Returns the body of the next request, or `None` at the end.
 fn request(from: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     let mut length: u64 = 0;
     loop {
@@ -99,7 +99,7 @@ fn request(from: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[test]

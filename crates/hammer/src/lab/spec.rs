@@ -10,37 +10,37 @@ pub struct Named {
     value: String,
 }
 
-/// A server to be started.
+/// A server to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ServerSpec {
     pub(super) name: String,
-    /// Program and arguments, with placeholders.
+    /// The program and its arguments, with placeholders.
     pub(super) command: Vec<String>,
-    /// With placeholders.
+    /// The URL, with placeholders.
     pub(super) url: String,
 }
 
-/// Commands with a name.
+/// Named commands.
 const KNOWN: [(&str, &str); 2] = [
     ("portunus", "portunus --config {dir}/portunus.toml"),
     ("debian-janus", "janus --configs-folder {dir}/janus"),
 ];
 const URL: &str = "ws://{ip}:8188/";
 
-/// What is wrong with servers or URLs.
+/// An error in servers or URLs.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpecError {
-    /// Two servers would be mixed up in the reports.
+    /// Two servers have the same name.
     #[error("two servers have the name {0}")]
     Twice(String),
-    /// A command cannot be split into words.
+    /// A command has unbalanced quotes.
     #[error("--server {0}=…: a quotation mark is missing its other one")]
     Quotes(String),
-    /// A URL is of no server.
+    /// A URL has the name of no server.
     #[error("--url {0}=…: there is no --server {0}=…")]
     NoServer(String),
-    /// A URL does not say where to wait for the server.
+    /// A URL has no address to wait for.
     #[error("{0}: a URL such as ws://{{ip}}:8188/ is expected")]
     Url(String),
 }
@@ -67,14 +67,14 @@ impl FromStr for Named {
 }
 
 impl ServerSpec {
-    /// Whether its configuration is one of those with a webhook.
+    /// Returns whether its known configuration has a webhook.
     pub(super) fn has_webhook(&self) -> bool {
         self.command
             .iter()
             .any(|word| word.contains("webhook.toml"))
     }
 
-    /// The command in one line.
+    /// Returns the command in one line.
     pub(super) fn to_text(&self) -> String {
         let words = self
             .command
@@ -113,7 +113,7 @@ pub(super) fn servers(commands: &[Named], urls: &[Named]) -> Result<Vec<ServerSp
     Ok(servers)
 }
 
-/// Where a server with this URL accepts connections.
+/// Returns the address where a server with this URL accepts connections.
 pub(super) fn listening_at(url: &str) -> Result<SocketAddr, SpecError> {
     let wrong = || SpecError::Url(url.to_owned());
     let (scheme, rest) = url.split_once("://").ok_or_else(wrong)?;
@@ -134,7 +134,11 @@ pub(super) fn listening_at(url: &str) -> Result<SocketAddr, SpecError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
     use super::*;
 
     fn named(texts: &[&str]) -> Vec<Named> {

@@ -1,22 +1,22 @@
-//! Several scenarios in one run: they stand with `and` between, and `--sizes` may name more than one
-//! pattern of packet sizes.
+//! Several scenarios in one run: they are separated by `and`, and `--sizes` may have several
+//! patterns of packet sizes.
 
-/// What stands between two scenarios.
+/// The separator of scenarios.
 const AND: &str = "and";
 
-/// The option that may have several values, with commas between.
+/// The option that may have several comma-separated values.
 const SIZES: &str = "--sizes";
 
-/// A scenario's command line, and what tells it from the others of the run.
+/// The command line of a scenario, and its name within the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Variant {
     pub(super) words: Vec<String>,
-    /// A number; none if it is the only one.
+    /// A number. `None` for a single one.
     pub(super) name: Option<String>,
 }
 
-/// What the words of a command line ask for, in their order. They are not looked at any further: the
-/// scenario's own parser knows them.
+/// Splits the words of a command line into scenarios, in order. The scenario's own parser checks
+/// them.
 pub(super) fn variants(words: &[String]) -> Vec<Variant> {
     let scenarios = words.split(|word| word == AND);
     let mut variants: Vec<Variant> = scenarios.flat_map(by_sizes).collect();
@@ -28,7 +28,7 @@ pub(super) fn variants(words: &[String]) -> Vec<Variant> {
     variants
 }
 
-/// One for each of the sizes.
+/// Returns one variant for each of the sizes.
 fn by_sizes(words: &[String]) -> Vec<Variant> {
     let variant = |words: Vec<String>| Variant { words, name: None };
     let Some((at, values)) = several(words) else {
@@ -47,7 +47,7 @@ fn by_sizes(words: &[String]) -> Vec<Variant> {
     values.split(',').map(of).collect()
 }
 
-/// The word with the values, and these, if there are several.
+/// Returns the index of the word with several values, and these.
 fn several(words: &[String]) -> Option<(usize, &str)> {
     let option = words.iter().position(|word| word.starts_with(SIZES))?;
     let (at, values) = match words.get(option)?.strip_prefix(SIZES)? {

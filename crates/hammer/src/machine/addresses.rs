@@ -1,13 +1,14 @@
-//! Addresses that participants take, each one of its own.
+//! Addresses for participants, one for each.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 use std::str::FromStr;
 
-/// A network whose addresses are all this machine's, as after `ip route add local 10.64.0.0/12 dev lo`.
+/// A network whose addresses all belong to this machine, as after `ip route add local 10.64.0.0/12
+/// dev lo`.
 ///
-/// With it, participants need no sockets of their own: one socket gets what comes to all of them, in
-/// large batches, and their addresses tell them apart.
+/// With it, participants need no sockets of their own: one socket receives for all of them, in
+/// large batches, and the addresses identify them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Addresses {
     network: Ipv4Addr,
@@ -15,37 +16,38 @@ pub struct Addresses {
 }
 
 impl Addresses {
-    /// Those of a lab's load side: 10.64.0.0/12.
+    /// The network of a lab's load side: 10.64.0.0/12.
     pub const LAB: Self = Self {
         network: Ipv4Addr::new(10, 64, 0, 0),
         prefix: 12,
     };
 
-    /// Those that the loopback interface has anyway, its usual ones left out: 127.64.0.0/12.
+    /// A network within that of the loopback interface, apart from its usual addresses:
+    /// 127.64.0.0/12.
     pub const LOOPBACK: Self = Self {
         network: Ipv4Addr::new(127, 64, 0, 0),
         prefix: 12,
     };
 
-    /// How many there are. The network's own is not given out.
+    /// Returns the number of addresses, without that of the network.
     fn len(self) -> u32 {
         (1u32 << (32 - self.prefix)) - 1
     }
 
-    /// One of them; they come again after the last one.
+    /// Returns the `n`-th address. They repeat after the last one.
     pub(crate) fn nth(self, n: u64) -> Ipv4Addr {
         let place = n.checked_rem(self.len().into()).unwrap_or(0);
         Ipv4Addr::from(u32::from(self.network) + 1 + place as u32)
     }
 
-    /// One of the half for those who read all that comes to them, or of the other.
+    /// Returns the `n`-th address of the half for participants that read all data, or of the other.
     pub(crate) fn nth_of(self, reads_all: bool, n: u64) -> Ipv4Addr {
         let half = self.half();
         let place = n.checked_rem(half.into()).unwrap_or(0);
         self.nth(place + if reads_all { half.into() } else { 0 })
     }
 
-    /// Whose half it is, and which of that it is, from 0.
+    /// Returns the half of an address, and its index there.
     #[inline]
     pub(crate) fn place(self, address: IpAddr) -> Option<(bool, usize)> {
         let IpAddr::V4(address) = address else {
@@ -58,7 +60,7 @@ impl Addresses {
         (place < len).then_some((reads_all, of_half as usize))
     }
 
-    /// Whether it is of the half for those who read all that comes to them.
+    /// Returns whether it is in the half for participants that read all data.
     #[inline]
     pub(crate) fn reads_all(self, address: IpAddr) -> bool {
         self.place(address).is_some_and(|(reads_all, _)| reads_all)
@@ -92,7 +94,7 @@ impl fmt::Display for Addresses {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[test]

@@ -1,8 +1,8 @@
-//! The clock that times of several machines are compared by.
+//! The clock for comparing times of several machines.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The clock of stamps and of the kernel's times of arrival: time since 1970.
+/// Returns the time since 1970, on the clock of stamps and of the kernel's arrival times.
 pub fn wall_clock() -> Duration {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)

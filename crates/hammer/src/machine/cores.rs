@@ -1,11 +1,11 @@
-//! On which cores threads run.
+//! Pinning of threads to cores.
 
 use std::io;
 
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 
-/// A core that is not there, or may not be used.
+/// A core that does not exist, or may not be used.
 #[derive(Debug, thiserror::Error)]
 #[error("core {core} cannot be used: {source}")]
 pub struct CoreError {
@@ -13,12 +13,12 @@ pub struct CoreError {
     source: io::Error,
 }
 
-/// Lets the calling thread, and what it starts, run on `core` only.
+/// Pins the calling thread, and threads that it starts, to `core`.
 pub fn pin(core: usize) -> Result<(), CoreError> {
     pin_to(&[core]).map_err(|source| CoreError { core, source })
 }
 
-/// Lets the calling thread, and what it starts, run on `cores` only.
+/// Pins the calling thread, and threads that it starts, to `cores`.
 pub fn pin_to(cores: &[usize]) -> io::Result<()> {
     let mut set = CpuSet::new();
     for core in cores {

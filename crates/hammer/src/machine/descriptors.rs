@@ -1,10 +1,10 @@
-//! How many files and sockets hammer may have open.
+//! The limit of open files and sockets.
 
 use std::io;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-/// Asks for as many descriptors as the system gives: each participant may need one.
+/// Raises the limit as far as possible: each participant may need a descriptor.
 pub(crate) fn raise_descriptor_limit() -> io::Result<()> {
     let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     Ok(setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?)

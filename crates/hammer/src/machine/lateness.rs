@@ -1,8 +1,8 @@
-//! How late a core answers by itself.
+//! The lateness of a core without load.
 //!
-//! A hypervisor, its other guests and other programs take a core away from whoever runs there. A loop that only
-//! reads the clock sees each time by the gap that it leaves. Whatever comes in within a gap waits for its end, so no
-//! server on that core has delays below what the gaps make of them.
+//! A hypervisor, its other guests and other programs take a core away from its thread. A loop that
+//! only reads the clock sees the gaps. Packets that arrive within a gap wait for its end, so no
+//! server on that core can have shorter delays.
 
 use std::panic::resume_unwind;
 use std::sync::Barrier;
@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use super::cores::{CoreError, pin};
 use crate::record::Lateness;
 
-/// A gap below is taken for the loop's own.
+/// Shorter gaps count as those of the loop itself.
 const SHORTEST: Duration = Duration::from_micros(10);
-/// The share of all moments that is left out of [`Lateness::p99_us`].
+/// The share of all moments that is excluded from [`Lateness::p99_us`].
 const LATEST: f64 = 0.01;
 
 /// Watches all of `cores` at once for `duration`.
@@ -40,9 +40,9 @@ pub(crate) fn measure(cores: &[usize], duration: Duration) -> Result<Vec<Latenes
     })
 }
 
-/// The times for which the calling thread was not on its core.
+/// Returns the times for which the calling thread was not on its core.
 fn gaps(duration: Duration) -> Vec<Duration> {
-    // Never more: the loop does not wait for memory.
+    // There cannot be more. The loop must not wait for memory.
     let most = duration.as_micros() / SHORTEST.as_micros();
     let mut gaps = Vec::with_capacity(usize::try_from(most).unwrap_or_default());
     let start = Instant::now();
@@ -66,14 +66,14 @@ fn lateness(core: usize, gaps: Vec<Duration>, duration: Duration) -> Lateness {
     }
 }
 
-/// How late moments are answered that together last for `time` and are answered latest: a moment waits for the
-/// end of its gap.
+/// Returns the lateness that the latest moments exceed, which together last for `time`: a moment
+/// waits for the end of its gap.
 fn exceeded(gaps: &[Duration], time: Duration) -> Duration {
     let mut longest_first = gaps.to_vec();
     longest_first.sort_unstable_by(|one, other| other.cmp(one));
     let next = longest_first.iter().skip(1).copied();
     let (mut sum, mut count) = (Duration::ZERO, 0);
-    // Beyond `late`, the first `count` gaps last for `sum - count * late` together.
+    // Beyond `late`, the first `count` gaps together last for `sum - count * late`.
     for (gap, next) in longest_first.iter().zip(next.chain([Duration::ZERO])) {
         sum += *gap;
         count += 1;
@@ -86,7 +86,7 @@ fn exceeded(gaps: &[Duration], time: Duration) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     const fn ms(ms: u64) -> Duration {
@@ -97,9 +97,9 @@ mod tests {
     fn moments_wait_for_the_end_of_their_gap() {
         assert_eq!(exceeded(&[], ms(10)), ms(0));
         assert_eq!(exceeded(&[ms(4), ms(5)], ms(10)), ms(0), "nine of ten");
-        // Of one gap of 30 ms the first 10 ms are answered after more than 20.
+        // In one gap of 30 ms, the first 10 ms are answered after more than 20 ms.
         assert_eq!(exceeded(&[ms(30)], ms(10)), ms(20));
-        // 3 ms of the longer one and 1 ms of the shorter one.
+        // 3 ms of the longer gap and 1 ms of the shorter one.
         assert_eq!(exceeded(&[ms(5), ms(7)], ms(4)), ms(4));
         assert_eq!(exceeded(&[ms(1); 20], ms(10)), Duration::from_micros(500));
     }

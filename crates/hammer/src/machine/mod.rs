@@ -1,4 +1,4 @@
-//! The machine that server and load run on: its cores, its network namespaces, and what is used of it.
+//! The machine of server and load: its cores, its network namespaces, and their usage.
 
 mod addresses;
 mod clock;

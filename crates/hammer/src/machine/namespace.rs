@@ -1,7 +1,7 @@
 //! Two network namespaces with a veth pair between them.
 //!
-//! The namespaces have no names: the kernel keeps them while a thread is in them or this program has
-//! them open, and takes them and the pair away when it ends, however it ends.
+//! The namespaces have no names: the kernel keeps them while a thread is in them or this program
+//! has them open, and removes them with the pair when the program ends, however it ends.
 
 use std::fs::{self, File};
 use std::io;
@@ -26,22 +26,22 @@ pub const LOAD_IP: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 2);
 #[derive(Debug)]
 pub struct Namespace {
     handle: File,
-    /// The end of the pair that is in it.
+    /// The name of the pair's interface in it.
     pub interface: &'static str,
-    /// That end's address.
+    /// The address of that interface.
     pub ip: IpAddr,
 }
 
-/// Two namespaces and the link between them.
+/// Two namespaces with the link between them.
 #[derive(Debug)]
 pub struct Link {
-    /// Where the server under test runs.
+    /// The namespace of the server.
     pub server: Namespace,
-    /// Where the load comes from.
+    /// The namespace of the load.
     pub load: Namespace,
 }
 
-/// Why there are no namespaces.
+/// The reason why there are no namespaces.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NamespaceError {
@@ -50,30 +50,30 @@ pub enum NamespaceError {
         "network namespaces cannot be made: {0}; run as root, or give --loopback where it is known"
     )]
     NotAllowed(nix::Error),
-    /// `ip` is not there.
+    /// The program `ip` is missing.
     #[error("the program ip cannot be run: {0}; it comes with the package iproute2")]
     NoIp(io::Error),
     /// `ip` refused.
     #[error("ip {arguments}: {message}")]
     Ip {
-        /// What it was asked for.
+        /// Its arguments.
         arguments: String,
-        /// What it said.
+        /// Its message.
         message: String,
     },
     /// A step of the set-up failed.
     #[error("{step}: {source}")]
     Step {
-        /// Which.
+        /// The step.
         step: &'static str,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl Link {
-    /// Makes both namespaces, joins them, and switches receive packet steering off, so that what one side
-    /// sends is taken through the kernel on the sender's core.
+    /// Makes and links both namespaces. Disables receive packet steering, so that the sender's core
+    /// processes packets in the kernel.
     pub fn new() -> Result<Self, NamespaceError> {
         let server = Namespace::new("server0", SERVER_IP)?;
         let load = Namespace::new("load0", LOAD_IP)?;
@@ -97,7 +97,8 @@ impl Link {
             namespace.ip(&["link", "set", "lo", "up"])?;
             namespace.steering_off()?;
         }
-        // All of the network is the load's own, and the server finds it behind the load's address.
+        // All addresses of the network belong to the load, and the server reaches it through the
+        // load's address.
         let network = Addresses::LAB.to_string();
         load.ip(&["route", "add", "local", &network, "dev", "lo"])?;
         let gateway = load.ip.to_string();
@@ -122,7 +123,7 @@ impl Namespace {
         })
     }
 
-    /// Where other processes find it while this one runs.
+    /// Returns its path for other processes while this one runs.
     pub fn path(&self) -> PathBuf {
         PathBuf::from(format!(
             "/proc/{}/fd/{}",
@@ -155,7 +156,8 @@ impl Namespace {
     fn steering_off(&self) -> Result<(), NamespaceError> {
         let outcome = in_thread(|| {
             self.enter()?;
-            // /sys shows the namespace that it was mounted in: mount it anew, for this thread only.
+            // /sys shows the namespace in which it was mounted, so it is mounted again for this
+            // thread only.
             unshare(CloneFlags::CLONE_NEWNS)?;
             mount(
                 None::<&str>,
@@ -180,7 +182,7 @@ impl Namespace {
             Ok(())
         });
         outcome.map_err(|source: io::Error| match source.kind() {
-            // A container that gives namespaces, but no mounts.
+            // A container that permits namespaces, but no mounts.
             io::ErrorKind::PermissionDenied => NamespaceError::NotAllowed(nix::Error::EPERM),
             _ => NamespaceError::Step {
                 step: "switching receive steering off",
@@ -190,7 +192,7 @@ impl Namespace {
     }
 }
 
-/// Runs `work` in a thread of its own, whose namespaces may be changed without touching others.
+/// Runs `work` in a new thread, whose namespaces can be changed without affecting others.
 pub(crate) fn in_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
         scope
@@ -202,7 +204,7 @@ pub(crate) fn in_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
     use std::net::UdpSocket;
 
     use super::*;

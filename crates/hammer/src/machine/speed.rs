@@ -1,19 +1,21 @@
-//! How fast a core works from moment to moment.
+//! The speed of a core over time.
 //!
-//! Cores of a virtual machine are often threads of cores that it shares with other guests. While one of those works,
-//! the same code takes up to twice the time, and no counter of the guest tells.
+//! Cores of a virtual machine are often threads of physical cores shared with other guests. While
+//! another guest works, the same code takes up to twice the time, and no counter of the guest shows
+//! it.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// What the work reads again and again: little enough to leave a core's first-level cache to others.
+/// The memory that the work reads repeatedly: little enough to leave the core's first-level cache
+/// to others.
 const WORDS: usize = 512;
-/// How often it does: some microseconds, by what the core's units can do side by side, which is what threads of a core
-/// share.
+/// The number of passes: some microseconds of work for the core's parallel units, which the threads
+/// of a core share.
 const PASSES: usize = 64;
-/// Measurements of a window: one that an interrupt made longer does not count.
+/// The measurements of a window, so that an interrupt does not matter.
 const WINDOW: usize = 20;
-/// A core is slow that takes so many times what it took at its best.
+/// A core is slow if it takes this factor of its best time.
 const SLOW: f64 = 1.25;
 
 /// Measures one core.
@@ -21,7 +23,7 @@ const SLOW: f64 = 1.25;
 pub(crate) struct Speed {
     words: Vec<u64>,
     window: Vec<Duration>,
-    /// The shortest of what windows took.
+    /// The shortest time of a window.
     best: Option<Duration>,
 }
 
@@ -36,9 +38,9 @@ impl Default for Speed {
 }
 
 impl Speed {
-    /// Measures once; at the end of each window says whether the core was slow in it.
+    /// Measures once. At the end of each window, returns whether the core was slow in it.
     pub(crate) fn measure(&mut self) -> Option<bool> {
-        // What the core did before has displaced the words.
+        // Earlier work of the core has displaced the words.
         self.work(1);
         let start = Instant::now();
         self.work(PASSES);
@@ -58,7 +60,7 @@ impl Speed {
         Some(median > best.mul_f64(SLOW))
     }
 
-    /// Sums that do not wait for each other.
+    /// Computes independent sums.
     fn work(&self, passes: usize) {
         let mut sums = [0_u64; 16];
         for _ in 0..passes {
@@ -80,7 +82,7 @@ mod tests {
         Duration::from_micros(us)
     }
 
-    /// What a window of `time` and some outliers tells.
+    /// Returns the result of a window of `time` and some outliers.
     fn window(speed: &mut Speed, time: Duration) -> Option<bool> {
         for n in 1..WINDOW {
             let time = if n % 7 == 0 { us(900) } else { time };

@@ -1,9 +1,9 @@
-//! How often, and for how long, cores stand still or are slow while there is load.
+//! How often and how long cores stall or are slow under load.
 //!
-//! A hypervisor, its agents and a kernel's own work take a core away from whoever runs there, without counting it as
-//! stolen. A thread that goes before all others wakes each millisecond: when it comes late, the core was not anybody's;
-//! when a little work takes it longer than at other times, the core is shared. What arrives meanwhile waits, and what it
-//! waits for is no server's doing.
+//! A hypervisor, its agents and the kernel itself take a core away without counting it as stolen. A
+//! thread with precedence over all others wakes every ms. If it is late, no thread had the core; if
+//! a little work takes it longer than usual, the core is shared. Packets that arrive meanwhile
+//! wait, which is not the server's fault.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,40 +18,41 @@ use super::cores::{CoreError, pin};
 use super::speed::Speed;
 use crate::record::Stalls;
 
-/// Before servers whose threads are of a real-time class, too.
+/// Above servers whose threads have a real-time class too.
 const PRIORITY: u8 = 2;
-/// From one look to the next: a stall shorter than this may fall between two.
+/// The interval of checks. A shorter stall may fall between two of them.
 const PERIOD: Duration = Duration::from_millis(1);
-/// Less is what it takes to wake a thread behind a long system call.
+/// Shorter delays are normal for waking a thread during a long system call.
 const SHORTEST: Duration = Duration::from_micros(500);
-/// What has waited is gone this long after a stall or a slow time, ...
+/// The backlog is gone this long after a stall or a slow time, ...
 const AFTER: Duration = Duration::from_millis(50);
-/// ... or after so many times its length: a server that uses 80 % of its core needs four times to catch up, ...
+/// ... or after this factor of its length: a server that uses 80 % of its core needs four times to
+/// catch up, ...
 const AFTER_STALL: u32 = 5;
 /// ... and two and a half times if the core did two thirds of its work meanwhile.
 const AFTER_SLOWNESS: u32 = 3;
 
-/// What was the matter with a core.
+/// The kind of a disturbance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trouble {
-    /// It stood still.
+    /// The core stalled.
     Stall,
-    /// It was slower than at its best.
+    /// The core was slower than at its best.
     Slowness,
 }
 
-/// A core stood still, or was slow.
+/// A time in which a core stalled or was slow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Disturbance {
-    /// Which of the two.
+    /// The kind.
     pub trouble: Trouble,
-    /// Which core.
+    /// The core.
     pub core: usize,
-    /// Since when, since 1970.
+    /// The start, since 1970.
     pub from: Duration,
-    /// Until when, since 1970.
+    /// The end, since 1970.
     pub to: Duration,
-    /// Until when there may be something that has waited for it, since 1970.
+    /// The end of its effects, since 1970.
     pub until: Duration,
 }
 
@@ -60,14 +61,14 @@ impl Disturbance {
         self.to.saturating_sub(self.from)
     }
 
-    /// Whether something that was under way from one moment to another may have waited for it.
+    /// Returns whether it may have delayed something between two moments.
     pub(crate) fn disturbs(&self, from: Duration, to: Duration) -> bool {
         self.from <= to && from <= self.until
     }
 }
 
 impl Stalls {
-    /// What `disturbances` tell of a core.
+    /// Sums up the disturbances of a core.
     pub(crate) fn of(core: usize, disturbances: &[Disturbance]) -> Self {
         let mut this = Self {
             core,
@@ -88,14 +89,14 @@ impl Stalls {
     }
 }
 
-/// Why cores cannot be watched.
+/// The reason why cores cannot be watched.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WatchError {
-    /// Not on this core.
+    /// The core cannot be used.
     #[error(transparent)]
     Core(#[from] CoreError),
-    /// The thread may not go before others.
+    /// The thread may not take precedence.
     #[error("watching cores takes the right to run before all others ({0}): start it as root")]
     Right(io::Error),
     /// The thread did not start.
@@ -140,12 +141,12 @@ impl Watch {
         Ok(this)
     }
 
-    /// The cores that are watched.
+    /// Returns the watched cores.
     pub(crate) fn cores(&self) -> &[usize] {
         &self.cores
     }
 
-    /// What was seen since the last call.
+    /// Returns the disturbances since the last call.
     pub(crate) fn take(&self) -> Vec<Disturbance> {
         std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -204,7 +205,7 @@ fn watch(core: usize, seen: &Mutex<Vec<Disturbance>>, stop: &AtomicBool) {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     fn stall(core: usize, from: u64, to: u64) -> Disturbance {
@@ -246,10 +247,11 @@ mod tests {
     fn cores_are_watched_and_what_was_seen_is_given_once() {
         let watch = match Watch::start(&[0]) {
             Ok(watch) => watch,
-            // Without the right nobody claims that nothing stood still.
+            // Without the right, watching has to fail.
             Err(error) => return assert!(matches!(error, WatchError::Right(_)), "{error}"),
         };
-        // Somebody who may not be interrupted is on the core for 20 ms, again and again until it was seen.
+        // A thread that cannot be interrupted takes the core for 20 ms, repeatedly until it is
+        // noticed.
         let started = Instant::now();
         let seen = loop {
             let blocking = thread::spawn(|| {

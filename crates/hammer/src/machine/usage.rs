@@ -1,4 +1,4 @@
-//! What server, link and hammer use, from /proc: to be asked once a second.
+//! The usage of server, link and hammer from /proc, sampled once per second.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
@@ -10,45 +10,46 @@ use procfs::{CpuInfo, Current, CurrentSI, KernelStats, ProcError, ProcResult};
 use super::stalls::{Disturbance, Watch, WatchError};
 use crate::record::{LinkUse, LoadUse, Machine, ServerUse, ThreadUse};
 
-/// How many of the busiest threads are kept.
+/// The number of busiest threads kept.
 const BUSIEST: usize = 8;
-/// The proportional memory is read once in so many samples: reading it holds up the server's memory
-/// management for a moment.
+/// The proportional memory is read once in this many samples, since reading it blocks the server's
+/// memory management for a moment.
 const PSS_EVERY: u64 = 5;
 
-/// What to watch.
+/// The options of watching.
 #[derive(Debug, Clone, Default, Args)]
 #[group(id = "watch")]
 pub struct Options {
-    /// The server's process, if it runs on this machine: its CPU time, memory and threads are recorded,
-    /// its children's too
+    /// The server's process, if it runs on this machine: its CPU time, memory and threads are
+    /// recorded, its children's too
     #[arg(long, value_name = "PID")]
     pub server_pid: Option<i32>,
     /// The interface of this network namespace that leads to the server: its traffic is recorded
     #[arg(long, value_name = "INTERFACE")]
     pub link: Option<String>,
-    /// See for how long the server's cores and hammer's stand still, by a thread on each that wakes each millisecond
-    /// before all others (as root only; half a percent of a core): delays are given without what that held up, too
+    /// See for how long the server's cores and hammer's stand still, by a thread on each that wakes
+    /// each millisecond before all others (as root only; half a percent of a core): delays are
+    /// given without what that held up, too
     #[arg(long)]
     pub watch_cores: bool,
 }
 
-/// What was used between two samples.
+/// The usage between two samples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Usage {
-    /// Time between the samples.
+    /// The time between the samples.
     pub length_s: f64,
-    /// None without a server process, or when it has ended.
+    /// `None` without a server process, or after its end.
     pub server: Option<ServerUse>,
-    /// None without an interface.
+    /// `None` without an interface.
     pub link: Option<LinkUse>,
-    /// hammer's own.
+    /// The usage of hammer.
     pub load: LoadUse,
-    /// When watched cores stood still.
+    /// The disturbances of watched cores.
     pub disturbances: Vec<Disturbance>,
 }
 
-/// The machine that this runs on; what it does not say is left empty.
+/// Returns this machine's properties. Unknown ones are empty.
 pub fn machine() -> Machine {
     let processors = CpuInfo::current().ok();
     let model = processors.as_ref().and_then(|cpus| cpus.model_name(0));
@@ -60,7 +61,7 @@ pub fn machine() -> Machine {
     }
 }
 
-/// Reads counters, and gives their growth.
+/// Reads counters, and returns their growth.
 #[derive(Debug)]
 pub struct Sampler {
     options: Options,
@@ -73,25 +74,25 @@ pub struct Sampler {
     before: Counters,
 }
 
-/// Why nothing can be sampled.
+/// The reason why nothing can be sampled.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UsageError {
-    /// There is no such process, or it may not be looked at.
+    /// The process does not exist, or may not be read.
     #[error("process {pid} cannot be watched: {source}")]
     Process {
         /// Its id.
         pid: i32,
-        /// What /proc says.
+        /// The error of /proc.
         source: ProcError,
     },
-    /// There is no such interface.
+    /// The interface does not exist.
     #[error("there is no interface {0} here")]
     Interface(String),
     /// Cores cannot be watched.
     #[error("--watch-cores: {0}")]
     Watch(#[from] WatchError),
-    /// /proc does not have what is needed.
+    /// /proc lacks a required value.
     #[error("/proc: {0}")]
     Proc(#[from] ProcError),
 }
@@ -131,28 +132,29 @@ impl Sampler {
         }
     }
 
-    /// The server's memory at this moment, shared pages counted in proportion if the kernel tells.
+    /// Returns the server's current memory, with shared pages in proportion if the kernel reports
+    /// it.
     pub fn server_memory_bytes(&self) -> Option<u64> {
         let tree = Tree::read(self.options.server_pid?, true).ok()?;
         Some(pss_bytes(&tree).unwrap_or(tree.rss_bytes))
     }
 
-    /// The cores that the server may use.
+    /// Returns the cores that the server may use.
     pub fn server_cores(&self) -> &[usize] {
         &self.server_cores
     }
 
-    /// The cores that are watched for disturbances.
+    /// Returns the cores that are watched for disturbances.
     pub fn watched_cores(&self) -> &[usize] {
         self.watch.as_ref().map(Watch::cores).unwrap_or_default()
     }
 
-    /// The next sample reads the proportional memory, whether it is its turn or not.
+    /// Makes the next sample read the proportional memory.
     pub fn refresh_memory(&mut self) {
         self.samples = 0;
     }
 
-    /// What was used since the last call.
+    /// Returns the usage since the last call.
     pub fn sample(&mut self) -> Result<Usage, UsageError> {
         let now = self.read()?;
         let before = std::mem::replace(&mut self.before, now);
@@ -191,7 +193,7 @@ impl Sampler {
     fn read(&self) -> ProcResult<Counters> {
         let mut counters = Counters::at(Instant::now());
         counters.own = Tree::read(self.own_pid, false)?;
-        // A server that ends is for the scenario to notice.
+        // The scenario notices the end of a server.
         counters.server = self
             .options
             .server_pid
@@ -217,7 +219,7 @@ impl Sampler {
     }
 }
 
-/// What the kernel has counted so far.
+/// The kernel's counters so far.
 #[derive(Debug)]
 struct Counters {
     at: Instant,
@@ -234,11 +236,12 @@ struct Core {
     idle: u64,
 }
 
-/// A process, with its descendants if asked for.
+/// A process, with its descendants if requested.
 #[derive(Debug, Default)]
 struct Tree {
     processes: Vec<i32>,
-    /// By the clock ticks of whole processes, in seconds: coarse, but threads that ended are in it.
+    /// CPU time by the clock ticks of whole processes, in seconds. It is coarse, but includes ended
+    /// threads.
     coarse_cpu_s: f64,
     rss_bytes: u64,
     threads: HashMap<i32, Thread>,
@@ -292,7 +295,7 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Adds one process; returns its children.
+    /// Adds one process. Returns its children.
     fn add(&mut self, pid: i32) -> ProcResult<Vec<i32>> {
         let process = Process::new(pid)?;
         let stat = process.stat()?;
@@ -392,7 +395,8 @@ fn busy(cores: &[usize], before: &Counters, now: &Counters) -> Vec<f64> {
     cores.iter().filter_map(share).collect()
 }
 
-/// None if it can be read of no process; one that has ended since the tree was read takes nothing.
+/// Returns `None` if it can be read of no process. One that has ended since the tree was read
+/// counts as 0.
 fn pss_bytes(tree: &Tree) -> Option<u64> {
     let of = |pid: &i32| -> Option<u64> {
         let rollup = Process::new(*pid).ok()?.smaps_rollup().ok()?;
@@ -413,7 +417,7 @@ fn allowed_cores(process: &Process) -> ProcResult<Vec<usize>> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
     use std::process::Command;
 
@@ -428,7 +432,7 @@ mod tests {
             ..Options::default()
         };
         let mut sampler = Sampler::new(options).unwrap();
-        // Until the kernel has counted some of its work: no fixed time.
+        // Until the kernel has counted some of the work, however long that takes.
         let started = Instant::now();
         let usage = loop {
             let usage = sampler.sample().unwrap();

@@ -1,32 +1,33 @@
-//! What is measured of calls by SIP, and of accounts that are registered.
+//! Measurements of SIP calls and of registered accounts.
 
 use serde::{Deserialize, Serialize};
 
 use super::Delays;
 
-/// What came at the far end of calls.
+/// What the far end of calls received.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Far {
-    /// Packets.
+    /// Received packets.
     pub received_packets: u64,
-    /// The share of the packets that came, of those that were numbered.
+    /// The share of the numbered packets that arrived.
     pub delivered_share: f64,
-    /// From a participant's sending to the arrival at the far end, of some packets.
+    /// The delay from a participant's sending to the arrival at the far end, of a sample of
+    /// packets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Delays>,
 }
 
-/// How long servers took to set calls up.
+/// The time that servers took to set calls up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct SetUp {
-    /// From the request `call` to the event `accepted`, without the time between the INVITE's arrival at the far end and the answer's
-    /// leaving: the sum of the other two.
+    /// The time from the request `call` to the event `accepted`, without the time between the
+    /// INVITE's arrival at the far end and the sending of the answer: the sum of the other two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Delays>,
-    /// From the request to the INVITE's arrival.
+    /// The time from the request to the INVITE's arrival.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asking: Option<Delays>,
-    /// From the answer's leaving to the event.
+    /// The time from the sending of the answer to the event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answering: Option<Delays>,
 }
@@ -34,15 +35,15 @@ pub struct SetUp {
 /// Accounts that are registered and refreshed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Registered {
-    /// Accounts.
+    /// The number of accounts.
     pub accounts: u32,
-    /// How long the registrar grants a registration, in seconds.
+    /// The lifetime of registrations that the registrar grants, in seconds.
     pub granted_s: u64,
-    /// REGISTERs that were granted in each second.
+    /// REGISTER requests granted per second.
     pub refreshes_per_s: f64,
-    /// REGISTERs that were asked for a digest in each second.
+    /// REGISTER requests challenged (401) per second.
     pub challenges_per_s: f64,
-    /// CPU time of the server for each that was granted.
+    /// CPU time of the server per granted request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_us_per_refresh: Option<f64>,
 }

@@ -1,4 +1,4 @@
-//! What a bare loop of encrypting and sending does with the same packets, for as many viewers.
+//! The ceiling: the same packets, encrypted and sent by a bare loop to as many viewers.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,33 +9,35 @@ use super::Criterion;
 pub struct Ceiling {
     /// The SRTP profile, by its name in OpenSSL.
     pub srtp_profile: String,
-    /// The most in time: each frame left within its frame interval, and none was joined to another one of its source.
+    /// The most in time: each frame left within its frame interval, and was not joined with another
+    /// one of its source.
     #[serde(flatten)]
     pub in_time: BareLoop,
-    /// The most at all: frames of a source waited for each other and left as one message, as far as that paid. Never less.
-    /// None in records of versions that did not measure it.
+    /// The most at all: frames of a source waited for each other and left as one message, as far as
+    /// that was faster. Never less than `in_time`. `None` in records of versions that did not
+    /// measure it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_all: Option<BareLoop>,
 }
 
-/// What the loop reached in one way of sending.
+/// The result of one way of sending.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BareLoop {
-    /// What arrived, UDP payload.
+    /// The delivered rate of UDP payload.
     pub delivered_bps: f64,
-    /// What arrived.
+    /// The delivered rate of packets.
     pub delivered_pps: f64,
-    /// Arrived of sent.
+    /// Arrived packets as a share of sent ones.
     pub delivered_share: f64,
-    /// Streams of the whole traffic that this would be enough for.
+    /// The streams of the whole traffic that this rate suffices for.
     pub viewers: f64,
-    /// The same as the scenario counts participants.
+    /// The same, in the scenario's participants.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub participants: Option<f64>,
-    /// Addresses of viewers that it sent to.
+    /// Viewers' addresses that the loop sent to.
     #[serde(default)]
     pub addresses: u32,
-    /// Frames of a source that left together; 1: none was joined to another.
+    /// Frames of a source that left together. 1 if none were joined.
     #[serde(default = "one")]
     pub frames_joined: u32,
     /// Frames of several sources for one viewer left together.
@@ -48,28 +50,29 @@ pub struct BareLoop {
     pub crypto_ns: f64,
     /// Time for one packet's part of the system calls.
     pub send_ns: f64,
-    /// Bytes that were encrypted between two system calls: the fastest of those tried.
+    /// Bytes encrypted between two system calls: the fastest size that was tried.
     pub batch_bytes: u64,
-    /// How much of the time the loop had its core; what is missing went to something else.
+    /// The share of time in which the loop had its core.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_share: Option<f64>,
 }
 
-/// What the loop used for a given number of participants, sending each frame when it was due.
+/// The load of the loop with a given number of participants, when it sends each frame when it is
+/// due.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BareLoad {
-    /// So many they were.
+    /// The number of participants.
     pub participants: u32,
-    /// CPU time for each packet, with all that was around it.
+    /// CPU time per packet, including everything around it.
     pub cpu_ns_per_packet: f64,
     /// CPU time.
     pub cpu_cores: f64,
-    /// Arrived of sent.
+    /// Arrived packets as a share of sent ones.
     pub delivered_share: f64,
 }
 
 impl Ceiling {
-    /// The one to compare with.
+    /// Returns the bare loop to compare with.
     pub fn of(&self, criterion: Criterion) -> Option<&BareLoop> {
         match criterion {
             Criterion::InTime => Some(&self.in_time),
@@ -79,12 +82,12 @@ impl Ceiling {
 }
 
 impl BareLoop {
-    /// CPU time for each packet.
+    /// Returns the CPU time per packet.
     pub fn cpu_ns_per_packet(&self) -> f64 {
         (self.crypto_ns + self.send_ns) * self.cpu_share.unwrap_or(1.0)
     }
 
-    /// What left as one message, in words.
+    /// Describes which packets left as one message.
     pub fn joined(&self) -> String {
         let mut words = match self.frames_joined {
             0 | 1 => "each frame by itself".to_owned(),

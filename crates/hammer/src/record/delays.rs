@@ -1,11 +1,11 @@
-//! How sets of delays are distributed.
+//! The distribution of delays.
 
 use serde::{Deserialize, Serialize};
 
-/// How a set of delays is distributed.
+/// The distribution of a set of delays.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Delays {
-    /// How many were measured.
+    /// The number of measured delays.
     pub count: u64,
     /// The smallest.
     pub min_us: f64,
@@ -22,15 +22,16 @@ pub struct Delays {
 /// Packets that no stall of a watched core can have delayed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Calm {
-    /// Their share of all packets whose delay is known.
+    /// Their share of all packets with a known delay.
     pub share: f64,
-    /// From the source's sending to a participant's receiving; none without such packets.
+    /// The delay from the source's sending to a participant's receiving. `None` without such
+    /// packets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Delays>,
 }
 
 impl Delays {
-    /// Sorts `delays_us` and takes the percentiles; none of nothing.
+    /// Sorts `delays_us` and computes the percentiles. Returns `None` for an empty slice.
     pub fn of(delays_us: &mut [f64]) -> Option<Self> {
         delays_us.sort_unstable_by(f64::total_cmp);
         let last = delays_us.len().checked_sub(1)?;
@@ -52,7 +53,7 @@ impl Delays {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[test]

@@ -1,5 +1,5 @@
-//! A report as a run would give it, for tests.
-#![allow(clippy::unwrap_used)]
+//! An example report for tests.
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::record::{
     Sample, Scenario, Server, ServerUse, Step, Summary, ThreadUse,
 };
 
-/// Two rounds of two servers, of which the first carries 23 times what the second does.
+/// Returns two rounds of two servers. The first server carries 23 times what the second does.
 pub(crate) fn report() -> Report {
     let mut runs = Vec::new();
     for round in 1..=2 {

@@ -1,17 +1,17 @@
-//! What one run measured, as it is kept and exchanged.
+//! The record of one run, as it is stored and exchanged.
 //!
-//! Each name ends in its unit: `_s`, `_ms`, `_us` (times), `_bytes`, `_bps` (bits per second), `_pps`
-//! (packets per second), `_cores` (CPU time per time: 1 is one core's whole), `_share` (0 to 1). Traffic is
-//! counted as UDP payload: RTP with its SRTP tag, without IP and UDP headers. What was not measured is
-//! `None`, never 0.
+//! Each name ends in its unit: `_s`, `_ms`, `_us` (times), `_bytes`, `_bps` (bits per second),
+//! `_pps` (packets per second), `_cores` (CPU time per time: 1 is a whole core), `_share` (0 to 1).
+//! Traffic is counted as UDP payload: RTP with its SRTP tag, without IP and UDP headers. What was
+//! not measured is `None`, never 0.
 
 mod calls;
-mod carried;
+mod carried_load;
 mod ceiling;
 mod delays;
 #[cfg(test)]
 pub(crate) mod example;
-mod recorded;
+mod recording;
 mod report;
 mod run;
 mod sample;
@@ -20,10 +20,12 @@ mod step;
 mod summary;
 
 pub use calls::{Far, Registered, SetUp};
-pub use carried::{Carried, Criterion, DELIVERED_AT_LEAST, IN_TIME_AT_LEAST, LOST_AT_MOST, best};
+pub use carried_load::{
+    Carried, Criterion, DELIVERED_AT_LEAST, IN_TIME_AT_LEAST, LOST_AT_MOST, best,
+};
 pub use ceiling::{BareLoad, BareLoop, Ceiling};
 pub use delays::{Calm, Delays};
-pub use recorded::Recorded;
+pub use recording::Recorded;
 pub use report::{FORM, ReadError, Report};
 pub use run::{Lateness, Machine, RunRecord, Scenario, Server, Webhook};
 pub use sample::{LinkUse, LoadUse, Sample, ServerUse, Stalls, ThreadUse};

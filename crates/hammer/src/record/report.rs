@@ -1,4 +1,4 @@
-//! The runs of one call of hammer, and their file.
+//! The report: the runs of one call of hammer, and its file.
 
 use std::fs;
 use std::io;
@@ -9,53 +9,53 @@ use serde_json::Value;
 
 use super::RunRecord;
 
-/// The form of the records that this version writes. Fields may be added within a form; a field that
-/// goes or changes its meaning makes a new one.
+/// The version of the record format. New fields may be added within a version. Removing a field or
+/// changing its meaning requires a new version.
 pub const FORM: u32 = 1;
 
 /// All runs of one call of hammer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// [`FORM`] of the program that wrote it.
+    /// The [`FORM`] of the program that wrote it.
     pub form: u32,
-    /// One line that says what was compared.
+    /// One line that names what was compared.
     pub title: String,
-    /// In the order in which they ran.
+    /// The runs, in their order.
     pub runs: Vec<RunRecord>,
 }
 
-/// Why a report could not be read.
+/// The reason why a report could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// The file is not there, or may not be read.
+    /// The file does not exist, or may not be read.
     #[error("{path}: {source}")]
     File {
-        /// Which file.
+        /// The file.
         path: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// It is not a report.
+    /// The file is not a report.
     #[error("{path} is not a report of hammer: {source}")]
     Content {
-        /// Which file.
+        /// The file.
         path: String,
-        /// What is wrong.
+        /// The parser's error.
         source: serde_json::Error,
     },
-    /// Another version wrote it.
+    /// Another version wrote the file.
     #[error("{path} has form {form}; this version reads form {FORM}")]
     Form {
-        /// Which file.
+        /// The file.
         path: String,
-        /// The form that it has.
+        /// The file's form.
         form: u32,
     },
 }
 
 impl Report {
-    /// A report with these runs.
+    /// Creates a report with these runs.
     pub fn new(title: impl Into<String>, runs: Vec<RunRecord>) -> Self {
         Self {
             form: FORM,
@@ -64,7 +64,7 @@ impl Report {
         }
     }
 
-    /// Reads what [`Report::write`] wrote.
+    /// Reads a file written by [`Report::write`].
     pub fn read(path: &Path) -> Result<Self, ReadError> {
         let name = || path.display().to_string();
         let text = fs::read_to_string(path).map_err(|source| ReadError::File {
@@ -75,7 +75,7 @@ impl Report {
             path: name(),
             source,
         };
-        // The form first: another form's fields would give a misleading error.
+        // The form is checked first, since another form's fields would give a misleading error.
         let value: Value = serde_json::from_str(&text).map_err(content)?;
         match value.get("form").and_then(Value::as_u64) {
             Some(form) if form != u64::from(FORM) => Err(ReadError::Form {
@@ -86,7 +86,7 @@ impl Report {
         }
     }
 
-    /// Writes it as JSON.
+    /// Writes the report as JSON.
     pub fn write(&self, path: &Path) -> io::Result<()> {
         let mut text = serde_json::to_string_pretty(self)?;
         text.push('\n');
@@ -96,7 +96,7 @@ impl Report {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[test]

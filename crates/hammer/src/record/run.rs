@@ -1,4 +1,4 @@
-//! One scenario against one server, once.
+//! The record of one run: one scenario against one server.
 
 use std::collections::BTreeMap;
 
@@ -7,33 +7,33 @@ use serde_json::Value;
 
 use super::{Ceiling, Criterion, Sample, Step, Summary};
 
-/// One scenario against one server, once.
+/// One scenario against one server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// What was done.
+    /// The scenario.
     pub scenario: Scenario,
-    /// To which server.
+    /// The server.
     pub server: Server,
     /// hammer's own version.
     pub version: String,
-    /// Where it ran.
+    /// The machine.
     #[serde(default)]
     pub machine: Machine,
-    /// When it started, in seconds since 1970 (UTC).
+    /// The start, in seconds since 1970 (UTC).
     pub started_unix_s: f64,
-    /// Counts the rounds of one call, from 1.
+    /// The number of the round within one call, from 1.
     pub round: u32,
-    /// What the server's core can do at most with such packets, measured in the same call.
+    /// The most that the server's core can do with such packets, measured in the same call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<Ceiling>,
-    /// How late the cores of server and load answered before the load was there.
+    /// The delay with which the cores of server and load answered before there was load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lateness: Vec<Lateness>,
-    /// One a second.
+    /// Samples, one per second.
     pub samples: Vec<Sample>,
-    /// The times of constant load; a scenario without such has one for all of it.
+    /// The times of constant load. A scenario without such times has one step for the whole run.
     pub steps: Vec<Step>,
-    /// What is left of it all.
+    /// The summary.
     pub summary: Summary,
 }
 
@@ -42,7 +42,7 @@ pub struct RunRecord {
 pub struct Scenario {
     /// The command's name, such as `streaming`.
     pub name: String,
-    /// Its options, by their names on the command line without the dashes.
+    /// The options, by their names on the command line without the dashes.
     #[serde(default)]
     pub options: BTreeMap<String, Value>,
 }
@@ -50,24 +50,24 @@ pub struct Scenario {
 /// The server under test.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Server {
-    /// What the reports call it; `ceiling` for the bare loop.
+    /// The name in reports. `ceiling` for the bare loop.
     pub name: String,
-    /// What it says of itself: name and version.
+    /// The name and version that the server reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// How it was reached.
+    /// The URL.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// How `hammer lab` started it.
+    /// The command by which `hammer lab` started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// The cores that it may use, if they were pinned.
+    /// The cores that it may use, if pinned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cores: Vec<usize>,
-    /// The SRTP profile that was negotiated, by its name in OpenSSL.
+    /// The negotiated SRTP profile, by its name in OpenSSL.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub srtp_profile: Option<String>,
-    /// What it told of itself by its webhook, if `hammer lab` listened.
+    /// What came by its webhook, if `hammer lab` listened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook: Option<Webhook>,
 }
@@ -75,38 +75,38 @@ pub struct Server {
 /// What came by a server's webhook.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Webhook {
-    /// Events.
+    /// The number of events.
     pub events: u64,
-    /// Requests that these came in.
+    /// The number of requests that carried them.
     pub requests: u64,
-    /// Bytes of their bodies.
+    /// The size of their bodies.
     pub bytes: u64,
 }
 
-/// The machine that server and hammer ran on.
+/// The machine of server and hammer.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     /// The processor's name.
     pub processor: String,
-    /// Cores that the kernel shows.
+    /// Cores that the kernel reports.
     pub cores: u32,
     /// The kernel's release.
     pub kernel: String,
 }
 
-/// How late a core answers by itself: the least delay that anything on it can have.
+/// The delay with which a core answers by itself: the least delay of anything on it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Lateness {
-    /// Which core.
+    /// The core's number.
     pub core: usize,
-    /// 99 % of all moments are answered earlier.
+    /// 99 % of the answers were faster.
     pub p99_us: f64,
-    /// The latest.
+    /// The slowest answer.
     pub max_us: f64,
 }
 
 impl RunRecord {
-    /// The samples that lie within `step`.
+    /// Returns the samples within `step`.
     pub fn samples_of(&self, step: &Step) -> impl Iterator<Item = &Sample> {
         // Samples and steps are cut at slightly different moments.
         let (from, to) = (step.start_s - 0.1, step.end_s + 0.1);
@@ -115,7 +115,7 @@ impl RunRecord {
         self.samples.iter().filter(within)
     }
 
-    /// Tells how the figures compare with the ceilings that belong to them.
+    /// Compares the figures with the matching ceilings.
     pub fn compare(&mut self) {
         let Some(ceiling) = &self.ceiling else {
             return;
@@ -141,7 +141,7 @@ impl RunRecord {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
     use crate::record::example;
 

@@ -1,40 +1,41 @@
-//! What was heard in audio rooms.
+//! Measurements of the sound in audio rooms.
 
 use serde::{Deserialize, Serialize};
 
 use super::Delays;
 use crate::figures::percent;
 
-/// What those who listen heard in a time of constant load.
+/// The sound that listeners heard in a time of constant load.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sound {
-    /// Participants that decoded what they got.
+    /// Participants that decoded what they received.
     pub listeners: u32,
-    /// Of the talkers whom each of them should hear, how many it heard, by their pilots; none if nobody was to be heard.
+    /// The share of the talkers that listeners heard, by their pilots, of those that they should
+    /// hear. `None` if there was nobody to hear.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heard_share: Option<f64>,
-    /// Talkers among them who heard themselves.
+    /// Talkers among the listeners who heard themselves.
     #[serde(default)]
     pub own_heard: u32,
-    /// Packets, of all participants, whose time stamp did not follow from their number.
+    /// Packets, of all participants, whose time stamp did not match their number.
     #[serde(default)]
     pub jumps: u64,
-    /// Packets that were not sent because there was silence (DTX).
+    /// Packets that were not sent because of silence (DTX).
     #[serde(default)]
     pub omitted: u64,
     /// Chirps that should have been heard.
     #[serde(default)]
     pub chirps: u64,
-    /// Chirps that were.
+    /// Chirps that were heard.
     #[serde(default)]
     pub chirps_heard: u64,
-    /// From mouth to ear: what the server adds to how long sound takes that is sent and decoded directly.
+    /// The mouth-to-ear delay that the server adds to that of sound sent and decoded directly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mouth_to_ear: Option<Delays>,
 }
 
 impl Sound {
-    /// What makes it doubtful whether so many participants heard what they should.
+    /// Returns reasons to doubt that `participants` heard what they should.
     pub(crate) fn doubts(&self, participants: u32) -> Vec<String> {
         let mut doubts = Vec::new();
         let mut doubt =
@@ -59,30 +60,30 @@ impl Sound {
     }
 }
 
-/// How well recorded sentences were heard whose packets were lost and held up on the way to the server: MOS-LQO of PESQ
-/// (ITU-T P.862.2), from 1 (bad) to 4.64.
+/// The quality of recorded sentences whose packets were lost and delayed on the way to the server:
+/// MOS-LQO of PESQ (ITU-T P.862.2), from 1 (bad) to 4.64.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Quality {
-    /// Half of the scores are below it.
+    /// The median score.
     pub median: f64,
-    /// The lowest one.
+    /// The lowest score.
     pub worst: f64,
-    /// The highest one.
+    /// The highest score.
     pub best: f64,
-    /// Sentences that were scored, ...
+    /// Scored sentences.
     pub scored: u32,
-    /// ... of so many that were said.
+    /// Spoken sentences.
     pub said: u32,
-    /// The share of packets that was lost, 0 to 1.
+    /// The share of lost packets, 0 to 1.
     pub loss_share: f64,
-    /// The others were held up for a time from 0 to twice this.
+    /// The mean delay of the other packets, which is between 0 and twice this.
     pub jitter_ms: f64,
-    /// Who said them: `espeak-ng`, or `made` where that is not installed.
+    /// The speaker: `espeak-ng`, or `made` if that is not installed.
     pub speaker: String,
 }
 
 impl Quality {
-    /// Sorts `scores`; none of nothing.
+    /// Sorts `scores` and summarizes them. Returns `None` for an empty slice.
     pub(crate) fn of(scores: &mut [f64]) -> Option<Self> {
         scores.sort_unstable_by(f64::total_cmp);
         Some(Self {

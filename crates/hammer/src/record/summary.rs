@@ -1,109 +1,114 @@
-//! What is left of all that a run measured.
+//! The summary of a run.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Calm, Carried, Criterion, Delays, Far, Quality, Recorded, Registered, SetUp, Sound};
 
-/// The figures that a run is quoted with.
+/// The figures that are quoted for a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// What the figures of carried participants mean: in time, but in records of older versions.
+    /// The criterion of the figures of carried participants. It is "in time" except in records of
+    /// older versions.
     #[serde(default)]
     pub criterion: Criterion,
-    /// The most that were carried at all, if that was looked for; [`Summary::most`] gives both.
+    /// The most that were carried at all, if that was searched. [`Summary::most`] returns both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_all: Option<Carried>,
-    /// The most participants in a step that was carried; 0 if none was.
+    /// The most participants in a carried step, or 0.
     pub carried_participants: u32,
-    /// PeerConnections in that step, those included that publish.
+    /// PeerConnections in that step, including publishing ones.
     #[serde(default)]
     pub peer_connections: u32,
-    /// What arrived in that step, UDP payload.
+    /// The received rate of UDP payload in that step.
     pub carried_bps: f64,
-    /// What arrived in that step.
+    /// The received rate of packets in that step.
     pub carried_pps: f64,
-    /// The share that arrived in that step.
+    /// The share of expected packets that arrived in that step.
     pub delivered_share: f64,
     /// CPU time of the server in that step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_cpu_cores: Option<f64>,
-    /// The server's memory for one more participant: from the step with the fewest to that with the most.
+    /// The server's memory per additional participant, from the step with the fewest to that with
+    /// the most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_per_participant: Option<f64>,
-    /// The same for one more PeerConnection; with one step only, from the server without any.
+    /// The server's memory per additional PeerConnection. With a single step, it is relative to the
+    /// server without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_per_peer_connection: Option<f64>,
-    /// The server's CPU time for each packet that arrived in the best step, with all that is around it.
+    /// The server's CPU time per packet that arrived in the best step, including everything around
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_ns_per_packet: Option<f64>,
-    /// UDP payload that each of those with a limit got in the best step.
+    /// The UDP payload that each participant with a limit received in the best step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limited_bps: Option<f64>,
-    /// The server's memory when all had left, again and again.
+    /// The server's memory after all participants had left, repeatedly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leaving: Option<Leaving>,
-    /// Joins until media.
+    /// Joins that reached media.
     #[serde(default)]
     pub joins: u64,
     /// Joins that failed.
     #[serde(default)]
     pub failed_joins: u64,
-    /// PeerConnections that came in each second of time while joins were asked for.
+    /// PeerConnections that joined per second while joins were requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joins_per_s: Option<f64>,
-    /// The same for each second of the server's CPU time, relaying excluded as far as it can be.
+    /// The same per second of the server's CPU time, without that of relaying, as far as it can be
+    /// separated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joins_per_cpu_s: Option<f64>,
-    /// From a participant's first request to its first packet.
+    /// The time from a participant's first request to its first packet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub join_delay: Option<Delays>,
-    /// From the source's sending to a participant's receiving, in the best step.
+    /// The delay from the source's sending to a participant's receiving, in the best step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Delays>,
-    /// The same of packets that no stall delayed, if stalls were watched.
+    /// The delay of packets that no stall delayed, if stalls were watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calm: Option<Calm>,
-    /// The longest time that a participant with media got none: in a storm or churn, one of those who were
-    /// there before.
+    /// The longest time in which a participant with media received no packet. In a storm or with
+    /// churn, only of participants that were there before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest_gap_ms: Option<f64>,
-    /// The same in times between two frames; 1 is none at all.
+    /// The same in frame intervals. 1 means no gap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest_gap_frames: Option<f64>,
-    /// [`Self::carried_pps`] of the ceiling's by the same criterion.
+    /// [`Self::carried_pps`], relative to the ceiling by the same criterion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling_share: Option<f64>,
-    /// The bare loop's CPU time for each packet of the server's, with these participants.
+    /// The bare loop's CPU time per packet with these participants, relative to the server's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub efficiency_share: Option<f64>,
-    /// What was measured once more with a share of the most that were carried.
+    /// The measurement repeated with a share of the most that were carried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<Held>,
-    /// What was heard in audio rooms, in the best step.
+    /// The sound in audio rooms, in the best step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sound: Option<Sound>,
-    /// What came at the far end of calls, in the best step.
+    /// What the far end of calls received, in the best step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub far: Option<Far>,
-    /// How long calls took to be set up.
+    /// The time to set up calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set_up: Option<SetUp>,
-    /// Accounts that were registered.
+    /// The registered accounts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registered: Option<Registered>,
-    /// How well sentences were heard that came over a bad way.
+    /// The quality of sentences sent over a lossy path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quality: Option<Quality>,
-    /// What a server that recorded has written.
+    /// The files of a server that recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<Recorded>,
-    /// What makes figures doubtful: hammer's own limits, stolen time, refused joins.
+    /// Reasons to doubt the figures: hammer's own limits, stolen time, refused joins.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
 impl Summary {
-    /// The most that was carried by a criterion; none if that is not known.
+    /// Returns the most that was carried by a criterion, or `None` if unknown.
     pub fn most(&self, criterion: Criterion) -> Option<Carried> {
         if criterion != self.criterion {
             return self
@@ -129,43 +134,43 @@ impl Summary {
     }
 }
 
-/// A share of the most participants that were carried.
+/// A measurement with a share of the most participants that were carried.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Held {
-    /// Which share, 0 to 1.
+    /// The share, 0 to 1.
     pub share: f64,
-    /// So many they were.
+    /// The number of participants.
     pub participants: u32,
-    /// The share of packets that arrived.
+    /// The share of expected packets that arrived.
     pub delivered_share: f64,
     /// CPU time of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_cpu_cores: Option<f64>,
-    /// The bare loop's CPU time for each packet of the server's.
+    /// The bare loop's CPU time per packet, relative to the server's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub efficiency_share: Option<f64>,
-    /// From the source's sending to a participant's receiving.
+    /// The delay from the source's sending to a participant's receiving.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Delays>,
-    /// The same of packets that no stall delayed, if stalls were watched.
+    /// The delay of packets that no stall delayed, if stalls were watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calm: Option<Calm>,
 }
 
-/// A server's memory over times in which all came and left.
+/// A server's memory while all participants come and leave repeatedly.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Leaving {
-    /// Before anybody came.
+    /// Before the first one joined.
     pub before_bytes: u64,
-    /// With everybody there, each time.
+    /// With all participants, each time.
     pub full_bytes: Vec<u64>,
-    /// When all had left, each time.
+    /// After all had left, each time.
     pub empty_bytes: Vec<u64>,
 }
 
 impl Leaving {
-    /// By how much more memory is in use after the last time than after the first; the larger one of
-    /// those with everybody there and with nobody. None of fewer than two times.
+    /// Returns the growth of memory from the first time to the last one: the larger of the growth
+    /// with all participants and with none. Returns `None` with fewer than two times.
     pub fn growth_share(&self) -> Option<f64> {
         let growth = |bytes: &[u64]| match bytes {
             [first, .., last] => Some(*last as f64 / (*first).max(1) as f64 - 1.0),
@@ -178,7 +183,7 @@ impl Leaving {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[test]

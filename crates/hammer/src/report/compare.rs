@@ -1,4 +1,4 @@
-//! Scenarios that differ by one option only, side by side.
+//! Comparisons of scenarios that differ in one option only.
 
 use super::table::{Entry, Table, entry, share_of_bare};
 use super::view::{Group, Section, Spread};
@@ -8,22 +8,22 @@ use crate::record::{Carried, Criterion, Scenario};
 /// The option that may differ.
 const OPTION: &str = "sizes";
 
-/// Sections that differ by [`OPTION`] only.
+/// Sections that differ in [`OPTION`] only.
 #[derive(Debug)]
 pub(super) struct Comparison {
-    /// The first one's value: the others are compared with it.
+    /// The first section's value. The others are compared with it.
     base: String,
     pub(super) table: Table,
 }
 
 impl Comparison {
-    /// What stands above the table.
+    /// Returns the heading of the table.
     pub(super) fn heading(&self) -> String {
         format!("Packet sizes, compared with {}", self.base)
     }
 }
 
-/// All that can be made of a report's sections.
+/// Returns all possible comparisons of a report's sections.
 pub(super) fn comparisons(sections: &[Section<'_>]) -> Vec<Comparison> {
     let mut alike: Vec<Vec<&Section<'_>>> = Vec::new();
     for section in sections {
@@ -40,7 +40,7 @@ pub(super) fn comparisons(sections: &[Section<'_>]) -> Vec<Comparison> {
     alike.iter().filter_map(|sections| of(sections)).collect()
 }
 
-/// None if there is nothing to compare.
+/// Returns `None` if there is nothing to compare.
 fn of(sections: &[&Section<'_>]) -> Option<Comparison> {
     let (base, others) = sections.split_first()?;
     if others.is_empty() {
@@ -139,7 +139,11 @@ fn without_option(scenario: &Scenario) -> Scenario {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
     use serde_json::json;
 
     use super::super::view::sections;

@@ -1,10 +1,10 @@
-//! CSV: a line for each second of each run.
+//! CSV: one line per second of each run.
 
 use std::io::{self, Write};
 
 use crate::record::{Criterion, Report, RunRecord, Sample, Stalls, Step};
 
-/// A column: its name and what stands in it; nothing where nothing was measured.
+/// A column: its name and value. The value is empty if it was not measured.
 type Column = (&'static str, fn(&RunRecord, &Sample) -> Option<String>);
 
 const COLUMNS: [Column; 46] = [
@@ -114,13 +114,13 @@ const COLUMNS: [Column; 46] = [
     }),
 ];
 
-/// The time of constant load that a second lies in.
+/// Returns the time of constant load that contains a second.
 fn step_of<'a>(run: &'a RunRecord, sample: &Sample) -> Option<&'a Step> {
     let mut steps = run.steps.iter();
     steps.find(|step| sample.at_s > step.start_s && sample.at_s <= step.end_s)
 }
 
-/// Whether that load was carried: in time, or at all, or not.
+/// Returns whether that load was carried: in time, at all, or not.
 fn carried(run: &RunRecord, sample: &Sample) -> Option<&'static str> {
     let step = step_of(run, sample)?;
     let mut met = Criterion::BOTH.into_iter();
@@ -132,7 +132,8 @@ fn ceiling_bps(run: &RunRecord, criterion: Criterion) -> Option<String> {
     number(Some(run.ceiling.as_ref()?.of(criterion)?.delivered_bps))
 }
 
-/// For how long cores stood still or were slow, the server's or the others; none if nobody watched.
+/// Returns for how long cores stalled or were slow, of the server or of the others. Returns `None`
+/// if they were not watched.
 fn of_cores(
     run: &RunRecord,
     sample: &Sample,
@@ -163,7 +164,7 @@ fn number(value: Option<f64>) -> Option<String> {
     value.map(|value| format!("{}", (value * 1e3).round() / 1e3))
 }
 
-/// Quoted where RFC 4180 asks for it.
+/// Quotes text as RFC 4180 requires.
 fn text(value: &str) -> Option<String> {
     if value.contains([',', '"', '\n', '\r']) {
         return Some(format!("\"{}\"", value.replace('"', "\"\"")));

@@ -1,4 +1,4 @@
-//! Forms of the figures for people and other programs.
+//! Output of the figures for people and other programs.
 
 mod compare;
 mod csv;
@@ -16,12 +16,12 @@ use clap::{ArgGroup, Args};
 use crate::record::{ReadError, Report};
 pub use text::for_terminal;
 
-/// The figures themselves, in the folder that [`write_all`] writes.
+/// The file of the figures in the folder that [`write_all`] writes.
 pub(crate) const JSON: &str = "report.json";
 const CSV: &str = "samples.csv";
 const HTML: &str = "report.html";
 
-/// What to make of which files.
+/// The inputs and outputs of `hammer report`.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("form").required(true).multiple(true))]
 pub struct Options {
@@ -45,24 +45,24 @@ pub struct Options {
     title: Option<String>,
 }
 
-/// Why a report could not be made.
+/// The reason why a report could not be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReportError {
-    /// An input is not usable.
+    /// An input cannot be used.
     #[error(transparent)]
     Read(#[from] ReadError),
     /// An output cannot be written.
     #[error("{path}: {source}")]
     Write {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// Reads the files, joins them and writes what is asked for.
+/// Reads the files, joins them, and writes the requested outputs.
 pub fn run(options: &Options) -> Result<(), ReportError> {
     let mut joined: Option<Report> = None;
     for file in &options.files {
@@ -116,7 +116,7 @@ fn written(path: &Path, outcome: io::Result<()>) -> Result<(), ReportError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
     use crate::record::example;
 

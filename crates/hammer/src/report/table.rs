@@ -1,34 +1,34 @@
-//! The figures that runs are quoted with, as a table: for terminals and for the HTML report.
+//! The table of the quoted figures, for terminals and for the HTML report.
 
 use super::view::{Group, Section, Spread};
 use crate::figures::{bits_per_s, bytes, count, digits, percent, ratio, time_us};
 use crate::record::{BareLoop, Calm, Carried, Criterion, RunRecord, Summary};
 
-/// A column: its heading and a server's entry.
+/// A column: its heading, and its entry for a server.
 struct Column {
     heading: String,
     entry: Box<Fill>,
 }
 
-/// A server's entry in the row of what was carried by a criterion.
+/// Returns a server's entry in the row of a criterion.
 type Fill = dyn Fn(&Group<'_>, Criterion) -> Option<Entry>;
 
-/// What stands in a table: the figure and, with several rounds, how it spreads.
+/// An entry of a table: the figure, and its spread over several rounds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) text: String,
     pub(super) spread: Option<String>,
 }
 
-/// A table with headings; a row for each server, its name first.
+/// A table with headings, and a row per server that starts with its name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Table {
     pub(super) headings: Vec<String>,
     pub(super) rows: Vec<Vec<Entry>>,
 }
 
-/// The table of a section: a row for what each server carried in time, and one for what it carried at all if that was looked
-/// for. Columns that would be empty are left out.
+/// Returns the table of a section: a row per server with what it carried in time, and one with what
+/// it carried at all if that was searched. Empty columns are omitted.
 pub(super) fn of(section: &Section<'_>) -> Table {
     let columns = columns(section);
     let mut table = Table::default();
@@ -71,19 +71,20 @@ const PER_CORE: &str = "per core";
 const DELIVERED: &str = "delivered";
 
 fn columns(section: &Section<'_>) -> Vec<Column> {
-    // In an audio room, and in a call that is transcoded, nothing that arrives is what a source sent: what is told is how late it is on the clock of 20 ms.
+    // In an audio room, and in a transcoded call, no arriving packet is one that a source sent.
+    // Delays are relative to the clock of 20 ms.
     let is_transcoded = section.scenario.options.contains_key("far-codec");
     let is_mixed = section.scenario.name == "bridge" || is_transcoded;
     let delay = if is_mixed { "late" } else { "delay" };
     let mut columns = vec![
         most(PARTICIPANTS, count, |m| Some(m.participants.into())),
         most("connections", count, |m| {
-            // Where each participant has one, that is said already.
+            // If each participant has one, the number of PeerConnections adds nothing.
             let several = m.peer_connections > m.participants;
             several.then_some(m.peer_connections.into())
         }),
         most(THROUGHPUT, bits_per_s, |m| {
-            // Accounts get no media.
+            // Accounts receive no media.
             let has_media = m.received_bps > 0.0 || m.participants == 0;
             has_media.then_some(m.received_bps)
         }),
@@ -192,7 +193,7 @@ fn columns(section: &Section<'_>) -> Vec<Column> {
     columns
 }
 
-/// What no stall delayed, of what was held or else of the best step.
+/// Returns the delay without stalls, of the repeated measurement or else of the best step.
 fn calm(summary: &Summary) -> Option<Calm> {
     match &summary.held {
         Some(held) => held.calm,
@@ -200,8 +201,8 @@ fn calm(summary: &Summary) -> Option<Calm> {
     }
 }
 
-/// The server's CPU time for each participant, of that of the one that it is compared with: where as many were carried, of
-/// each packet.
+/// Returns the server's CPU time per participant, relative to that of the compared server. If both
+/// carried as many, per packet.
 fn cpu_against(peer: Option<&Group<'_>>) -> Column {
     let name = peer.map_or("", |peer| peer.name);
     let of_peer = Criterion::BOTH.map(|criterion| {
@@ -226,8 +227,8 @@ fn cpu_of_packet(carried: &Carried) -> Option<f64> {
     carried.cpu_ns_per_packet
 }
 
-/// Participants for all of the server's CPU time, if it had some left: each is taken to cost the same.
-/// None where one more costs more for all, or little beside what is done once for all.
+/// Returns the participants for all of the server's CPU time if some was left, with equal costs for
+/// each. Returns `None` if one more costs more for all, or little beside what is done once for all.
 fn projected(run: &RunRecord) -> Option<f64> {
     let cores = run.server.cores.len().max(1) as f64;
     let share = run.summary.server_cpu_cores? / cores;
@@ -236,7 +237,7 @@ fn projected(run: &RunRecord) -> Option<f64> {
     (alike && telling).then(|| f64::from(run.summary.carried_participants) / share)
 }
 
-/// A figure of the most that was carried by each criterion.
+/// Returns a column with a figure of the most that was carried by each criterion.
 fn most(
     heading: &str,
     write: impl Fn(f64) -> String + 'static,
@@ -250,7 +251,7 @@ fn most(
     }
 }
 
-/// A share of what the bare loop does, which says by which criterion.
+/// Returns a column with a share of the bare loop, which names its criterion.
 fn of_bare(heading: &str, figure: impl Fn(&Carried) -> Option<f64> + 'static) -> Column {
     Column {
         heading: heading.to_owned(),
@@ -260,7 +261,7 @@ fn of_bare(heading: &str, figure: impl Fn(&Carried) -> Option<f64> + 'static) ->
     }
 }
 
-/// Such as "91.0 % in time".
+/// Formats a share, such as "91.0 % in time".
 pub(super) fn share_of_bare(share: Spread, criterion: Criterion) -> Entry {
     let Entry { text, spread } = entry(share, &percent);
     Entry {
@@ -269,7 +270,7 @@ pub(super) fn share_of_bare(share: Spread, criterion: Criterion) -> Entry {
     }
 }
 
-/// A figure of the whole run: in its first row only.
+/// Returns a column with a figure of the whole run, only in its first row.
 fn column(
     heading: &str,
     write: impl Fn(f64) -> String + 'static,
@@ -287,7 +288,7 @@ fn column(
 
 pub(super) fn entry(spread: Spread, write: &dyn Fn(f64) -> String) -> Entry {
     let (least, most) = (write(spread.least), write(spread.most));
-    // The unit once, if it is the same.
+    // The unit is written once if both have the same.
     let short = match (least.split_once(' '), most.split_once(' ')) {
         (Some((number, unit)), Some((_, other))) if unit == other => number,
         _ => &least,
@@ -331,7 +332,7 @@ fn ceiling_row(
 }
 
 impl Entry {
-    /// Text without a spread.
+    /// Creates text without a spread.
     pub(super) fn of(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -341,7 +342,7 @@ impl Entry {
 }
 
 impl Table {
-    /// For a terminal.
+    /// Formats the table for a terminal.
     pub(super) fn to_text(&self) -> String {
         let heading = |text: &String| Entry::of(text.clone());
         let mut rows = vec![self.headings.iter().map(heading).collect::<Vec<_>>()];

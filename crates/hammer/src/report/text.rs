@@ -1,10 +1,10 @@
-//! A report for a terminal.
+//! The report for a terminal.
 
 use super::view::sections;
 use super::{compare, table};
 use crate::record::Report;
 
-/// The tables of all sections, for a terminal.
+/// Formats the tables of all sections.
 pub fn for_terminal(report: &Report) -> String {
     let mut text = String::new();
     let sections = sections(report);
@@ -28,7 +28,11 @@ pub fn for_terminal(report: &Report) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::panic, clippy::indexing_slicing)]
+    #![allow(
+        clippy::panic,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
     use super::*;
     use crate::record::example;
 

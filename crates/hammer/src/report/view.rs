@@ -1,4 +1,4 @@
-//! The runs of a report, sorted for showing: by scenario, then by server, rounds together.
+//! The runs of a report, grouped by scenario, server and rounds.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::record::{
 #[derive(Debug)]
 pub(super) struct Section<'a> {
     pub(super) scenario: &'a Scenario,
-    /// In the order in which they first ran.
+    /// In the order of their first runs.
     pub(super) servers: Vec<Group<'a>>,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Spread {
     pub(super) most: f64,
 }
 
-/// The report's sections, in the order in which they first ran.
+/// Returns the report's sections, in the order of their first runs.
 pub(super) fn sections(report: &Report) -> Vec<Section<'_>> {
     let mut sections: Vec<Section<'_>> = Vec::new();
     for run in &report.runs {
@@ -52,7 +52,7 @@ pub(super) fn sections(report: &Report) -> Vec<Section<'_>> {
     sections
 }
 
-/// A bit rate as it may be typed.
+/// Formats a bit rate as a user may type it.
 fn short(bps: Option<u64>) -> Option<String> {
     let bps = bps.filter(|bps| *bps > 0)?;
     match (bps % 1_000_000, bps % 1_000) {
@@ -77,14 +77,15 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// The ceilings of all rounds: those of the first server, since a round's servers share one.
+    /// Returns the ceilings of all rounds, from the first server, since a round's servers share
+    /// one.
     pub(super) fn ceilings(&self) -> Vec<&'a Ceiling> {
         let first = self.servers.iter().max_by_key(|group| group.runs.len());
         let runs = first.into_iter().flat_map(|group| &group.runs);
         runs.filter_map(|run| run.ceiling.as_ref()).collect()
     }
 
-    /// A figure of the ceiling over the rounds; none if it was not measured.
+    /// Returns a figure of the ceiling over the rounds, or `None` if it was not measured.
     pub(super) fn bare(
         &self,
         criterion: Criterion,
@@ -94,19 +95,19 @@ impl<'a> Section<'a> {
         Spread::of(ceilings.filter_map(|ceiling| Some(figure(ceiling.of(criterion)?))))
     }
 
-    /// All runs.
+    /// Returns all runs.
     pub(super) fn runs(&self) -> impl Iterator<Item = &'a RunRecord> {
         self.servers
             .iter()
             .flat_map(|group| group.runs.iter().copied())
     }
 
-    /// The server that others are compared with: the last one, if there are several.
+    /// Returns the server that others are compared with: the last one, if there are several.
     pub(super) fn peer(&self) -> Option<&Group<'a>> {
         self.servers.last().filter(|_| self.servers.len() > 1)
     }
 
-    /// The scenario's options as they would be typed; such that are off are left out.
+    /// Returns the scenario's options as typed. Options that are off are omitted.
     pub(super) fn command(&self) -> Vec<String> {
         let mut words = vec![self.scenario.name.clone()];
         for (name, value) in &self.scenario.options {
@@ -134,12 +135,12 @@ impl<'a> Section<'a> {
 }
 
 impl Group<'_> {
-    /// A figure of the summaries over the rounds that have it.
+    /// Returns a figure of the summaries over the rounds that have it.
     pub(super) fn summary(&self, figure: impl Fn(&Summary) -> Option<f64>) -> Option<Spread> {
         self.figure(|run| figure(&run.summary))
     }
 
-    /// What is known of: carried in time, at all, or both.
+    /// Returns the known criteria: in time, at all, or both.
     pub(super) fn criteria(&self) -> impl Iterator<Item = Criterion> + '_ {
         let known = |criterion: &Criterion| {
             let mut summaries = self.runs.iter().map(|run| &run.summary);
@@ -148,7 +149,7 @@ impl Group<'_> {
         Criterion::BOTH.into_iter().filter(known)
     }
 
-    /// A figure of the most that was carried over the rounds that have it.
+    /// Returns a figure of the most that was carried, over the rounds that have it.
     pub(super) fn most(
         &self,
         criterion: Criterion,
@@ -157,17 +158,17 @@ impl Group<'_> {
         self.summary(|summary| figure(&summary.most(criterion)?))
     }
 
-    /// A figure over the rounds that have it.
+    /// Returns a figure over the rounds that have it.
     pub(super) fn figure(&self, figure: impl Fn(&RunRecord) -> Option<f64>) -> Option<Spread> {
         Spread::of(self.runs.iter().filter_map(|run| figure(run)))
     }
 
-    /// A figure of the steps by participants: the median over the rounds.
+    /// Returns a figure of the steps by participants: the median over the rounds.
     pub(super) fn steps(&self, figure: impl Fn(&Step) -> Option<f64>) -> Vec<(f64, f64)> {
         self.by_participants(|_, step| figure(step))
     }
 
-    /// The same by PeerConnections.
+    /// Returns the same by PeerConnections.
     pub(super) fn steps_by_connections(
         &self,
         figure: impl Fn(&Step) -> Option<f64>,
@@ -175,7 +176,8 @@ impl Group<'_> {
         self.by(|step| step.peer_connections, |_, step| figure(step))
     }
 
-    /// A figure of the seconds within each step, by participants: its mean, and the median over the rounds.
+    /// Returns a figure of the seconds within each step, by participants: the median over the
+    /// rounds of its mean.
     pub(super) fn seconds_of_steps(
         &self,
         figure: impl Fn(&Sample) -> Option<f64>,
@@ -212,7 +214,7 @@ impl Group<'_> {
         values.into_iter().filter_map(median).collect()
     }
 
-    /// What the server said of itself.
+    /// Returns the version that the server reports.
     pub(super) fn version(&self) -> Option<&str> {
         self.runs
             .iter()
@@ -221,7 +223,7 @@ impl Group<'_> {
 }
 
 impl Spread {
-    /// None of nothing.
+    /// Returns `None` without values.
     pub(super) fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
         values.sort_unstable_by(f64::total_cmp);
@@ -241,7 +243,11 @@ impl Spread {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
     use super::*;
     use crate::record::example;
 

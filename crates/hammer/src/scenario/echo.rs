@@ -1,4 +1,4 @@
-//! Peers that send and get the same back, through the echo test plugin.
+//! Participants that send to the echo test plugin and receive the same.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::{ScenarioError, load};
 use crate::progress::Progress;
 use crate::record::RunRecord;
 
-/// What to do.
+/// The options of the scenario.
 #[derive(Debug, Clone, Args)]
 #[group(id = "echo")]
 pub struct Options {

@@ -1,4 +1,4 @@
-//! Why a scenario ends before its time.
+//! The errors of scenarios.
 
 use std::io;
 
@@ -9,28 +9,28 @@ use crate::speech::EncodeError;
 use crate::traffic::TrafficError;
 use crate::viewer::PrepareError;
 
-/// Why a scenario ends before its time.
+/// The reason why a scenario ends early.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScenarioError {
-    /// The traffic cannot be made.
+    /// The traffic is impossible.
     #[error(transparent)]
     Traffic(#[from] TrafficError),
     /// The server does not do what is needed before anyone can join.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// No participant can be made at all.
+    /// No participant can be created.
     #[error(transparent)]
     Prepare(#[from] PrepareError),
     /// Nothing can be sampled.
     #[error(transparent)]
     Usage(#[from] UsageError),
-    /// No way to the server's host.
+    /// There is no route to the server's host.
     #[error("the host of {url}: {source}")]
     Host {
-        /// The server.
+        /// The server's URL.
         url: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// A core cannot be used.
@@ -42,24 +42,24 @@ pub enum ScenarioError {
     /// The sources of media cannot be published.
     #[error("publishing: {0}")]
     Publish(#[from] JoinError),
-    /// No threads for the participants.
+    /// The threads for the participants cannot start.
     #[error("the load threads: {0}")]
     Load(io::Error),
-    /// No runtime for the signalling.
+    /// The runtime for the signalling cannot start.
     #[error("the signalling's runtime: {0}")]
     Runtime(io::Error),
     /// What participants say cannot be encoded.
     #[error("what is said: {0}")]
     Speech(#[from] EncodeError),
-    /// Nobody could join.
+    /// No participant could join.
     #[error("nobody got media; the last one to try: {0}")]
     Nobody(String),
-    /// What the server recorded cannot be looked at.
+    /// The server's recordings cannot be read.
     #[error("recordings in {folder}: {source}")]
     Recordings {
-        /// Where.
+        /// The folder.
         folder: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// The file system cannot be made to stall.
@@ -67,17 +67,17 @@ pub enum ScenarioError {
         "fsfreeze of {folder}: {reason}; it takes root, and a file system besides the system's own"
     )]
     Stall {
-        /// Where.
+        /// The folder.
         folder: String,
-        /// What fsfreeze says.
+        /// The error of fsfreeze.
         reason: String,
     },
     /// The result cannot be written.
     #[error("{path}: {source}")]
     Write {
-        /// Where.
+        /// The file.
         path: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }

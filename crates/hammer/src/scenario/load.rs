@@ -1,4 +1,4 @@
-//! The options that all scenarios have.
+//! The options of all scenarios.
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds};
@@ -16,7 +16,7 @@ use crate::machine::{Addresses, usage};
 use crate::source::{SourceConfig, VideoCodec};
 use crate::traffic::{AUDIO_PERIOD, Traffic};
 
-/// Video and audio that stand for a camera's and a microphone's.
+/// Video and audio like those of a camera and a microphone.
 #[derive(Debug, Clone, Args)]
 #[group(id = "media")]
 pub struct Media {
@@ -29,29 +29,30 @@ pub struct Media {
     /// Time between two keyframes, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds)]
     pub keyframes: f64,
-    /// All sources send their frames at the same moments; else these are spread over the time of a frame
+    /// All sources send their frames at the same moments; else these are spread over the time of a
+    /// frame
     #[arg(long)]
     pub align_sources: bool,
 }
 
-/// What a run has to know of what participants get.
+/// The traffic of participants, as a run measures it.
 #[derive(Debug, Clone)]
 pub(super) struct Flow {
     /// The scenario's name.
     pub(super) name: &'static str,
-    /// What arrives within this time is in time, unless it is set.
+    /// The time within which packets count as in time, unless configured.
     pub(super) interval: Duration,
-    /// Time between two packets that a participant gets at the longest, without jitter.
+    /// The longest time between two packets of a participant, without jitter.
     pub(super) period: Duration,
-    /// The options that it comes of, by their names.
+    /// The options that it depends on, by their names.
     pub(super) options: BTreeMap<String, Value>,
-    /// The audio rooms that participants are in.
+    /// The participants' audio rooms.
     pub(super) hall: Option<Arc<Hall>>,
-    /// Whom participants call.
+    /// The far end that participants call.
     pub(super) far: Option<Arc<FarEnd>>,
 }
 
-/// How many participants there are, how they come, how long they are measured.
+/// The number of participants, the pace of joins, and the times of measuring.
 #[derive(Debug, Clone, Args)]
 #[group(id = "load")]
 pub struct Options {
@@ -61,16 +62,17 @@ pub struct Options {
     /// Participants; with --ramp: the most that are tried
     #[arg(long, visible_aliases = ["peers", "subscribers", "participants"], value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub viewers: u32,
-    /// Stress test: so many more each time, until they are not carried in time any more: 99.5 % of what is due to all
-    /// arrives, no more than 0.1 % is lost, and nine of ten packets arrive within one frame interval
+    /// Stress test: so many more each time, until they are not carried in time any more: 99.5 % of
+    /// what is due to all arrives, no more than 0.1 % is lost, and nine of ten packets arrive
+    /// within one frame interval
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub ramp: Option<u32>,
-    /// With --ramp: each time so many times more are added than the last time, for servers that carry
-    /// very different numbers
+    /// With --ramp: each time so many times more are added than the last time, for servers that
+    /// carry very different numbers
     #[arg(long, value_name = "FACTOR", requires = "ramp", default_value_t = 1.0, value_parser = factor)]
     pub ramp_factor: f64,
-    /// After --ramp: look for the maximum between the last number that was carried and the first that
-    /// was not, to within this many
+    /// After --ramp: look for the maximum between the last number that was carried and the first
+    /// that was not, to within this many
     #[arg(long, value_name = "N", requires = "ramp", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub bisect: Option<u32>,
     /// After --ramp: look for the most that are carried at all, too: 99.5 % arrives, however late
@@ -88,8 +90,8 @@ pub struct Options {
     /// Afterwards: so many leave each second, and others join in their place
     #[arg(long, value_name = "PER_SECOND", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub churn: Option<u32>,
-    /// At the end: all leave, and come again but for the last time, so many times; the server's memory is
-    /// compared
+    /// At the end: all leave, and come again but for the last time, so many times; the server's
+    /// memory is compared
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub leave: Option<u32>,
     /// How long each number of participants is measured, in seconds
@@ -110,8 +112,8 @@ pub struct Options {
     /// Participants send no receiver reports; browsers do each second
     #[arg(long)]
     pub no_reports: bool,
-    /// Those who watch tell of each packet's arrival, 20 times a second as browsers do (transport-wide
-    /// feedback), so that the server estimates their bandwidth
+    /// Those who watch tell of each packet's arrival, 20 times a second as browsers do
+    /// (transport-wide feedback), so that the server estimates their bandwidth
     #[arg(long)]
     pub transport_feedback: bool,
     /// Threads that run the participants
@@ -133,13 +135,13 @@ pub struct Options {
 }
 
 impl Options {
-    /// What arrives within this time is in time.
+    /// Returns the time within which packets count as in time.
     pub(super) fn in_time(&self, flow: &Flow) -> Duration {
         let set = self.max_delay.map(|ms| Duration::from_secs_f64(ms / 1e3));
         set.unwrap_or(flow.interval)
     }
 
-    /// Those that make a difference to the figures, by their names.
+    /// Returns the options that affect the figures, by their names.
     pub(super) fn by_name(&self) -> BTreeMap<String, Value> {
         let pairs = [
             ("viewers", json!(self.viewers)),
@@ -174,7 +176,7 @@ impl Options {
 }
 
 impl Media {
-    /// What is sent.
+    /// Returns the configuration of the source.
     pub(super) fn source(&self) -> SourceConfig {
         SourceConfig {
             codec: self.codec,
@@ -184,7 +186,7 @@ impl Media {
         }
     }
 
-    /// What a run has to know of it.
+    /// Returns the traffic, as a run measures it.
     pub(super) fn flow(&self, name: &'static str) -> Flow {
         let traffic = &self.traffic;
         let period = match traffic.video_bps {
@@ -212,7 +214,7 @@ impl Media {
     }
 }
 
-/// Options that have a value, by their names.
+/// Returns the options that have a value, by their names.
 pub(super) fn given<const N: usize>(pairs: [(&str, Value); N]) -> BTreeMap<String, Value> {
     let given = pairs.into_iter().filter(|(_, value)| !value.is_null());
     given
@@ -220,7 +222,7 @@ pub(super) fn given<const N: usize>(pairs: [(&str, Value); N]) -> BTreeMap<Strin
         .collect()
 }
 
-/// A number of the command line that has to be in `range`, which `expected` explains.
+/// Parses a number in `range`. `expected` explains it.
 pub(crate) fn number(
     text: &str,
     range: impl RangeBounds<f64>,
@@ -255,7 +257,7 @@ fn rate(text: &str) -> Result<f64, String> {
     number(text, 0.0..=1e6, expected)
 }
 
-/// `KEY=VALUE` of the command line; VALUE is JSON, or else a text.
+/// Parses `KEY=VALUE`. VALUE is JSON, or else a text.
 pub(super) fn member(text: &str) -> Result<(String, Value), String> {
     let (key, value) = text.split_once('=').ok_or("KEY=VALUE is expected")?;
     let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
@@ -264,7 +266,7 @@ pub(super) fn member(text: &str) -> Result<(String, Value), String> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[test]

@@ -1,6 +1,7 @@
-//! What is done to a server: participants come, media flows, figures are taken.
+//! Scenarios: participants join a server, media flows, figures are taken.
 //!
-//! Each scenario is a file or folder with its options. All have a `stage`, and a `run` on it by the participants of a `crowd`.
+//! Each scenario is a file or folder with its options. All have a `stage`, and a `run` on it by the
+//! participants of a `crowd`.
 
 mod bridge;
 mod crowd;
@@ -28,7 +29,7 @@ use crate::progress::Progress;
 use crate::record::RunRecord;
 use crate::traffic::{Topology, Traffic};
 
-/// What can be done to a server.
+/// A scenario.
 #[derive(Debug, Subcommand)]
 pub enum Scenario {
     /// One source to many viewers, through the server's streaming plugin
@@ -45,17 +46,18 @@ pub enum Scenario {
     Record(Box<recording::Options>),
     /// Participants of audio rooms, who hear what the server mixes of those who talk
     Bridge(Box<bridge::Options>),
-    /// Calls by SIP to a far end that answers and sends back what it hears; or accounts that are registered
+    /// Calls by SIP to a far end that answers and sends back what it hears; or accounts that are
+    /// registered
     Sip(Box<sip::Options>),
 }
 
-/// What a scenario asks of a server.
+/// The demands of a scenario on a server.
 pub(crate) struct Demand<'a> {
-    /// The options that all scenarios have.
+    /// The options of all scenarios.
     pub(crate) load: &'a load::Options,
-    /// What each participant gets, as far as that is known.
+    /// The traffic of each participant, as far as it is known.
     pub(crate) traffic: Traffic,
-    /// Who gets it.
+    /// Who receives it.
     pub(crate) topology: Topology,
 }
 
@@ -67,20 +69,20 @@ struct Line {
     scenario: Scenario,
 }
 
-/// Why words name no scenario.
+/// The reason why words name no scenario.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WordsError {
-    /// There is no such scenario.
+    /// The scenario does not exist.
     #[error("what follows -- has to be a scenario, such as streaming or room: {0}")]
     Name(clap::Error),
-    /// Its options are wrong: clap's own message.
+    /// Its options are wrong. Contains clap's message.
     #[error("{0}")]
     Options(clap::Error),
 }
 
 impl Scenario {
-    /// Reads the words of a command line that are a scenario and its options.
+    /// Parses the words of a command line with a scenario and its options.
     pub fn of(words: &[String]) -> Result<Self, WordsError> {
         let program = std::iter::once("portunus-hammer");
         let line = program.chain(words.iter().map(String::as_str));
@@ -91,10 +93,10 @@ impl Scenario {
         parsed.map(|line| line.scenario)
     }
 
-    /// Measures on the calling thread, and writes the record if that is asked for.
+    /// Measures on the calling thread, and writes the record if requested.
     pub fn run(&self, progress: &Progress) -> Result<RunRecord, ScenarioError> {
         let load = self.demand().load;
-        // With all that is started from here on.
+        // Pins all threads that are started from here on.
         load.core.map(pin).transpose()?;
         let runtime = runtime::Builder::new_current_thread()
             .enable_all()
@@ -118,7 +120,7 @@ impl Scenario {
         }
     }
 
-    /// What it asks of the server.
+    /// Returns its demands on the server.
     pub(crate) fn demand(&self) -> Demand<'_> {
         let (load, traffic, topology) = match self {
             Self::Streaming(it) => (&it.load, it.media.traffic.clone(), it.topology()),

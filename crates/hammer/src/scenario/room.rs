@@ -1,4 +1,4 @@
-//! Video rooms: few publish to many, all to all, and many such rooms.
+//! Video rooms: few publishers and many subscribers, all to all, and many such rooms.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::record::RunRecord;
 use crate::source::SourceConfig;
 use crate::traffic::Topology;
 
-/// Some publish in a room, and many watch all of them.
+/// Some participants publish in a room, and many watch all of them.
 #[derive(Debug, Clone, Args)]
 #[group(id = "room")]
 pub struct RoomOptions {
@@ -67,15 +67,15 @@ pub struct RoomsOptions {
     pub endpoints: u32,
 }
 
-/// How rooms are used.
+/// The options of all room scenarios.
 #[derive(Debug, Clone, Args)]
 #[group(id = "rooms-common")]
 pub struct CommonOptions {
     /// One PeerConnection for all that somebody watches, instead of one for each feed
     #[arg(long)]
     pub multistream: bool,
-    /// Publishers send two lower layers beside the video that is asked for, with a quarter and a twelfth
-    /// of its bit rate
+    /// Publishers send two lower layers beside the video that is asked for, with a quarter and a
+    /// twelfth of its bit rate
     #[arg(long)]
     pub simulcast: bool,
     /// Temporal layers of VP8 video
@@ -84,8 +84,8 @@ pub struct CommonOptions {
     /// The share of those who watch that can take only --limit; what they get is counted apart
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = load::share, requires = "limit")]
     pub limited_share: f64,
-    /// What they can take, in bits per second: they tell the server so (REMB); with --transport-feedback
-    /// they do not, but are behind a link of that rate which delays and loses
+    /// What they can take, in bits per second: they tell the server so (REMB); with
+    /// --transport-feedback they do not, but are behind a link of that rate which delays and loses
     #[arg(long, value_name = "BPS", value_parser = crate::traffic::bits)]
     pub limit: Option<u64>,
     /// The video room plugin's admin key
@@ -93,7 +93,7 @@ pub struct CommonOptions {
     pub admin_key: Option<String>,
 }
 
-/// Some publish, many watch.
+/// Runs a room with some publishers and many subscribers.
 pub(super) async fn room(
     options: &RoomOptions,
     progress: &Progress,
@@ -125,7 +125,7 @@ pub(super) async fn room(
     Ok(record)
 }
 
-/// All to all.
+/// Runs a room of all to all.
 pub(super) async fn star(
     options: &StarOptions,
     progress: &Progress,
@@ -139,7 +139,7 @@ pub(super) async fn star(
     let stage = Stage::new(load).await?;
     let crowd = stage.crowd(false, common.limit())?;
     let (common_of_all, config) = (common.clone(), Arc::new(common.source(media)));
-    // Everybody's PeerConnections depend on how many there are, so each size is made anew.
+    // All PeerConnections depend on the number of endpoints, so each size needs new ones.
     let act = move |endpoints| conference(&common_of_all, &config, endpoints, false);
     let acts = Acts::Anew(Box::new(act));
     let mut record = run::run(stage, crowd, &media.flow("star"), acts, progress).await?;
@@ -147,7 +147,7 @@ pub(super) async fn star(
     Ok(record)
 }
 
-/// Many rooms, each all to all.
+/// Runs many rooms of all to all.
 pub(super) async fn rooms(
     options: &RoomsOptions,
     progress: &Progress,
@@ -186,7 +186,7 @@ fn conference(
 }
 
 impl RoomOptions {
-    /// Who gets what.
+    /// Returns who receives what.
     pub(crate) fn topology(&self) -> Topology {
         Topology::Room {
             publishers: self.publishers,
@@ -196,7 +196,7 @@ impl RoomOptions {
 }
 
 impl StarOptions {
-    /// Who gets what.
+    /// Returns who receives what.
     pub(crate) fn topology(&self) -> Topology {
         Topology::Star {
             multistream: self.common.multistream,
@@ -205,7 +205,7 @@ impl StarOptions {
 }
 
 impl RoomsOptions {
-    /// Who gets what.
+    /// Returns who receives what.
     pub(crate) fn topology(&self) -> Topology {
         Topology::Rooms {
             endpoints: self.endpoints,
@@ -227,7 +227,7 @@ impl CommonOptions {
         }
     }
 
-    /// Further members of the request that makes a room.
+    /// Returns further members of the request that creates a room.
     fn members(&self) -> Map<String, Value> {
         let key = self.admin_key.iter();
         key.map(|key| ("admin_key".to_owned(), key.as_str().into()))

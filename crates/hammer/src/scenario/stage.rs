@@ -1,4 +1,4 @@
-//! The server, the way to it, and what watches it, before anybody joins.
+//! The stage: the server, the way to it, and its watcher, before anybody joins.
 
 use super::ScenarioError;
 use super::crowd::{Crowd, Limit, Manners};
@@ -26,9 +26,9 @@ impl<'a> Stage<'a> {
         Ok(this)
     }
 
-    /// For a server with this URL that need not know the Janus API.
+    /// Creates a stage for a server that need not know the Janus API.
     pub(super) fn without_connections(load: &'a Options, url: &str) -> Result<Self, ScenarioError> {
-        // With fewer descriptors fewer can join, which is reported then.
+        // With fewer descriptors, fewer can join, which is reported then.
         let _ = raise_descriptor_limit();
         Ok(Self {
             load,
@@ -39,13 +39,13 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// One of the connections.
+    /// Returns one of the connections.
     pub(super) fn connection(&self) -> Result<&Connection, ScenarioError> {
         let none = || ScenarioError::Nobody("there is no connection to the server".to_owned());
         self.connections.first().ok_or_else(none)
     }
 
-    /// Starts what runs participants, who all may `speak`. Nobody is there yet.
+    /// Starts the threads for participants, who all may `speak`, without any participant.
     pub(super) fn crowd(&self, speak: bool, limit: Option<Limit>) -> Result<Crowd, ScenarioError> {
         let (load, target) = (self.load, &self.load.target);
         let factory = Factory::new(self.way.local, target.profiles(), load.transport_feedback)?;

@@ -15,7 +15,7 @@ use crate::record::RunRecord;
 use crate::source::{Source, SourceConfig};
 use crate::traffic::Topology;
 
-/// What to do.
+/// The options of the scenario.
 #[derive(Debug, Clone, Args)]
 #[group(id = "streaming")]
 pub struct Options {
@@ -31,8 +31,8 @@ pub struct Options {
     /// The bearer token that WHEP viewers show
     #[arg(long, value_name = "TOKEN", requires = "whep")]
     pub whep_token: Option<String>,
-    /// The source is published by WHIP at this URL, and no mountpoint is made: the server need not know
-    /// the Janus API
+    /// The source is published by WHIP at this URL, and no mountpoint is made: the server need not
+    /// know the Janus API
     #[arg(long, value_name = "URL", requires = "whep", conflicts_with_all = ["mountpoints", "mountpoint_option", "admin_key"])]
     pub whip: Option<String>,
     /// The bearer token that the WHIP source shows
@@ -73,7 +73,7 @@ pub(super) async fn measure(
     Ok(record)
 }
 
-/// Makes mountpoints, feeds them with RTP, and lets viewers watch.
+/// Creates mountpoints, feeds them with RTP, and lets viewers watch.
 async fn through_mountpoints(
     options: &Options,
     progress: &Progress,
@@ -122,7 +122,8 @@ async fn through_mountpoints(
     record
 }
 
-/// Publishes a source by WHIP, and lets viewers watch by WHEP: the server need not know the Janus API.
+/// Publishes a source by WHIP, and lets viewers watch by WHEP. The server need not know the Janus
+/// API.
 async fn published(
     options: &Options,
     whip: &str,
@@ -144,7 +145,7 @@ async fn published(
 }
 
 impl Options {
-    /// Who gets what.
+    /// Returns who receives what.
     pub(crate) fn topology(&self) -> Topology {
         Topology::Streaming {
             sources: self.mountpoints,

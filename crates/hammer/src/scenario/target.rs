@@ -1,4 +1,4 @@
-//! The server that is put under load.
+//! The server under load.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
@@ -10,7 +10,7 @@ use super::ScenarioError;
 use crate::client::{Connection, Credentials, Trust};
 use crate::traffic::Profile;
 
-/// Where the server is and how to be let in.
+/// The server's URL and credentials.
 #[derive(Debug, Clone, Args)]
 pub struct Target {
     /// The server's Janus API over WebSocket, ws:// or wss://
@@ -31,8 +31,8 @@ pub struct Target {
     /// This machine's address towards the server [default: the one that the system would take]
     #[arg(long, value_name = "IP")]
     pub local: Option<IpAddr>,
-    /// WebSocket connections that the participants share; a server may cut off one that is told of more
-    /// than it keeps for a client
+    /// WebSocket connections that the participants share; a server may cut off one that is told of
+    /// more than it keeps for a client
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub connections: u32,
     /// Accept only this protection of media, in place of all
@@ -40,7 +40,7 @@ pub struct Target {
     pub profile: Option<Profile>,
 }
 
-/// What the server says of itself.
+/// The facts that the server reports.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) name: Option<String>,
@@ -69,7 +69,7 @@ impl Target {
         Ok(connections)
     }
 
-    /// Whose certificates are taken.
+    /// Returns the trusted certificates.
     pub(crate) fn trust(&self) -> Trust {
         match self.insecure {
             true => Trust::anybody(),
@@ -77,7 +77,7 @@ impl Target {
         }
     }
 
-    /// The way to the server with this URL.
+    /// Returns the way to the server with this URL.
     pub(crate) fn way_to(&self, url: &str) -> Result<Way, ScenarioError> {
         Way::to(url, self.local).map_err(|source| ScenarioError::Host {
             url: url.to_owned(),
@@ -85,7 +85,7 @@ impl Target {
         })
     }
 
-    /// The SRTP profiles that participants accept; none: all.
+    /// Returns the SRTP profiles that participants accept. Empty means all.
     pub(crate) fn profiles(&self) -> &'static [portunus_srtp::Profile] {
         match self.profile {
             None => &[],
@@ -96,13 +96,13 @@ impl Target {
 }
 
 impl Facts {
-    /// Asks for them; a server that does not tell has none.
+    /// Requests the server's facts. A server that reports none has none.
     pub(crate) async fn of(connection: &Connection) -> Self {
         let Ok(info) = connection.info().await else {
             return Self::default();
         };
         let text = |name: &str| info.get(name).and_then(Value::as_str).map(str::to_owned);
-        // Portunus names the Janus whose API it speaks where Janus names itself.
+        // Portunus reports the Janus version that it implements where Janus reports its own.
         match text("portunus-version") {
             Some(version) => Self {
                 name: Some("Portunus".to_owned()),
@@ -117,7 +117,7 @@ impl Facts {
 }
 
 impl Way {
-    /// From `local`, or from the address that the system would take.
+    /// Returns the way from `local`, or from the address that the system chooses.
     fn to(url: &str, local: Option<IpAddr>) -> io::Result<Self> {
         let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
         let authority = authority.split(['/', '?']).next().unwrap_or_default();
@@ -138,7 +138,7 @@ impl Way {
                     SocketAddr::V6(_) => [0u16; 8].into(),
                 };
                 let socket = UdpSocket::bind((any, 0))?;
-                // Nothing is sent: the system only looks up the route.
+                // Nothing is sent. The system only looks up the route.
                 socket.connect(remote)?;
                 socket.local_addr()?.ip()
             }
@@ -152,7 +152,7 @@ impl Way {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[test]

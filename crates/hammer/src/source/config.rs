@@ -1,4 +1,4 @@
-//! What a source sends.
+//! The configuration of a source.
 
 use std::time::Duration;
 
@@ -7,29 +7,32 @@ use portunus_dsp::AudioCodec;
 use super::VideoCodec;
 use crate::traffic::Traffic;
 
-/// What is sent.
+/// What a source sends.
 #[derive(Debug, Clone)]
 pub struct SourceConfig {
-    /// How much.
+    /// The amount of traffic.
     pub traffic: Traffic,
-    /// What the video looks like.
+    /// The video codec.
     pub codec: VideoCodec,
-    /// What the audio looks like.
+    /// The audio codec.
     pub audio_codec: AudioCodec,
-    /// Time between two keyframes.
+    /// The time between two keyframes.
     pub keyframes: Duration,
-    /// All sources send their frames at the same moments; else these are spread over the time of a frame.
+    /// All sources send their frames at the same moments. Otherwise, they are spread over the time
+    /// of a frame.
     pub aligned: bool,
-    /// Mountpoints get each frame at once, packets of one size joined (UDP_SEGMENT); else packets one by one.
+    /// Mountpoints receive each frame at once, with packets of one size joined (UDP_SEGMENT).
+    /// Otherwise, packet by packet.
     pub gso: bool,
-    /// Those who publish send lower layers beside the highest: see [`Packets::set_layers`](super::Packets::set_layers).
+    /// Publishers send lower layers beside the highest. See
+    /// [`Packets::set_layers`](super::Packets::set_layers).
     pub simulcast: bool,
     /// Temporal layers of VP8, 1 to 3.
     pub temporal_layers: u8,
 }
 
 impl SourceConfig {
-    /// The usual, for `traffic`.
+    /// Returns the defaults for `traffic`.
     pub fn of(traffic: Traffic) -> Self {
         Self {
             traffic,

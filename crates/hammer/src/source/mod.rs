@@ -1,4 +1,4 @@
-//! What a mountpoint is fed with: RTP whose payloads look like a codec's and end with a [`Stamp`].
+//! Sources for mountpoints: RTP whose payloads look like a codec's and end with a [`Stamp`].
 
 mod config;
 mod pace;

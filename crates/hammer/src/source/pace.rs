@@ -1,12 +1,12 @@
-//! When the next frame is due.
+//! The pace of frames.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Frames that are due for longer than this are left out: the machine was too busy to send them.
+/// Frames that are overdue for longer are omitted, since the machine was too busy to send them.
 const MOST_LATE: Duration = Duration::from_millis(500);
 
-/// Something that is due again and again.
+/// A recurring deadline.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Due {
     at: Instant,
@@ -14,29 +14,31 @@ pub(crate) struct Due {
 }
 
 impl Due {
-    /// Due at `first`, and then each `period`, which must not be 0.
+    /// Creates a deadline at `first`, and then each `period`, which must not be 0.
     pub(crate) fn new(first: Instant, period: Duration) -> Self {
         Self { at: first, period }
     }
 
-    /// Due each `period`, `phase` (0 to 1) of it after `epoch`; first after `now`.
+    /// Creates a deadline each `period`, shifted by `phase` (0 to 1) of it after `epoch`. The first
+    /// one is after `now`.
     pub(crate) fn in_phase(epoch: Instant, phase: f64, period: Duration, now: Instant) -> Self {
         let mut due = Self::new(epoch + period.mul_f64(phase.clamp(0.0, 1.0)), period);
         due.skip(now);
         due
     }
 
-    /// From one time to the next.
+    /// Returns the time between two deadlines.
     pub(crate) fn period(&self) -> Duration {
         self.period
     }
 
-    /// When it is due.
+    /// Returns the next deadline.
     pub(crate) fn at(&self) -> Instant {
         self.at
     }
 
-    /// Whether it is due at `now`, and for how long it has been; if so, the next time is set.
+    /// Returns for how long it has been due at `now`, or `None` before it is due. Then the next
+    /// deadline is set.
     pub(crate) fn take(&mut self, now: Instant) -> Option<Duration> {
         let late = now.checked_duration_since(self.at)?;
         self.at += self.period;
@@ -46,8 +48,8 @@ impl Due {
         Some(late)
     }
 
-    /// Leaves out what was due before `now`. The phase stays: sources that were held up together do
-    /// not send together from then on.
+    /// Skips deadlines before `now`. The phase remains, so that sources that were held up together
+    /// do not send together afterwards.
     fn skip(&mut self, now: Instant) {
         let behind = now.saturating_duration_since(self.at).as_nanos();
         let periods = behind.div_ceil(self.period.as_nanos().max(1));
@@ -55,15 +57,15 @@ impl Due {
     }
 }
 
-/// What was held up is made up for so much faster than it is due, ...
+/// The factor by which delayed packets are sent faster than they are due, ...
 const CATCH_UP: f64 = 1.25;
-/// ... as long as more than so many are behind.
+/// ... as long as more than this many are behind.
 const BEHIND: u32 = 3;
 
 /// The least time between what many sources send while they are behind.
 ///
-/// Sources that one thread stands for are held up together, when its core is taken away. Sources on machines of their own
-/// are not, and so do not meet afterwards.
+/// The sources of one thread are delayed together when its core is taken away. Sources on machines
+/// of their own are not, and so do not meet afterwards.
 #[derive(Debug, Default)]
 pub(crate) struct Spacing {
     gap: Duration,
@@ -71,7 +73,7 @@ pub(crate) struct Spacing {
 }
 
 impl Spacing {
-    /// For something that is due each of `periods`, which must not be 0.
+    /// Creates the spacing for deadlines with these `periods`, which must not be 0.
     pub(crate) fn of(periods: impl Iterator<Item = Duration>) -> Self {
         let per_s: f64 = periods.map(|period| period.as_secs_f64().recip()).sum();
         let gap = Duration::try_from_secs_f64((per_s * CATCH_UP).recip());
@@ -81,7 +83,7 @@ impl Spacing {
         }
     }
 
-    /// When what is due `at` may be sent.
+    /// Returns when a packet that is due `at` may be sent.
     pub(crate) fn not_before(&self, at: Instant, now: Instant) -> Instant {
         let is_behind = now.saturating_duration_since(at) > self.gap * BEHIND;
         self.free
@@ -89,33 +91,33 @@ impl Spacing {
             .map_or(at, |free| free.max(at))
     }
 
-    /// Something was sent that [`Self::not_before`] gave `at` for.
+    /// Records that a packet was sent for which [`Self::not_before`] returned `at`.
     pub(crate) fn sent(&mut self, at: Instant, now: Instant) {
-        // What a moment of sleep was too long is made up for at once.
+        // The excess of a short sleep is made up for at once.
         let from = at.max(now.checked_sub(self.gap).unwrap_or(now));
         self.free = Some(from + self.gap);
     }
 }
 
-/// How much later than they were due frames were given to the kernel.
+/// The delays with which frames were passed to the kernel after they were due.
 #[derive(Debug, Default)]
 pub struct Lateness(Mutex<Vec<f64>>);
 
 impl Lateness {
-    /// Notes a frame.
+    /// Records a frame.
     pub fn note(&self, late: Duration) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.push(late.as_secs_f64() * 1e6);
     }
 
-    /// What was noted since the last call, in microseconds.
+    /// Returns the delays since the last call, in microseconds.
     pub fn take_us(&self) -> Vec<f64> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// The `n`-th of numbers from 0 to 1 that are evenly spread however many are taken, starting with 0:
-/// multiples of the golden ratio.
+/// Returns the `n`-th of numbers from 0 to 1 that are evenly spread however many are taken,
+/// starting with 0: multiples of the golden ratio.
 pub(crate) fn spread(n: u64) -> f64 {
     const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
     n.wrapping_mul(GOLDEN) as f64 / 2f64.powi(64)
@@ -137,7 +139,7 @@ mod tests {
         assert_eq!(due.at(), ms(1_020), "in the phase that it had");
     }
 
-    /// When each of `due` is sent, in ms, by a thread that stands still from 100 to 300 ms.
+    /// Returns when each of `due` is sent, in ms, by a thread that stalls from 100 to 300 ms.
     fn sent_ms(due: &[u64], mut spacing: Spacing) -> Vec<u128> {
         let start = Instant::now();
         let mut now = start;
@@ -160,7 +162,7 @@ mod tests {
 
     #[test]
     fn sources_that_were_held_up_together_do_not_meet() {
-        // Ten that are due each 100 ms: one each 10 ms, or 8 to catch up.
+        // Ten packets are due each 100 ms: one each 10 ms, or 8 ms to catch up.
         let spacing = || Spacing::of([Duration::from_millis(100); 10].into_iter());
         let due: Vec<u64> = (0..200).map(|n| n * 10).collect();
         let sent = sent_ms(&due, spacing());

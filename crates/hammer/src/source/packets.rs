@@ -9,16 +9,16 @@ use super::{AUDIO, LOWER, SourceConfig, Stamp, VIDEO, VideoCodec};
 use crate::machine::wall_clock;
 use crate::traffic::{AUDIO_PERIOD, Traffic};
 
-/// The payload type of audio; a mountpoint writes its own.
+/// The payload type of audio. A mountpoint replaces it.
 pub const AUDIO_PT: Pt = Pt(111);
-/// The payload type of video; a mountpoint writes its own.
+/// The payload type of video. A mountpoint replaces it.
 pub const VIDEO_PT: Pt = Pt(96);
 
-/// Of the highest layer's bit rate, what the lower ones have: about what browsers give to half and a
-/// quarter of the size.
+/// The highest layer's bit rate divided by that of lower ones: about that of browsers for half and
+/// a quarter of the size.
 const LOWER_SHARES: [u64; LOWER.len()] = [4, 12];
 
-/// Makes the packets of a video stream, which may have simulcast layers, and of an audio stream.
+/// Creates the packets of a video stream, which may have simulcast layers, and of an audio stream.
 #[derive(Debug)]
 pub struct Packets {
     traffic: Traffic,
@@ -35,14 +35,14 @@ pub struct Packets {
     buffer: Vec<u8>,
 }
 
-/// What a packet is.
+/// A created packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Made {
-    /// Of which stream.
+    /// The index of its stream.
     pub stream: usize,
-    /// Length of its header.
+    /// The length of its header.
     pub header: usize,
-    /// Counts the stream's packets from 0.
+    /// The number in the stream, from 0.
     pub number: u64,
 }
 
@@ -52,14 +52,15 @@ struct Stream {
     pt: Pt,
     ssrc: Ssrc,
     timestamp: u32,
-    /// Packets made so far.
+    /// Packets created so far.
     number: u64,
-    /// Header extensions: their numbers and values.
+    /// The ids and values of header extensions.
     extensions: Vec<(u8, String)>,
 }
 
 impl Packets {
-    /// What `config` says. Simulcast layers are not made before [`Packets::set_layers`].
+    /// Creates the streams of `config`. Simulcast layers are not created before
+    /// [`Packets::set_layers`].
     pub fn new(config: &SourceConfig) -> Self {
         let traffic = config.traffic.clone();
         let frames = config.keyframes.as_secs_f64() * f64::from(traffic.fps);
@@ -77,7 +78,7 @@ impl Packets {
         }
     }
 
-    /// Sends video or audio with this payload type and SSRC.
+    /// Sets the payload type and SSRC of video or audio.
     pub fn set_stream(&mut self, stream: usize, pt: Pt, ssrc: Ssrc) {
         let video = self.video.iter_mut().map(|(_, stream)| stream);
         for made in video.chain([&mut self.audio]) {
@@ -87,7 +88,8 @@ impl Packets {
         }
     }
 
-    /// Makes lower layers of the video too; `extensions` are those of the highest and of the lower ones.
+    /// Creates lower layers of the video, too. `extensions` are those of the highest and of the
+    /// lower ones.
     pub fn set_layers(&mut self, extensions: [Vec<(u8, String)>; 1 + LOWER.len()]) {
         let [highest, lower @ ..] = extensions;
         let Some((_, video)) = self.video.first_mut() else {
@@ -114,12 +116,12 @@ impl Packets {
         }
     }
 
-    /// Somebody lost the picture: the next frame is a keyframe.
+    /// Makes the next frame a keyframe, for a viewer that lost the picture.
     pub fn want_keyframe(&mut self) {
         self.keyframe_wanted = true;
     }
 
-    /// Gives the packets of the next video frame to `send`, each stamped just before.
+    /// Passes the packets of the next video frame to `send`, each stamped just before.
     pub fn frame(&mut self, mut send: impl FnMut(&Made, &mut [u8])) {
         let keyframe = self.frame.is_multiple_of(self.keyframe_period)
             || std::mem::take(&mut self.keyframe_wanted);
@@ -143,7 +145,7 @@ impl Packets {
         self.frame += 1;
     }
 
-    /// Gives the next audio packet to `send`, as [`Packets::frame`] does.
+    /// Passes the next audio packet to `send`, like [`Packets::frame`].
     pub fn audio(&mut self, mut send: impl FnMut(&Made, &mut [u8])) {
         let size = self.traffic.audio_packet_bytes();
         let stream = &mut self.audio;
@@ -212,7 +214,7 @@ impl Stream {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
     use crate::traffic::Sizes;
     use portunus_rtp::Header;

@@ -1,4 +1,4 @@
-//! Payload beginnings that servers recognise: descriptors, starts of frames, keyframes.
+//! The starts of payloads that servers recognise: descriptors, starts of frames, keyframes.
 
 use portunus_dsp::AudioCodec;
 
@@ -7,22 +7,22 @@ use super::VideoCodec;
 /// A packet's place in its frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
-    /// Counts frames from 0.
+    /// The number of the frame, from 0.
     pub(super) frame: u64,
-    /// It is of a keyframe.
+    /// The frame is a keyframe.
     pub(super) keyframe: bool,
-    /// It is the frame's first.
+    /// The packet is the frame's first.
     pub(super) first: bool,
-    /// It is the frame's last.
+    /// The packet is the frame's last.
     pub(super) last: bool,
     /// Temporal layers of the video, 1 to 3.
     pub(super) temporal_layers: u8,
 }
 
 impl Place {
-    /// The temporal layer that the frame is of, and the frames of the lowest layer so far.
+    /// Returns the temporal layer of the frame, and the frames of the lowest layer so far.
     fn temporal_layer(&self) -> (u8, u64) {
-        // As libwebrtc orders them: 0 1 0 1 …, and 0 2 1 2 ….
+        // In the order of libwebrtc: 0 1 0 1 …, and 0 2 1 2 ….
         match self.temporal_layers {
             2 => ((self.frame % 2) as u8, self.frame / 2),
             3 => (
@@ -37,7 +37,7 @@ impl Place {
     }
 }
 
-/// Writes the beginning of a video payload; the rest stays as it is. What has no room is left out.
+/// Writes the start of a video payload. The rest is unchanged. Bytes without room are omitted.
 pub(super) fn write_video(codec: VideoCodec, place: Place, payload: &mut [u8]) {
     match codec {
         VideoCodec::Vp8 => write_vp8(place, payload),
@@ -45,15 +45,16 @@ pub(super) fn write_video(codec: VideoCodec, place: Place, payload: &mut [u8]) {
     }
 }
 
-/// Writes the beginning of an audio payload: of Opus 20 ms of CELT, full band, one frame. Others have none.
+/// Writes the start of an audio payload: for Opus, 20 ms of CELT, full band, one frame. Other
+/// codecs need none.
 pub(super) fn write_audio(codec: AudioCodec, payload: &mut [u8]) {
     if codec == AudioCodec::Opus {
         put(payload, 0, &[0xF8]);
     }
 }
 
-/// RFC 7741: a descriptor with a picture id of 15 bits and the temporal layer if there are several, then
-/// the frame's header.
+/// RFC 7741: a descriptor with a picture id of 15 bits, and the temporal layer if there are
+/// several, then the frame's header.
 fn write_vp8(place: Place, payload: &mut [u8]) {
     let [.., id_high, id_low] = place.frame.to_be_bytes();
     let start = if place.first { 0x10 } else { 0 };
@@ -68,12 +69,13 @@ fn write_vp8(place: Place, payload: &mut [u8]) {
     let fields = if layered { 0xE0 } else { 0x80 };
     put(payload, 0, &[0x80 | start, fields, 0x80 | id_high, id_low]);
     if layered {
-        // The number of the lowest layer's frame; the layer, and that it needs only lower ones.
+        // The number of the lowest layer's frame, the layer, and the flag that it needs only lower
+        // ones.
         put(payload, at, &[base as u8, layer << 6 | 0x20]);
         at += 2;
     }
     if place.first && place.keyframe {
-        // Keyframe, version 0, shown; the start code; 1280x720.
+        // Keyframe, version 0, shown, then the start code, and 1280x720.
         put(
             payload,
             at,
@@ -84,8 +86,8 @@ fn write_vp8(place: Place, payload: &mut [u8]) {
     }
 }
 
-/// RFC 6184: a keyframe starts with a packet of parameter sets and a slice (STAP-A); all else is
-/// fragments (FU-A), or one slice if the frame is one packet.
+/// RFC 6184: a keyframe starts with a packet of parameter sets and a slice (STAP-A). Other packets
+/// are fragments (FU-A), or one slice if the frame is one packet.
 fn write_h264(place: Place, payload: &mut [u8]) {
     const SLICE: u8 = 0x41;
     const IDR: u8 = 0x65;

@@ -1,34 +1,34 @@
-//! The mark at the end of each payload that hammer sends: which packet it is, and when it left.
+//! The stamp at the end of each payload that hammer sends: the packet's number and its time.
 
 use std::time::Duration;
 
-/// Bytes of a stamp; a payload ends with it.
+/// The length of a stamp, with which a payload ends.
 pub const STAMP_BYTES: usize = 16;
 
 const MAGIC: [u8; 2] = [0xA5, 0x5E];
 
-/// Which packet it is, and when it left.
+/// A packet's number and its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
-    /// The stream it is of: 0 video, 1 audio.
+    /// The stream: 0 is video, 1 is audio.
     pub stream: u8,
-    /// Counts the packets of the stream from 0, modulo 2^40.
+    /// The packet's number in the stream, from 0, modulo 2^40.
     pub number: u64,
-    /// When it was given to the kernel, since 1970.
+    /// The time when it was passed to the kernel, since 1970.
     pub sent: Duration,
 }
 
-/// How long a packet took.
+/// The delay of a packet.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Delayed {
-    /// When it left the source, since 1970.
+    /// The time when it left the source, since 1970.
     pub sent: Duration,
-    /// From then to its arrival, in microseconds.
+    /// The time from then to its arrival, in microseconds.
     pub us: f64,
 }
 
 impl Stamp {
-    /// Writes it to the end of `payload`; says whether there was room.
+    /// Writes the stamp to the end of `payload`. Returns whether there was room.
     pub fn write(&self, payload: &mut [u8]) -> bool {
         let Some(place) = payload.last_chunk_mut::<STAMP_BYTES>() else {
             return false;
@@ -57,7 +57,7 @@ impl Stamp {
         true
     }
 
-    /// Reads it from the end of a payload without padding; none if there is none.
+    /// Reads the stamp from the end of a payload without padding, if there is any.
     pub fn read(payload: &[u8]) -> Option<Self> {
         let [m0, m1, stream, n0, n1, n2, n3, n4, time @ ..] =
             *payload.last_chunk::<STAMP_BYTES>()?;

@@ -1,21 +1,22 @@
-//! The streams of a source, and how much it sent of each.
+//! The streams of a source, and the counts of their packets.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-/// Streams of a source: video, audio, and with simulcast the video's lower layers.
+/// The streams of a source: video, audio, and with simulcast the video's lower layers.
 pub const STREAMS: usize = 4;
 
-/// Index of the video stream.
+/// The index of the video stream.
 pub const VIDEO: usize = 0;
-/// Index of the audio stream.
+/// The index of the audio stream.
 pub const AUDIO: usize = 1;
-/// Indices of the lower layers, the higher one first; viewers who get them do not get [`VIDEO`].
+/// The indices of the lower layers, the higher one first. Viewers of these do not receive
+/// [`VIDEO`].
 pub const LOWER: [usize; 2] = [2, 3];
 
-/// What the video looks like.
+/// The video codec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum VideoCodec {
@@ -27,7 +28,7 @@ pub enum VideoCodec {
 }
 
 impl VideoCodec {
-    /// Its name in the Janus API.
+    /// Returns its name in the Janus API.
     pub const fn name(self) -> &'static str {
         match self {
             VideoCodec::Vp8 => "vp8",
@@ -35,7 +36,7 @@ impl VideoCodec {
         }
     }
 
-    /// Format parameters, as a mountpoint announces them.
+    /// Returns its format parameters, as a mountpoint announces them.
     pub const fn fmtp(self) -> Option<&'static str> {
         match self {
             VideoCodec::Vp8 => None,
@@ -44,12 +45,12 @@ impl VideoCodec {
     }
 }
 
-/// Packets that a source has sent so far, for whoever has to know what should arrive.
+/// The packets that a source has sent so far, from which the expected ones are computed.
 #[derive(Debug, Default)]
 pub struct Sent([AtomicU64; STREAMS]);
 
 impl Sent {
-    /// What a viewer is due: audio, and video of the highest layer.
+    /// Returns the packets due to a viewer: audio, and video of the highest layer.
     pub fn packets(&self) -> u64 {
         let due = [VIDEO, AUDIO]
             .iter()

@@ -15,10 +15,10 @@ use super::pace::{Due, Lateness, Spacing};
 use super::{AUDIO, Packets, Sent, SourceConfig, VIDEO};
 use crate::traffic::AUDIO_PERIOD;
 
-/// Packets that are given to the kernel at once, at most: more than a frame usually has.
+/// The most packets passed to the kernel at once: more than a frame usually has.
 const FRAME_PACKETS: usize = 64;
 
-/// Where a mountpoint takes its packets.
+/// The ports of a mountpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Destination {
     /// The port of its video.
@@ -27,7 +27,7 @@ pub struct Destination {
     pub audio: Option<SocketAddr>,
 }
 
-/// A running source; it ends when it is dropped.
+/// A running source, which ends when it is dropped.
 #[derive(Debug)]
 pub struct Source {
     stop: Arc<AtomicBool>,
@@ -36,7 +36,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// Starts to send to all of `destinations` from `local`. How late frames leave is noted in
+    /// Starts to send to all of `destinations` from `local`. The delays of frames are recorded in
     /// `lateness`.
     pub fn start(
         config: &SourceConfig,
@@ -73,7 +73,7 @@ impl Source {
         })
     }
 
-    /// What has been sent to the destination with this index.
+    /// Returns the packets sent to the destination with this index.
     pub fn sent(&self, destination: usize) -> Option<Arc<Sent>> {
         self.sent.get(destination).cloned()
     }
@@ -88,7 +88,7 @@ impl Drop for Source {
     }
 }
 
-/// The packets of one destination and when they are due.
+/// The packets of one destination, and their deadlines.
 struct Feed {
     packets: Packets,
     sent: Arc<Sent>,
@@ -123,14 +123,14 @@ impl Feed {
         })
     }
 
-    /// The times between two of what it sends.
+    /// Returns the times between its packets.
     fn periods(&self) -> impl Iterator<Item = Duration> + use<> {
         let both = [&self.video, &self.audio];
         let periods = both.map(|port| port.as_ref().map(|(_, due)| due.period()));
         periods.into_iter().flatten()
     }
 
-    /// When there is something to send.
+    /// Returns the next deadline.
     fn due(&self) -> Option<Instant> {
         let both = [&self.video, &self.audio];
         both.into_iter().flatten().map(|(_, due)| due.at()).min()
@@ -166,22 +166,23 @@ impl Feed {
     }
 }
 
-/// A port of a mountpoint, and the socket that feeds it. What is refused while nobody listens (an ICMP answer to an
-/// earlier packet) counts as not sent.
+/// A port of a mountpoint, and the socket that feeds it. A packet that is refused while nobody
+/// listens (an ICMP answer to an earlier one) counts as not sent.
 struct Port {
     socket: UdpSocket,
     to: SocketAddr,
 }
 
 impl Port {
-    /// Sends what `packets` gives to its argument; returns how many the kernel took.
+    /// Sends what `packets` passes to its argument. Returns the number of packets that the kernel
+    /// took.
     fn send_each(&self, packets: impl FnOnce(&mut dyn FnMut(&[u8]))) -> u64 {
         let mut taken = 0;
         packets(&mut |packet| taken += u64::from(self.socket.send(packet).is_ok()));
         taken
     }
 
-    /// The same by one system call, packets of one size joined.
+    /// Like `send_each`, by one system call, with packets of one size joined.
     fn send_joined(
         &self,
         batch: &mut SendBatch,
@@ -207,8 +208,8 @@ fn run(
     mut spacing: Spacing,
     stop: &AtomicBool,
 ) {
-    // Real sources do not wait for each other, and not for those who read: without this right, which
-    // root has, frames of several sources may meet.
+    // Real sources do not wait for each other or for readers. Without this right, which root has,
+    // frames of several sources may meet.
     let _ = run_first(1);
     let due = |(index, feed): (usize, &Feed)| Some(Reverse((feed.due()?, index)));
     let mut queue: BinaryHeap<_> = feeds.iter().enumerate().filter_map(due).collect();
@@ -234,7 +235,7 @@ fn run(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
     use crate::source::Stamp;
     use crate::traffic::{Sizes, Traffic};

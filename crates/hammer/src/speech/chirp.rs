@@ -1,23 +1,23 @@
-//! Chirps: short rising tones that are found again in what is heard, so that it is known how long sound took.
+//! Chirps: short rising tones, found again in received sound, which measure its delay.
 
 use std::f64::consts::PI;
 
 use super::HEARD_RATE;
 
-/// How long one is, in seconds.
+/// The length of a chirp, in seconds.
 pub(crate) const SECONDS: f64 = 0.04;
 
-/// From and to which frequency it rises, in hertz: within the band of a telephone.
+/// The range of its frequency, in hertz: within the band of a telephone.
 const FROM: f64 = 500.0;
 const TO: f64 = 3_400.0;
 
-/// What is a chirp has at least this correlation with one, of 1; speech has much less.
+/// The least correlation of a chirp with the original, of 1. Speech has much less.
 const ALIKE: f64 = 0.45;
 
-/// Looking for it takes every so many samples: enough for its band.
+/// The search uses each second sample, which suffices for the chirp's band.
 const STRIDE: usize = 2;
 
-/// Its samples, with the amplitude 1.
+/// Returns the samples with the amplitude 1.
 pub(crate) fn samples(rate: usize) -> impl Iterator<Item = f64> {
     let count = (SECONDS * rate as f64) as usize;
     (0..count).map(move |n| {
@@ -28,7 +28,7 @@ pub(crate) fn samples(rate: usize) -> impl Iterator<Item = f64> {
     })
 }
 
-/// Where one begins in `sound`, which has [`HEARD_RATE`]: the likeliest place, if there is any.
+/// Returns the most likely start of a chirp in `sound` at [`HEARD_RATE`], if there is any.
 pub(crate) fn find(sound: &[f32]) -> Option<usize> {
     let thin = |n: &usize| n.is_multiple_of(STRIDE);
     let chirp: Vec<f64> = (0..)
@@ -36,7 +36,7 @@ pub(crate) fn find(sound: &[f32]) -> Option<usize> {
         .filter(|(n, _)| thin(n))
         .map(|(_, x)| x)
         .collect();
-    // The mean of two, so that what is above the band does not fold into it.
+    // The mean of two samples, so that the sound above the band does not fold into it.
     let sound: Vec<f64> = sound
         .chunks_exact(STRIDE)
         .map(|pair| pair.iter().map(|x| f64::from(*x)).sum::<f64>() / STRIDE as f64)

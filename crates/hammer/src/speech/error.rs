@@ -1,8 +1,8 @@
-//! Why sound cannot be encoded or decoded.
+//! The errors of encoding and decoding sound.
 
 use opusic_c::ErrorCode;
 
-/// Why something cannot be encoded or decoded.
+/// The reason why sound cannot be encoded or decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("libopus: {}", .0.message())]
 pub struct EncodeError(pub(super) ErrorCode);

@@ -1,4 +1,4 @@
-//! Decoding what is heard.
+//! Decoding of received sound.
 
 use opusic_c::{Channels, Decoder, SampleRate};
 use portunus_dsp::AudioCodec;
@@ -11,14 +11,14 @@ const LONGEST: usize = HEARD_FRAME * 6;
 
 /// Decodes a stream to mono at [`HEARD_RATE`](super::HEARD_RATE).
 pub(crate) enum Hearing {
-    /// By libopus.
+    /// Decodes with libopus.
     Opus(Decoder),
-    /// With the last sample.
+    /// Decodes G.711, with the last sample.
     G711(Law, f32),
 }
 
 impl Hearing {
-    /// From its first packet on.
+    /// Creates a decoder before the first packet.
     pub(crate) fn new(codec: AudioCodec) -> Result<Self, EncodeError> {
         if let Some(law) = Law::of(codec) {
             return Ok(Self::G711(law, 0.0));
@@ -27,7 +27,7 @@ impl Hearing {
         Ok(Self::Opus(decoder.map_err(EncodeError)?))
     }
 
-    /// Adds what a packet holds to `sound`; without a payload what a decoder puts in its place.
+    /// Decodes a packet to `sound`. Without a payload, the decoder conceals it.
     pub(crate) fn hear(&mut self, payload: &[u8], sound: &mut Vec<f32>) {
         match self {
             Self::Opus(decoder) => {
@@ -38,7 +38,7 @@ impl Hearing {
                 };
                 let heard = decoder.decode_float_to_vec(payload, sound, room, false);
                 if heard.is_err() {
-                    // Not of the codec: nothing is heard of it.
+                    // The packet is not of the codec, so it counts as silence.
                     sound.resize(sound.len() + HEARD_FRAME, 0.0);
                 }
             }
@@ -50,7 +50,8 @@ impl Hearing {
                 let mut narrow = Vec::new();
                 g711::decode(*law, payload, &mut narrow);
                 for sample in narrow {
-                    // Twice as many: what lies between is above the band of pilots and chirps.
+                    // Sound is doubled, since what lies between is above the band of pilots and
+                    // chirps.
                     sound.extend([(*last + sample) / 2.0, sample]);
                     *last = sample;
                 }

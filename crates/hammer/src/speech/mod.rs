@@ -1,15 +1,15 @@
-//! What participants of audio rooms say: speech that is made or recorded, encoded ahead; and how sound that comes back is
-//! decoded, recognised and scored.
+//! The sound of participants in audio rooms: speech that is synthetic or recorded, and encoded
+//! ahead. Received sound is decoded, recognised and scored.
 //!
-//! Each talker has a [`pilot`] in its voice, by which it is known in a mix, and the first of a room [`chirp`]s, by which it
-//! is told how long sound takes.
+//! Each talker has a [`pilot`] in its voice, which identifies it in a mix. The first one of a room
+//! has [`chirp`]s, which measure the delay of sound.
 
 pub(crate) mod chirp;
+mod clips;
 mod error;
 mod hearing;
 pub(crate) mod pilot;
 mod quality;
-mod recorded;
 mod script;
 mod talker;
 
@@ -19,14 +19,14 @@ pub(crate) use quality::{AFTER_S, BEFORE_S, Sentences, score};
 pub(crate) use script::{Encoding, Script};
 pub(crate) use talker::Talker;
 
-/// Samples a second of what is said.
+/// The sampling rate of speech.
 pub(crate) const SAID_RATE: usize = 48_000;
 
-/// Samples a second of what is looked at in what is heard.
+/// The sampling rate of received sound for its analysis.
 pub(crate) const HEARD_RATE: usize = 16_000;
 
-/// Samples a second of G.711.
+/// The sampling rate of G.711.
 pub(crate) const NARROW_RATE: usize = 8_000;
 
-/// Samples of a packet, as it is looked at.
+/// The samples of a packet for its analysis.
 pub(crate) const HEARD_FRAME: usize = HEARD_RATE / 50;

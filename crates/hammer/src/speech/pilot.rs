@@ -1,31 +1,32 @@
-//! Pilots: a tone in each talker's voice, by which it is known in a mix.
+//! Pilots: a tone in each talker's voice, which identifies it in a mix.
 
 use std::f64::consts::PI;
 
-/// So many talkers of a room have a pilot; those who follow have none.
+/// The talkers of a room with a pilot. Further ones have none.
 pub(crate) const PILOTS: usize = 16;
 
-/// The lowest one, and from one to the next, in hertz: all are within the band of a telephone.
+/// The lowest pilot, and the distance between two, in hertz: all are within the band of a
+/// telephone.
 const LOWEST: f64 = 700.0;
 const STEP: f64 = 170.0;
 
-/// Voices have hardly anything so near to a pilot, in hertz, ...
+/// Voices have hardly any sound this near to a pilot, in hertz, ...
 const CLEAR: f64 = 16.0;
-/// ... and all that they have from here on.
+/// ... and their full sound from this distance on.
 const NEAR: f64 = 32.0;
 
-/// Sound is looked at in pieces of so many seconds.
+/// The length of the pieces that are analysed, in seconds.
 const PIECE_S: f64 = 0.25;
 
-/// A pilot that is there is so many times as strong as what is beside it.
+/// A present pilot is this many times as strong as its neighbourhood.
 const STANDS_OUT: f64 = 8.0;
 
-/// The frequency of a talker's pilot in hertz.
+/// Returns the frequency of a talker's pilot in hertz.
 pub(crate) fn frequency(talker: usize) -> Option<f64> {
     (talker < PILOTS).then_some(LOWEST + STEP * talker as f64)
 }
 
-/// What a voice may have of its strength at `hertz`: 0 to 1.
+/// Returns the allowed strength of a voice at `hertz`, 0 to 1.
 pub(crate) fn room_for_voice(hertz: f64) -> f64 {
     let nearest = ((hertz - LOWEST) / STEP)
         .round()
@@ -34,14 +35,15 @@ pub(crate) fn room_for_voice(hertz: f64) -> f64 {
     ((distance - CLEAR) / (NEAR - CLEAR)).clamp(0.0, 1.0)
 }
 
-/// Whether the pilot of a talker who has one is in `sound`.
+/// Returns whether the pilot of a talker is in `sound`.
 pub(crate) fn is_heard(talker: usize, sound: &[f32], rate: usize) -> bool {
     let Some(pilot) = frequency(talker) else {
         return false;
     };
     let piece = (PIECE_S * rate as f64) as usize;
     let mut powers = [0.0; 5];
-    // The tone is a little wider than a line when the server stretches time; what is beside it is in the gap that voices leave.
+    // The tone is a little wider than a line when the server stretches time. Its neighbourhood is
+    // in the gap that voices leave.
     let places = [0.0, -16.0, -12.0, 12.0, 16.0];
     for piece in sound.chunks_exact(piece.max(1)) {
         for (power, beside) in powers.iter_mut().zip(places) {
@@ -53,7 +55,7 @@ pub(crate) fn is_heard(talker: usize, sound: &[f32], rate: usize) -> bool {
     at > STANDS_OUT * mean && at > 0.0
 }
 
-/// The power at a frequency (Goertzel's algorithm, after a Hann window).
+/// Returns the power at a frequency (Goertzel's algorithm, after a Hann window).
 fn power_at(piece: &[f32], hertz: f64, rate: f64) -> f64 {
     let turn = 2.0 * PI * hertz / rate;
     let (factor, length) = (2.0 * turn.cos(), piece.len() as f64);

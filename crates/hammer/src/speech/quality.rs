@@ -1,33 +1,33 @@
-//! How well speech is heard: PESQ (ITU-T P.862.2), which compares it with what was said.
+//! The quality of received speech by PESQ (ITU-T P.862.2), which compares it with the original.
 
-use super::recorded::{self, Clip};
+use super::clips::{self, Clip};
 use super::script::{Encoding, Script};
 use super::{EncodeError, HEARD_RATE, SAID_RATE};
 
-/// Silence before the first sentences, and after each, in seconds.
+/// The silence before the first sentence, and after each one, in seconds.
 const LEAD_S: f64 = 2.0;
 const PAUSE_S: f64 = 1.5;
 
-/// What is compared begins so much before the sentences, and ends so much later: what a server adds has room in it.
+/// The margin before and after the compared sentences, in seconds, for the delay of a server.
 pub(crate) const BEFORE_S: f64 = 0.2;
 pub(crate) const AFTER_S: f64 = 0.8;
 
-/// Sentences that are said one after the other.
+/// Consecutive sentences.
 #[derive(Debug)]
 pub(crate) struct Sentences {
-    /// Who says them.
+    /// Their speaker.
     pub(crate) speaker: &'static str,
     clips: Vec<Clip>,
 }
 
 impl Sentences {
-    /// Spoken by espeak-ng, or else made.
+    /// Creates sentences spoken by espeak-ng, or else synthetic ones.
     pub(crate) fn new() -> Self {
-        let (speaker, clips) = recorded::clips();
+        let (speaker, clips) = clips::clips();
         Self { speaker, clips }
     }
 
-    /// All of them, encoded, with a mark where each begins.
+    /// Encodes all sentences, with a mark at the start of each.
     pub(crate) fn script(&self, encoding: Encoding) -> Result<Script, EncodeError> {
         let silence = |seconds: f64| vec![0.0f32; (seconds * SAID_RATE as f64) as usize];
         let (mut sound, mut marks) = (silence(LEAD_S), Vec::new());
@@ -39,21 +39,21 @@ impl Sentences {
         Script::recorded(&sound, &marks, encoding)
     }
 
-    /// How long they are, in seconds.
+    /// Returns their length in seconds.
     pub(crate) fn seconds(&self) -> f64 {
         let clips = self.clips.iter().map(|clip| clip.seconds() + PAUSE_S);
         LEAD_S + clips.sum::<f64>()
     }
 
-    /// Each with its length in seconds, at [`HEARD_RATE`].
+    /// Returns each sentence with its length in seconds, at [`HEARD_RATE`].
     pub(crate) fn clips(&self) -> impl Iterator<Item = (&[f32], f64)> {
         let clips = self.clips.iter();
         clips.map(|clip| (clip.reference.as_slice(), clip.seconds()))
     }
 }
 
-/// The score of what was heard against what was said, both at [`HEARD_RATE`]: MOS-LQO, from 1 (bad) to 4.64. None if there is
-/// nothing to compare.
+/// Returns the score of received sound against the original, both at [`HEARD_RATE`]: MOS-LQO, from
+/// 1 (bad) to 4.64. Returns `None` if there is nothing to compare.
 pub(crate) fn score(said: &[f32], heard: &[f32]) -> Option<f64> {
     let before = vec![0i16; (BEFORE_S * HEARD_RATE as f64) as usize];
     let whole = |sample: &f32| {
@@ -73,7 +73,7 @@ pub(crate) fn score(said: &[f32], heard: &[f32]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
     use crate::speech::hearing::Hearing;
     use portunus_dsp::AudioCodec;

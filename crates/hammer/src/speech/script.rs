@@ -1,68 +1,73 @@
-//! What a participant sends, encoded ahead: hammer's own work is then the same for any number of them.
+//! Scripts: what participants send, encoded ahead, so that hammer's own work is the same for any
+//! number of them.
 
 use opusic_c::{Application, Bandwidth, Bitrate, Channels, Encoder, InbandFec, SampleRate, Signal};
 use portunus_dsp::AudioCodec;
 use portunus_dsp::g711::{self, Law};
 
+use super::clips::resampled;
 use super::hearing::Hearing;
-use super::recorded::resampled;
 use super::{EncodeError, HEARD_FRAME, HEARD_RATE, NARROW_RATE, SAID_RATE, Talker, chirp};
 
-/// Samples of a packet, as it is said.
+/// The samples of a packet of speech.
 const SAID_FRAME: usize = SAID_RATE / 50;
 
 /// The longest packet, in bytes.
 const MAX_PAYLOAD: usize = 1_000;
 
-/// Louder than this is taken for a voice, in -dBov.
+/// The level above which sound counts as a voice, in -dBov.
 const VOICE_LEVEL: u8 = 50;
 
-/// Where a chirp is looked for: from its place in what was said on, for so many samples. A codec adds some milliseconds.
+/// The range in which a chirp is searched after its original place, in samples. A codec adds some
+/// milliseconds.
 const CODEC_DELAY: usize = HEARD_RATE / 5;
 
-/// Packets with what is said, in their order; then they come again.
+/// Packets in their order, which repeat.
 #[derive(Debug)]
 pub(crate) struct Script {
     pub(crate) codec: AudioCodec,
     pub(crate) packets: Vec<Packet>,
 }
 
-/// 20 ms.
+/// A packet of 20 ms.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Packet {
     /// Empty if nothing is sent (DTX).
     pub(crate) payload: Vec<u8>,
-    /// How loud it is, in -dBov (RFC 6464).
+    /// The level, in -dBov (RFC 6464).
     pub(crate) level: u8,
-    /// It holds speech.
+    /// The packet contains speech.
     pub(crate) voice: bool,
-    /// Something begins in it whose time is of interest: so many seconds after what is decoded of it begins.
+    /// The start of a chirp or sentence in this packet, in seconds after the start of its decoded
+    /// sound.
     pub(crate) mark: Option<f64>,
 }
 
-/// How it is encoded.
+/// The parameters of the encoder.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Encoding {
     pub(crate) codec: AudioCodec,
-    /// Of Opus, in bit/s.
+    /// The bit rate of Opus.
     pub(crate) bitrate: u32,
-    /// What is silent is sent now and then only.
+    /// Silence is sent only now and then.
     pub(crate) dtx: bool,
-    /// Loss that the encoder is told of, in percent: it then repeats what matters (in-band FEC).
+    /// The packet loss that the encoder expects, in percent. It then repeats what matters (in-band
+    /// FEC).
     pub(crate) expected_loss: u8,
-    /// The rate of the room, in Hz: Opus has no wider band, as browsers do by `maxplaybackrate` (RFC 7587 section 6.1).
+    /// The rate of the room, in Hz. Opus has no wider band, like in browsers by `maxplaybackrate`
+    /// (RFC 7587 section 6.1).
     pub(crate) rate: u32,
 }
 
 impl Script {
-    /// What a talker says, again and again: where it begins anew nothing is heard of that.
+    /// Creates the script of a talker, which repeats without an audible break.
     pub(crate) fn of(talker: Talker, encoding: Encoding) -> Result<Self, EncodeError> {
         let sound = talker.samples();
         let mut encoder = Encoding::start(encoding)?;
         let mut hearing = Hearing::new(encoding.codec)?;
         let mut packets = Vec::new();
         let mut heard = Vec::new();
-        // The second time, the codec's state is what it is at the end of what was said before.
+        // The second time, the codec's state is that of the end of the script.
         for _ in 0..2 {
             packets = encoder.packets(&sound)?;
             heard.clear();
@@ -84,7 +89,7 @@ impl Script {
         Ok(Self { codec, packets })
     }
 
-    /// `sound` at [`SAID_RATE`], with marks at these times in seconds.
+    /// Encodes `sound` at [`SAID_RATE`], with marks at these times in seconds.
     pub(crate) fn recorded(
         sound: &[f32],
         marks: &[f64],
@@ -110,7 +115,8 @@ impl Encoding {
             .map_err(EncodeError)?;
         let set = |encoder: &mut Encoder| {
             encoder.set_bitrate(Bitrate::Value(self.bitrate))?;
-            // A voice that is made, with a pilot in it, would be taken for music for the most part; recorded speech never is.
+            // Most of a synthetic voice with a pilot would be taken for music, unlike recorded
+            // speech.
             encoder.set_signal(Signal::Voice)?;
             encoder.set_dtx(self.dtx)?;
             encoder.set_inband_fec(InbandFec::Mode1)?;
@@ -134,7 +140,7 @@ enum Coder {
 }
 
 impl Coder {
-    /// Of `sound` at [`SAID_RATE`].
+    /// Encodes `sound` at [`SAID_RATE`].
     fn packets(&mut self, sound: &[f32]) -> Result<Vec<Packet>, EncodeError> {
         let frames = sound.chunks_exact(SAID_FRAME);
         let payloads = match self {
@@ -166,18 +172,18 @@ impl Coder {
     }
 }
 
-/// The packet of a frame; empty if it need not be sent.
+/// Encodes a frame. The packet is empty if it need not be sent.
 fn opus(encoder: &mut Encoder, frame: &[f32]) -> Result<Vec<u8>, EncodeError> {
     let mut payload = vec![0; MAX_PAYLOAD];
     let encoded = encoder.encode_float_to_slice(frame, &mut payload);
     let length = encoded.map_err(EncodeError)?;
-    // One of up to two bytes is for nobody.
+    // A packet of at most two bytes need not be sent.
     payload.truncate(if length > 2 { length } else { 0 });
     payload.shrink_to_fit();
     Ok(payload)
 }
 
-/// In -dBov: 0 is the loudest, 127 is silence.
+/// Returns the level in -dBov: 0 is the loudest, 127 is silence.
 fn level(frame: &[f32]) -> u8 {
     let power: f64 = frame.iter().map(|s| f64::from(*s).powi(2)).sum();
     let power = power / frame.len().max(1) as f64;
@@ -186,7 +192,7 @@ fn level(frame: &[f32]) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
     use crate::speech::pilot;
 
@@ -216,7 +222,7 @@ mod tests {
             .filter(|(_, p)| p.mark.is_some())
             .map(|(n, _)| n)
             .collect();
-        // One a second, some milliseconds after half of it has passed.
+        // One per second, some milliseconds after half of it.
         let due: Vec<usize> = (0..12).map(|n| n * 50 + 25).collect();
         assert_eq!(marks, due);
         let sound = heard(&script);
@@ -228,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_voice_is_encoded_as_speech_is() {
-        /// RFC 6716 section 3.1: what follows has no SILK layer.
+        /// RFC 6716 section 3.1: from this configuration on, there is no SILK layer.
         const CELT: u8 = 16;
         for talker in [Talker::Voice(0), Talker::Voice(5), Talker::Open] {
             let script = Script::of(talker, OPUS).unwrap();

@@ -1,35 +1,36 @@
-//! A voice that is made: harmonics with formants, in syllables and phrases, with the noise of a room.
+//! Synthetic voices: harmonics with formants, in syllables and phrases, with the noise of a room.
 //!
-//! It is no language, but to codecs, voice detectors and mixers it is what speech is.
+//! They speak no language, but codecs, voice detectors and mixers treat them as speech.
 
 use std::f64::consts::PI;
 
 use super::{SAID_RATE, chirp, pilot};
 
-/// How long what is said is, before it is said again.
+/// The length of a talker's speech, before it repeats.
 pub(super) const SECONDS: usize = 12;
 
 /// A phrase, and the pause at its end, in seconds.
 const PHRASE: f64 = 3.0;
 const PAUSE: f64 = 0.6;
 
-/// The voice changes from one of these to the next: samples.
+/// The samples between two changes of the voice.
 const BLOCK: usize = SAID_RATE / 200;
 
-/// Above this the voice has noise only, in hertz.
+/// Above this frequency in hertz, the voice consists of noise only.
 const HIGHEST: f64 = 4_000.0;
 
-/// Root mean square of the voice while it speaks, of its pilot, of a room's noise, of a quieter one's: full scale is 1.
+/// The root mean square of the voice while it speaks, of its pilot, of a room's noise, of a quieter
+/// one's. Full scale is 1.
 const VOICE: f64 = 0.1;
 const PILOT: f64 = 0.025;
 const NOISE: f64 = 0.000_3;
 const OPEN_MICROPHONE: f64 = 0.000_8;
 
-/// Amplitude of chirps. Around each the voice is silent for so long, in seconds.
+/// The amplitude of chirps, and the silence around each, in seconds.
 const CHIRP: f64 = 0.5;
 const HUSH: f64 = 0.06;
 
-/// Formants of some vowels in hertz.
+/// The formants of some vowels in hertz.
 const VOWELS: [[f64; 3]; 5] = [
     [730.0, 1_090.0, 2_440.0],
     [530.0, 1_840.0, 2_480.0],
@@ -38,32 +39,32 @@ const VOWELS: [[f64; 3]; 5] = [
     [300.0, 870.0, 2_240.0],
 ];
 
-/// Strength and width in hertz of formants.
+/// The strength and width in hertz of formants.
 const FORMANTS: [(f64, f64); 3] = [(1.0, 90.0), (0.6, 120.0), (0.3, 180.0)];
 
-/// Who says something.
+/// A participant as a source of sound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Talker {
-    /// The `n`-th who talks in a room: the first has chirps, and some a pilot.
+    /// The `n`-th talker of a room. The first one has chirps, and some have a pilot.
     Voice(usize),
     /// An open microphone in a silent room.
     Open,
-    /// A microphone that is switched off.
+    /// A microphone that is off.
     Off,
 }
 
-/// A stretch of voice.
+/// A part of a voice.
 struct Syllable {
     from: f64,
     to: f64,
     pitch: f64,
     vowel: [f64; 3],
-    /// It begins with a consonant.
+    /// It starts with a consonant.
     hiss: bool,
 }
 
 impl Talker {
-    /// What it says, at [`SAID_RATE`]; afterwards it says it again.
+    /// Returns its speech at [`SAID_RATE`], which repeats.
     pub(crate) fn samples(self) -> Vec<f32> {
         let mut random = Random::new(self);
         let count = SECONDS * SAID_RATE;
@@ -85,7 +86,7 @@ impl Talker {
         }
     }
 
-    /// Where its chirps begin, in seconds from the start of what it says.
+    /// Returns the times of its chirps, in seconds.
     pub(crate) fn chirps(self) -> impl Iterator<Item = f64> {
         let count = if self == Talker::Voice(0) { SECONDS } else { 0 };
         (0..count).map(|n| n as f64 + 0.5)
@@ -93,13 +94,13 @@ impl Talker {
 }
 
 fn noise(count: usize, strength: f64, random: &mut Random) -> Vec<f32> {
-    // Of numbers that are spread evenly.
+    // The factor for evenly distributed numbers.
     let amplitude = strength * 12f64.sqrt();
     let mut one = || ((random.next() - 0.5) * amplitude) as f32;
     (0..count).map(|_| one()).collect()
 }
 
-/// The syllables of all phrases.
+/// Returns the syllables of all phrases.
 fn syllables(n: usize, random: &mut Random) -> Vec<Syllable> {
     // From a deep voice to a high one.
     let pitch = 95.0 + 11.0 * (n % 16) as f64;
@@ -140,7 +141,7 @@ fn voice(n: usize, random: &mut Random) -> Vec<f32> {
             let mut last = 0.0;
             for (at, sample) in piece.iter_mut().take(length).enumerate() {
                 let noise = random.next() - 0.5;
-                // The difference of neighbours: more of what is high.
+                // The difference of neighbours has more high frequencies.
                 *sample += 0.4 * (noise - last) * (PI * at as f64 / length as f64).sin();
                 last = noise;
             }
@@ -166,7 +167,7 @@ fn voice(n: usize, random: &mut Random) -> Vec<f32> {
 fn sing(syllable: &Syllable, piece: &mut [f64]) {
     let harmonics = (HIGHEST / syllable.pitch) as usize;
     let length = piece.len() as f64;
-    // Each harmonic is a pointer that turns by its frequency with each sample.
+    // Each harmonic is a phasor that turns by its frequency with each sample.
     let mut pointers: Vec<(f64, f64)> =
         (0..harmonics).map(|k| (1.7 * k as f64).sin_cos()).collect();
     for (number, block) in piece.chunks_mut(BLOCK).enumerate() {
@@ -217,7 +218,7 @@ fn place(seconds: f64) -> usize {
     (seconds * SAID_RATE as f64) as usize
 }
 
-/// The same numbers for the same talker (splitmix64).
+/// Pseudo-random numbers that are the same for the same talker (splitmix64).
 struct Random(u64);
 
 impl Random {
@@ -229,7 +230,7 @@ impl Random {
         })
     }
 
-    /// From 0 to 1.
+    /// Returns a number from 0 to 1.
     fn next(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -1,4 +1,5 @@
-//! What a viewer gets: how many packets of which size, when; from whom, and how it is encrypted.
+//! The traffic of a viewer: the number, size and times of packets, their senders, and the
+//! encryption.
 
 mod profile;
 mod topology;
@@ -12,11 +13,11 @@ pub use profile::Profile;
 pub use topology::Topology;
 pub(crate) use topology::{Connections, Graph};
 
-/// An RTP header without extensions, in bytes.
+/// The length of an RTP header without extensions.
 pub const RTP_HEADER_BYTES: usize = 12;
-/// The largest RTP packet that is made, in bytes: it fits an MTU of 1,280 with all that is around it.
+/// The largest RTP packet, in bytes. It fits an MTU of 1,280 with all headers.
 pub const PACKET_BYTES: usize = 1_200;
-/// How much sound an audio packet holds.
+/// The sound in an audio packet.
 pub const AUDIO_PERIOD: Duration = Duration::from_millis(20);
 
 /// How the packets of a frame, and the frames, differ in size.
@@ -26,10 +27,11 @@ pub enum Sizes {
     /// All packets are of one size
     #[default]
     Equal,
-    /// As libwebrtc cuts: the later packets of a frame may have one byte more, frames differ a little
+    /// As libwebrtc cuts: the later packets of a frame may have one byte more, frames differ a
+    /// little
     AlmostEqual,
-    /// As an encoder without pacing gives them: frames from a quarter to several times the mean, full
-    /// packets and a short last one
+    /// As an encoder without pacing gives them: frames from a quarter to several times the mean,
+    /// full packets and a short last one
     Varied,
 }
 
@@ -54,7 +56,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Audio alone, of so many bits per second.
+    /// Returns audio alone, with this bit rate.
     pub(crate) fn audio(audio_bps: u64) -> Self {
         Self {
             video_bps: 0,
@@ -65,7 +67,7 @@ impl Traffic {
         }
     }
 
-    /// Whether it can be made: packets are not too small and not too large.
+    /// Checks that packets are neither too small nor too large.
     pub fn check(&self) -> Result<(), TrafficError> {
         let packet = self.mean_frame_bytes() / self.frame_packets() as f64;
         let room = RTP_HEADER_BYTES as f64 + 20.0;
@@ -82,7 +84,8 @@ impl Traffic {
         Ok(())
     }
 
-    /// The sizes of frame `number`'s packets as RTP, in bytes, in their order. The same for each call.
+    /// Returns the sizes of frame `number`'s packets as RTP, in bytes, in their order. Each call
+    /// returns the same.
     pub fn frame(&self, number: u64) -> Vec<usize> {
         if self.video_bps == 0 {
             return Vec::new();
@@ -91,31 +94,32 @@ impl Traffic {
         match self.sizes {
             Sizes::Equal => vec![(mean / packets as f64).round() as usize; packets],
             Sizes::AlmostEqual => {
-                // Within what the packets' number allows, so that the number stays.
+                // Within the range in which the number of packets remains.
                 let least = packets * (RTP_HEADER_BYTES + 20);
                 let most = packets * PACKET_BYTES;
                 let bytes = mean * (0.95 + 0.1 * spread(number));
                 almost_equal((bytes.round() as usize).clamp(least, most), packets)
             }
             Sizes::Varied => {
-                // A quarter to four times the mean, whose own mean is 1.
+                // A quarter to four times the mean, with a mean of 1.
                 let factor = 4f64.powf(2.0 * spread(number) - 1.0) / VARIED_MEAN;
                 full_and_rest((mean * factor).round() as usize, self.full_packet_bytes())
             }
         }
     }
 
-    /// The size of an audio packet as RTP, in bytes; 0 without audio.
+    /// Returns the size of an audio packet as RTP, in bytes, or 0 without audio.
     pub fn audio_packet_bytes(&self) -> usize {
         (self.audio_bps as f64 * AUDIO_PERIOD.as_secs_f64() / 8.0).round() as usize
     }
 
-    /// Time between two frames.
+    /// Returns the time between two frames.
     pub fn frame_period(&self) -> Duration {
         Duration::from_secs(1) / self.fps
     }
 
-    /// What is in time arrives within this: the time between two frames, or without video between two audio packets.
+    /// Returns the time within which packets count as in time: the time between two frames, or
+    /// without video between two audio packets.
     pub fn interval(&self) -> Duration {
         match self.video_bps {
             0 => AUDIO_PERIOD,
@@ -123,7 +127,7 @@ impl Traffic {
         }
     }
 
-    /// Packets that one viewer gets in a second: the mean over ten seconds.
+    /// Returns the packets of one viewer per second: the mean over ten seconds.
     pub fn packets_per_s(&self) -> f64 {
         let frames = u64::from(self.fps) * 10;
         let video: usize = (0..frames).map(|n| self.frame(n).len()).sum();
@@ -135,7 +139,7 @@ impl Traffic {
         video as f64 / 10.0 + audio
     }
 
-    /// Packets that a frame of mean size is cut into.
+    /// Returns the packets of a frame of mean size.
     fn frame_packets(&self) -> usize {
         let needed = || {
             (self.mean_frame_bytes() / PACKET_BYTES as f64)
@@ -145,7 +149,7 @@ impl Traffic {
         self.packets_per_frame.map_or_else(needed, |n| n as usize)
     }
 
-    /// The size of a full packet where frames are cut into full ones and a rest.
+    /// Returns the size of a full packet, if frames are split into full ones and a rest.
     fn full_packet_bytes(&self) -> usize {
         ((self.mean_frame_bytes() / self.frame_packets() as f64).ceil() as usize)
             .max(RTP_HEADER_BYTES + 20)
@@ -156,7 +160,7 @@ impl Traffic {
     }
 }
 
-/// Why traffic cannot be made.
+/// The reason why traffic is impossible.
 #[derive(Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrafficError {
@@ -166,7 +170,7 @@ pub enum TrafficError {
          change --bitrate, --fps or --packets-per-frame"
     )]
     Video {
-        /// The size that it would have.
+        /// The size.
         bytes: f64,
     },
     /// Audio packets would be too small or too large.
@@ -174,15 +178,15 @@ pub enum TrafficError {
         "an audio packet would have {bytes} bytes; 32 to {PACKET_BYTES} are possible: change --audio-bitrate"
     )]
     Audio {
-        /// The size that it would have.
+        /// The size.
         bytes: usize,
     },
-    /// Neither video nor audio is asked for.
+    /// Neither video nor audio is requested.
     #[error("there is neither video nor audio: give --bitrate or --audio-bitrate")]
     Nothing,
 }
 
-/// Reads a bit rate such as `500k`, `2M`, `2.5M` or `64000`.
+/// Parses a bit rate such as `500k`, `2M`, `2.5M` or `64000`.
 pub fn bits(text: &str) -> Result<u64, String> {
     let (number, unit) = match text.trim_end_matches("bit/s").trim() {
         t if t.ends_with(['k', 'K']) => (t.trim_end_matches(['k', 'K']), 1e3),
@@ -199,7 +203,7 @@ pub fn bits(text: &str) -> Result<u64, String> {
 /// The mean of 4^x for x from -1 to 1.
 const VARIED_MEAN: f64 = (4.0 - 0.25) / (2.0 * 2.0 * std::f64::consts::LN_2);
 
-/// A number from 0 to 1 for each `n`, evenly spread and without pattern (splitmix64).
+/// Returns a number from 0 to 1 for each `n`, evenly spread and without pattern (splitmix64).
 fn spread(n: u64) -> f64 {
     let mut z = n.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -225,7 +229,7 @@ fn full_and_rest(bytes: usize, full: usize) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     fn traffic(sizes: Sizes) -> Traffic {

@@ -1,8 +1,8 @@
-//! How media is encrypted.
+//! The encryption of media.
 
 use clap::ValueEnum;
 
-/// What packets are sealed with.
+/// The SRTP profile of packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Profile {
     /// AEAD_AES_128_GCM
@@ -13,7 +13,7 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// By its name in OpenSSL.
+    /// Returns its name in OpenSSL.
     pub fn name(self) -> &'static str {
         match self {
             Profile::Gcm => "SRTP_AEAD_AES_128_GCM",
@@ -21,7 +21,7 @@ impl Profile {
         }
     }
 
-    /// Bytes that sealing adds.
+    /// Returns the bytes that sealing adds.
     pub(crate) fn tag_bytes(self) -> usize {
         match self {
             Profile::Gcm => 16,

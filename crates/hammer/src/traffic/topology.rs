@@ -1,20 +1,20 @@
-//! Who gets what in a scenario, as the bare loop serves it.
+//! Topologies: who receives what in a scenario, as the bare loop serves it.
 
-/// What a scenario's participants are, and what they get.
+/// A scenario's participants, and what they receive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Topology {
-    /// Viewers of so many sources, who take turns at them.
+    /// Viewers who take turns at the sources.
     Streaming {
-        /// How many.
+        /// The number of sources.
         sources: u32,
     },
-    /// Peers that get back what they send.
+    /// Peers that receive what they send.
     Echo,
-    /// Those who watch all of a room's publishers.
+    /// Subscribers of all of a room's publishers.
     Room {
-        /// How many publish.
+        /// The number of publishers.
         publishers: u32,
-        /// By one PeerConnection for all that somebody watches, instead of one for each feed.
+        /// One PeerConnection for all feeds of a subscriber, instead of one per feed.
         multistream: bool,
     },
     /// The endpoints of a room, who all watch each other.
@@ -24,25 +24,25 @@ pub enum Topology {
     },
     /// Rooms of such endpoints.
     Rooms {
-        /// In each room.
+        /// Endpoints of each room.
         endpoints: u32,
         /// As in a room.
         multistream: bool,
     },
 }
 
-/// More connections are never made: it is what a lab has addresses for, with some to spare.
+/// The limit of connections: the addresses of a lab, minus a reserve.
 const MOST_CONNECTIONS: u32 = 200_000;
 
-/// PeerConnections that get media.
+/// PeerConnections that receive media.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Connections {
     pub(crate) count: u32,
-    /// Feeds that each of them gets.
+    /// The feeds of each.
     pub(crate) feeds: u32,
 }
 
-/// Which connections each source's packets go to.
+/// The connections that receive each source's packets.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Graph {
     pub(crate) connections: u32,
@@ -50,7 +50,7 @@ pub(crate) struct Graph {
 }
 
 impl Topology {
-    /// PeerConnections of so many participants that get media.
+    /// Returns the PeerConnections of these participants that receive media.
     pub(crate) fn connections(self, participants: u32) -> Connections {
         let n = participants;
         let of = |viewers: u32, feeds: u32, multistream: bool| {
@@ -78,7 +78,7 @@ impl Topology {
         }
     }
 
-    /// Participants who together get so many streams of the whole traffic.
+    /// Returns the participants who together receive this number of streams of the whole traffic.
     pub(crate) fn participants(self, streams: f64) -> f64 {
         match self {
             Self::Streaming { .. } | Self::Echo => streams,
@@ -92,7 +92,7 @@ impl Topology {
         }
     }
 
-    /// The same as a number that can be served: one participant at least, of a star two.
+    /// Returns the same as a number that can be served: at least one participant, or two of a star.
     pub(crate) fn whole_participants(self, streams: f64) -> u32 {
         let least = match self {
             Self::Star { .. } => 2,
@@ -105,7 +105,7 @@ impl Topology {
         participants.max(least)
     }
 
-    /// Who is sent to by whom, with so many participants.
+    /// Returns who sends to whom with this number of participants.
     pub(crate) fn graph(self, participants: u32) -> Graph {
         let n = participants;
         let sources = match self {
@@ -145,7 +145,7 @@ fn rooms(rooms: u32, endpoints: u32, multistream: bool) -> Vec<Vec<u32>> {
         let others = (0..endpoints).filter(move |other| *other != source);
         let connection = move |other: u32| {
             let viewer = room * endpoints + other;
-            // Which of the viewer's feeds it is: the viewer's own is not among them.
+            // The feed's index at the viewer, which does not count its own.
             let feed = if source < other {
                 source
             } else {

@@ -1,7 +1,7 @@
-//! Addresses of viewers without viewers: what comes is read as participants read it, and only counted.
+//! Addresses of viewers without viewers: packets are read like a participant's, and only counted.
 //!
-//! A ceiling sends to them. What a core can send depends on how it is read: to addresses of which nothing is read it is
-//! nearly twice as much.
+//! A ceiling sends to them. What a core can send depends on how it is read: to addresses from which
+//! nothing is read it is nearly twice as much.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -18,7 +18,7 @@ use super::reader::{EVENTS, Extent, PASS, Reader};
 use super::way::{Shared, own_socket};
 use crate::machine::Addresses;
 
-/// Nothing more is waited for after so long without a datagram.
+/// Reading ends after this time without a datagram.
 const QUIET: Duration = Duration::from_millis(100);
 
 /// What arrived so far.
@@ -29,11 +29,11 @@ pub(crate) struct Arrived {
     ending: AtomicBool,
 }
 
-/// How much arrived.
+/// The amount that arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Counted {
     pub(crate) packets: u64,
-    /// Their UDP payload.
+    /// The UDP payload.
     pub(crate) bytes: u64,
 }
 
@@ -46,7 +46,7 @@ impl Arrived {
         }
     }
 
-    /// Nothing comes any more: what is there is read, then reading ends.
+    /// Reads what is there, then reading ends.
     pub(crate) fn end(&self) {
         self.ending.store(true, Ordering::Relaxed);
     }
@@ -61,15 +61,15 @@ pub(crate) struct BareViewers {
 }
 
 enum Sockets {
-    /// What all share, each with an address of its own.
+    /// Shared sockets, with an address for each viewer.
     Shared(Shared),
-    /// One each; the flag says whether all of what comes is read.
+    /// One socket per viewer. The flag says whether datagrams are read whole.
     Own(Poll, Vec<(UdpSocket, bool)>),
 }
 
 impl BareViewers {
-    /// So many in the calling thread's namespace. With `addresses` they share two sockets, else each has one at `local`.
-    /// The share `check_share` of them read all of what comes.
+    /// Opens them in the calling thread's namespace. With `addresses`, they share two sockets, else
+    /// each has one at `local`. The share `check_share` of them reads datagrams whole.
     pub(crate) fn open(
         count: u32,
         addresses: Option<Addresses>,
@@ -119,7 +119,7 @@ impl BareViewers {
         })
     }
 
-    /// Where they are.
+    /// Returns their addresses.
     pub(crate) fn to(&self) -> &[SocketAddr] {
         &self.to
     }
@@ -139,7 +139,7 @@ impl BareViewers {
         }
     }
 
-    /// Takes what waits; says whether there was nothing.
+    /// Takes what waits. Returns whether there was nothing.
     fn pass(&mut self, events: &mut Events, arrived: &Arrived) -> bool {
         let (mut packets, mut bytes) = (0, 0);
         let counts = &mut self.counts;
@@ -154,7 +154,7 @@ impl BareViewers {
         let idle = match &mut self.sockets {
             Sockets::Shared(shared) => self.reader.shared(shared, false, take),
             Sockets::Own(poll, own) => {
-                // An error here is a signal; the next pass does better.
+                // An error here is a signal. The next pass polls again.
                 let _ = poll.poll(events, Some(Duration::ZERO));
                 for event in &*events {
                     let n = event.token().0;
@@ -182,10 +182,10 @@ impl BareViewers {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
-    /// Sends a datagram to each of some viewers; gives what was counted.
+    /// Sends a datagram to each of some viewers. Returns the counts.
     fn counted(addresses: Option<Addresses>) -> Counted {
         let local = [127, 0, 0, 1].into();
         let mut viewers = BareViewers::open(5, addresses, local, 0.5).unwrap();

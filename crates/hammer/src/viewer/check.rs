@@ -1,4 +1,4 @@
-//! Checking what decrypting participants get: order, loss, repetition and delay.
+//! Checks of what decrypting participants receive: order, loss, repetition and delay.
 
 use std::time::Duration;
 
@@ -10,25 +10,25 @@ use crate::source::{Delayed, STREAMS, Stamp};
 /// Packets behind the newest one that can still be told from repetitions.
 const MEMORY: u64 = 64;
 
-/// What decrypting participants found in a stretch of time.
+/// The findings of decrypting participants in a time.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Findings {
     /// Packets that were decrypted and had a stamp.
     pub packets: u64,
-    /// Numbers that were left out and have not come late.
+    /// Numbers that are missing and have not arrived late.
     pub lost: i64,
-    /// Packets that came behind a later one.
+    /// Packets that arrived after a later one.
     pub reordered: u64,
-    /// Packets that came before.
+    /// Packets that arrived before.
     pub repeated: u64,
     /// Packets that were not authentic or had no stamp.
     pub strange: u64,
-    /// Of each packet.
+    /// The delay of each packet.
     pub delays: Vec<Delayed>,
 }
 
 impl Findings {
-    /// Adds what others found.
+    /// Adds the findings of others.
     pub fn merge(&mut self, other: Findings) {
         self.packets += other.packets;
         self.lost += other.lost;
@@ -45,20 +45,20 @@ pub(crate) struct Checker {
     streams: SmallVec<[Received; 2]>,
 }
 
-/// One SSRC as the server names it.
+/// An SSRC from the server.
 #[derive(Debug)]
 struct Received {
     ssrc: Ssrc,
-    /// The source's stream that it carries now: the server may go to another simulcast layer.
+    /// The source's stream that it carries now. The server may switch the simulcast layer.
     stream: u8,
     order: Order,
 }
 
-/// Which numbers came.
+/// The numbers that arrived.
 #[derive(Debug)]
 pub(super) struct Order {
     newest: u64,
-    /// Bit n: the packet `newest - n` has come.
+    /// Bit n: the packet `newest - n` has arrived.
     seen: u64,
 }
 
@@ -102,7 +102,7 @@ impl Checker {
 }
 
 impl Order {
-    /// The first number is this: what came before is not missed.
+    /// Starts with this number. Earlier packets do not count as missing.
     pub(super) fn starting(number: u64) -> Self {
         Self {
             newest: number,
@@ -136,7 +136,7 @@ impl Order {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     fn check(numbers: &[u64]) -> Findings {

@@ -1,29 +1,30 @@
-//! Counting packets by their clear headers, without decrypting them.
+//! Counts packets by their clear headers, without decrypting them.
 
 use portunus_rtp::Ssrc;
 use portunus_rtp::rtcp::ReportBlock;
 use smallvec::SmallVec;
 
-/// Streams that are told apart: more SSRCs than any scenario has are counted without their numbers.
+/// The limit of SSRCs, more than any scenario has. Further ones are counted without their numbers.
 const MAX_STREAMS: usize = 256;
 
-/// Strays that are remembered: those of some messages.
+/// The limit of strays: those of some messages.
 const MAX_STRAYS: u64 = 64;
 
-/// The cycle that a stream starts in: not 0, so that numbers before its first one are above 0.
+/// The initial cycle of a stream. It is not 0, so that numbers before the first one are above 0.
 const FIRST_CYCLE: u64 = 0x1_0000;
 
-/// What one participant got.
+/// What one participant received.
 #[derive(Debug, Default)]
 pub(crate) struct Count {
     streams: SmallVec<[Stream; 2]>,
-    /// Where the last packet was of: the next one often is, too.
+    /// The stream of the last packet, which is often that of the next one.
     last: usize,
-    /// Packets that were taken for another stream's: what one misses next may be they.
+    /// Packets that were counted for another stream, and which may be those that a stream misses
+    /// next.
     strays: u64,
 }
 
-/// What was counted of one SSRC.
+/// The counts of one SSRC.
 #[derive(Debug, Clone, Copy)]
 struct Stream {
     ssrc: u32,
@@ -32,19 +33,19 @@ struct Stream {
     packets: u64,
     /// Packets of the last message, of which all but the first are a guess.
     run: u64,
-    /// What the last report was about: packets that should have come, and those that did.
+    /// The packets of the last report: expected and received ones.
     told: (u64, u64),
 }
 
 impl Count {
-    /// Takes an RTP packet that may be encrypted.
+    /// Counts an RTP packet, which may be encrypted.
     #[inline]
     pub(crate) fn take(&mut self, packet: &[u8]) {
         self.take_run(packet, 1);
     }
 
-    /// Takes a message of so many packets, of which the first is there. The others are taken for its
-    /// successors; that some were another stream's is seen when their numbers come later.
+    /// Counts a message of `packets` packets, of which the first is known. The others count as its
+    /// successors. If some were another stream's, their numbers arrive later and show it.
     #[inline]
     pub(crate) fn take_run(&mut self, first: &[u8], packets: u64) {
         let Some([_, _, s0, s1, _, _, _, _, i0, i1, i2, i3]) = first.first_chunk() else {
@@ -66,12 +67,12 @@ impl Count {
         }
     }
 
-    /// The streams that came so far.
+    /// Returns the streams that have arrived.
     pub(crate) fn ssrcs(&self) -> impl Iterator<Item = Ssrc> + '_ {
         self.streams.iter().map(|stream| Ssrc(stream.ssrc))
     }
 
-    /// What the next receiver report says of each stream.
+    /// Returns the blocks of the next receiver report.
     pub(crate) fn report(&mut self) -> SmallVec<[ReportBlock; 2]> {
         self.streams.iter_mut().map(Stream::report).collect()
     }
@@ -90,12 +91,12 @@ impl Stream {
         }
     }
 
-    /// As RFC 3550 appendix A.3 counts: what comes twice makes up for a loss.
+    /// Counts like RFC 3550 appendix A.3: a repetition makes up for a loss.
     fn report(&mut self) -> ReportBlock {
         let (expected, packets) = (self.highest + 1 - self.first, self.packets);
         let (told_expected, told_packets) = std::mem::replace(&mut self.told, (expected, packets));
         let lost = expected.cast_signed() - packets.cast_signed();
-        // What was another's is taken back: both may have become fewer.
+        // A guess may be taken back, so both may have decreased.
         let expected = expected.saturating_sub(told_expected);
         let lost_since = expected.saturating_sub(packets.saturating_sub(told_packets));
         let fraction = (lost_since << 8).checked_div(expected).unwrap_or(0);
@@ -123,7 +124,7 @@ impl Stream {
         } else {
             let taken_back = ahead.unsigned_abs() + 1;
             if taken_back >= last_run {
-                // Late, or twice.
+                // The packet is late, or a repetition.
                 return;
             }
             *strays = (*strays + taken_back).min(MAX_STRAYS);
@@ -168,21 +169,22 @@ mod tests {
             said.map(|b| (b.highest_sequence, b.fraction_lost, b.cumulative_lost))
                 .collect::<Vec<_>>()
         };
-        // Two messages of three packets each, one of them lost whole.
+        // Two messages of three packets each, one of them lost.
         count.take_run(&packet(1, 10), 3);
         count.take_run(&packet(1, 16), 3);
         assert_eq!(told(&mut count), [(18, 85, 3)]);
-        // The last of a message is the other stream's: that misses its second one for a while.
+        // The last packet of a message is the other stream's, which misses its second packet for a
+        // while.
         count.take(&packet(2, 1));
         count.take_run(&packet(1, 19), 4);
         count.take(&packet(2, 3));
         assert_eq!(told(&mut count), [(22, 0, 3), (3, 85, 1)]);
         count.take_run(&packet(1, 22), 3);
         assert_eq!(told(&mut count), [(24, 0, 3), (3, 0, 1)]);
-        // From then on the stray fills what is missed.
+        // From then on, the stray replaces the missing one.
         count.take(&packet(2, 5));
         assert_eq!(told(&mut count), [(24, 0, 3), (5, 0, 1)]);
-        // What comes twice is no stray.
+        // A repetition is no stray.
         count.take_run(&packet(1, 20), 3);
         assert_eq!(told(&mut count), [(24, 0, 0), (5, 0, 1)]);
     }
@@ -203,9 +205,9 @@ mod tests {
         // One of four, then three of four.
         assert_eq!(told(&[14, 15, 17]), Some((64, 1)));
         assert_eq!(told(&[21]), Some((192, 4)));
-        // Nothing should have come, so nothing is lost.
+        // Nothing was expected, so nothing is lost.
         assert_eq!(told(&[]), Some((0, 4)));
-        // Late ones make up for what was told, and so do repetitions.
+        // Late packets make up for reported losses, and so do repetitions.
         assert_eq!(told(&[16, 18, 19, 20, 22]), Some((0, 0)));
         assert_eq!(told(&[22, 22]), Some((0, -2)));
         // Nearly all: less than all in 1/256.

@@ -1,4 +1,4 @@
-//! What one who is in an audio room gets: a packet each 20 ms, in order, on a clock that goes on.
+//! What a participant of an audio room receives: a packet each 20 ms, in order, on a steady clock.
 
 use std::time::Duration;
 
@@ -9,61 +9,62 @@ use super::id::PeerId;
 use crate::source::Delayed;
 use crate::traffic::AUDIO_PERIOD;
 
-/// What is earliest is forgotten after so long, so that a clock that was set again is not late for ever.
+/// The earliest arrival is forgotten after this time, so that packets are not late forever after
+/// the clock was set.
 const MEMORY: Duration = Duration::from_secs(5);
 
-/// The cycle that a stream starts in, so that numbers before its first one are above 0.
+/// The initial cycle of a stream, so that numbers before the first one are above 0.
 const FIRST_CYCLE: u64 = 0x1_0000;
 
-/// How a participant takes what it hears.
+/// How a participant processes sound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hearing {
-    /// RTP's clock of what it hears, in hertz.
+    /// The RTP clock rate in hertz.
     pub clock_rate: u32,
-    /// Keep what it hears, so that it can be listened to.
+    /// Packets are kept for listening.
     pub keeps: bool,
 }
 
-/// What those in audio rooms got in a stretch of time, beside what is counted of all participants.
+/// What participants of audio rooms received in a time, beside the general counts.
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub struct Heard {
-    /// Packets whose time stamp does not follow from their number.
+    /// Packets whose time stamp does not match their number.
     pub jumps: u64,
-    /// Packets that were not sent because there was silence (DTX).
+    /// Packets that were not sent because of silence (DTX).
     pub omitted: u64,
-    /// What those got who keep it.
+    /// The kept packets.
     pub kept: Vec<Kept>,
-    /// What was said at which time.
+    /// The marks that were sent, with their times.
     pub said: Vec<Said>,
 }
 
-/// A packet that is kept.
+/// A kept packet.
 #[derive(Debug, Clone)]
 pub struct Kept {
-    /// Who got it.
+    /// The receiver.
     pub peer: PeerId,
-    /// Counts the packets of the stream.
+    /// The packet's number in the stream.
     pub number: u64,
-    /// RTP's.
+    /// The RTP timestamp.
     pub timestamp: u32,
-    /// When it came, since 1970.
+    /// The time of arrival, since 1970.
     pub at: Duration,
-    /// What is in it.
+    /// The payload.
     pub payload: Vec<u8>,
 }
 
-/// The beginning of something that others listen for.
+/// The start of a chirp or sentence that others listen for.
 #[derive(Debug, Clone, Copy)]
 pub struct Said {
-    /// Who said it.
+    /// The talker.
     pub peer: PeerId,
-    /// When it could be heard by one who gets it directly, since 1970.
+    /// The time since 1970 when a direct receiver could hear it.
     pub at: Duration,
 }
 
 impl Heard {
-    /// Adds what others got.
+    /// Adds what others received.
     pub(crate) fn merge(&mut self, other: Self) {
         self.jumps += other.jumps;
         self.omitted += other.omitted;
@@ -72,17 +73,17 @@ impl Heard {
     }
 }
 
-/// Follows what one participant hears.
+/// Follows what one participant receives.
 #[derive(Debug)]
 pub(super) struct Ear {
     hearing: Hearing,
     stream: Option<Stream>,
-    /// When the first packet came, and the last.
+    /// The arrivals of the first packet and the last one.
     since: Option<Duration>,
     last: Option<Duration>,
-    /// Packets that were not sent because there was silence.
+    /// Packets that were not sent because of silence.
     omitted: u64,
-    /// Packets that were said to be due.
+    /// Packets reported as due.
     told: u64,
 }
 
@@ -92,9 +93,10 @@ struct Stream {
     order: Order,
     newest: u64,
     timestamp: u32,
-    /// What the packets so far hold, in ticks.
+    /// The length of all packets so far, in ticks.
     length: i64,
-    /// How much later than its place in the stream the earliest packet came, of now and of a while ago, in seconds.
+    /// How much later than its place in the stream the earliest packet arrived, now and a while
+    /// ago, in seconds.
     earliest: [f64; 2],
     forget_at: Duration,
 }
@@ -111,17 +113,17 @@ impl Ear {
         }
     }
 
-    /// How long the last packet was ago at `now`.
+    /// Returns the time from the last packet to `now`.
     pub(super) fn silent(&self, now: Duration) -> Option<Duration> {
         Some(now.saturating_sub(self.last?))
     }
 
-    /// Whether what it hears is to be kept.
+    /// Returns whether packets are kept.
     pub(super) fn keeps(&self) -> bool {
         self.hearing.keeps
     }
 
-    /// Takes an RTP packet that may be encrypted; gives its number, if it is one.
+    /// Takes an RTP packet, which may be encrypted. Returns its number, if it is one.
     pub(super) fn take(
         &mut self,
         packet: &[u8],
@@ -179,7 +181,7 @@ impl Ear {
         Some(number)
     }
 
-    /// Packets that should have come since the last call: one each 20 ms, but for those that were left out.
+    /// Returns the packets expected since the last call: one each 20 ms, except those omitted.
     pub(super) fn due(&mut self, now: Duration) -> u64 {
         let Some(since) = self.since else {
             return 0;
@@ -206,7 +208,8 @@ impl Stream {
         }
     }
 
-    /// How much later than the earliest the newest packet came, for its place in the stream.
+    /// Returns how much later than the earliest packet the newest one arrived, relative to its
+    /// place in the stream.
     fn late_s(&mut self, at: Duration, clock_rate: u32) -> f64 {
         let place = self.length as f64 / f64::from(clock_rate.max(1));
         let start = at.as_secs_f64() - place;
@@ -224,7 +227,7 @@ impl Stream {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
     use portunus_rtp::header::{Fields, write_header};
     use portunus_rtp::{Pt, Ssrc};
@@ -280,7 +283,7 @@ mod tests {
             listener.take(65_534u16.wrapping_add(n as u16), timestamp, at_ms);
             timestamp = timestamp.wrapping_add(960);
         }
-        // The first had the others' place to be told from.
+        // The first packet defines the place of the others.
         assert_eq!(listener.late_ms(), [0, 7, 0, 0]);
         assert_eq!((listener.heard.jumps, listener.findings.lost), (0, 0));
         let now = Duration::from_secs_f64(1_000.09);

@@ -1,16 +1,16 @@
-//! How many packets should have come: what the sources sent, once for each of their viewers.
+//! The number of expected packets: those that the sources sent, once for each of their viewers.
 
 use std::sync::Arc;
 
 use crate::source::Sent;
 
-/// Sums up what the viewers of each source should get from the moment they have media.
+/// The expected packets of each source's viewers, from the moment they have media.
 #[derive(Debug, Default)]
 pub(super) struct Expectation {
     sources: Vec<SourceView>,
-    /// What viewers that have left should have got.
+    /// The expected packets of viewers that have left.
     settled: u64,
-    /// What [`Expectation::take`] has given so far.
+    /// The sum of what [`Expectation::take`] has returned.
     taken: u64,
 }
 
@@ -18,7 +18,7 @@ pub(super) struct Expectation {
 struct SourceView {
     sent: Arc<Sent>,
     viewers: u64,
-    /// The sum of what had been sent when each of the viewers joined.
+    /// The sum of the packets sent before each of the viewers joined.
     before: u64,
 }
 
@@ -31,27 +31,27 @@ impl Expectation {
         });
     }
 
-    /// A viewer of `sources` got its first packets: so many.
+    /// Adds a viewer of `sources` with its first packets.
     pub(super) fn join(&mut self, sources: &[usize], mut packets: u64) {
         for source in sources {
             let Some(view) = self.sources.get_mut(*source) else {
                 continue;
             };
             view.viewers += 1;
-            // Those that it has got are expected, too.
+            // The packets that it has received are expected, too.
             let sent = view.sent.packets();
             view.before += sent.saturating_sub(packets);
             packets = packets.saturating_sub(sent);
         }
     }
 
-    /// A viewer of `sources` with media goes.
+    /// Removes a viewer of `sources` with media.
     pub(super) fn leave(&mut self, sources: &[usize]) {
         for source in sources {
             let Some(view) = self.sources.get_mut(*source) else {
                 continue;
             };
-            // Which of the viewers went does not matter for the sum: the mean one goes.
+            // Which of the viewers left does not matter for the sum: the mean is removed.
             let before = view.before / view.viewers.max(1);
             view.before -= before;
             view.viewers = view.viewers.saturating_sub(1);
@@ -59,14 +59,14 @@ impl Expectation {
         }
     }
 
-    /// What should have come since the last call.
+    /// Returns the packets expected since the last call.
     pub(super) fn take(&mut self) -> u64 {
         let since = self.due();
         self.taken += since;
         since
     }
 
-    /// What should have come since the last [`Expectation::take`].
+    /// Returns the packets expected since the last [`Expectation::take`].
     pub(super) fn due(&self) -> u64 {
         let due =
             |view: &SourceView| (view.viewers * view.sent.packets()).saturating_sub(view.before);

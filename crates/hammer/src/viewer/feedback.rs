@@ -1,5 +1,5 @@
-//! What a viewer tells of the arrival of each packet, as browsers do (transport-wide feedback), and the
-//! link of limited rate that it may be behind.
+//! Transport-wide feedback on the arrival of each packet, as browsers send it, and the optional
+//! link of limited rate in front of the viewer.
 
 use std::time::Duration;
 
@@ -7,16 +7,16 @@ use portunus_rtp::extension::TransportCc;
 use portunus_rtp::rtcp::{CompoundWriter, TwccWriter};
 use portunus_rtp::{Header, SeqNo, Ssrc};
 
-/// Between two feedbacks: what libwebrtc takes above 220 kbit/s.
+/// The interval of feedback: that of libwebrtc above 220 kbit/s.
 pub(super) const FEEDBACKS: Duration = Duration::from_millis(50);
 
-/// What a link holds: what would wait for longer is lost.
+/// The capacity of a link. A packet that would wait for longer is lost.
 const LONGEST_WAIT: Duration = Duration::from_millis(300);
 
 /// Arrivals kept until the next feedback.
 const MAX_ARRIVALS: usize = 4_096;
 
-/// The arrivals that are to be told.
+/// The arrivals to report.
 #[derive(Debug)]
 pub(super) struct Feedback {
     /// The header extension with the number of each packet.
@@ -24,10 +24,10 @@ pub(super) struct Feedback {
     link: Option<Link>,
     /// Extended numbers, with the time of arrival since 1970.
     arrivals: Vec<(u64, Duration)>,
-    /// The same as the wire has it.
+    /// The same in the form of the wire.
     wire: Vec<(u16, Duration)>,
     highest: Option<u64>,
-    /// The first number that the next feedback reports on.
+    /// The first number of the next feedback.
     base: Option<u64>,
     media: Ssrc,
     count: u8,
@@ -37,12 +37,13 @@ pub(super) struct Feedback {
 #[derive(Debug)]
 struct Link {
     bps: u64,
-    /// When all that is in the queue has left it.
+    /// When the queue will be empty.
     free: Duration,
 }
 
 impl Feedback {
-    /// For packets that are numbered by `extension`, behind a link of `limit_bps` if that is given.
+    /// Creates feedback for packets numbered by `extension`, optionally behind a link of
+    /// `limit_bps`.
     pub(super) fn new(extension: u8, limit_bps: Option<u64>) -> Self {
         let link = limit_bps.map(|bps| Link {
             bps: bps.max(1),
@@ -60,8 +61,8 @@ impl Feedback {
         }
     }
 
-    /// A packet, which may be encrypted, came to the link at `at`. Says whether it is through; if not, its
-    /// queue was full.
+    /// Takes a packet, which may be encrypted, that reached the link at `at`. Returns whether it
+    /// passes. If not, the link's queue was full.
     pub(super) fn take(&mut self, packet: &[u8], at: Duration) -> bool {
         let at = match &mut self.link {
             None => Some(at),
@@ -82,7 +83,7 @@ impl Feedback {
                 .map_or(u64::from(wire), |highest| SeqNo(highest).nearest(wire).0);
             self.highest = self.highest.max(Some(number));
             self.media = header.ssrc;
-            // What was reported as lost before it came stays so.
+            // A packet reported as lost before it arrived remains lost.
             if self.arrivals.len() < MAX_ARRIVALS && self.base.is_none_or(|base| number >= base) {
                 self.arrivals.push((number, at));
             }
@@ -90,14 +91,14 @@ impl Feedback {
         true
     }
 
-    /// Writes what is to be told at `now`; says whether there was something.
+    /// Writes the feedback due at `now`. Returns whether there was any.
     pub(super) fn write(
         &mut self,
         now: Duration,
         sender: Ssrc,
         out: &mut CompoundWriter<'_>,
     ) -> bool {
-        // What is still in the link's queue comes last: links keep the order.
+        // Packets in the link's queue are last, since links keep the order.
         let through = self
             .arrivals
             .iter()
@@ -120,7 +121,7 @@ impl Feedback {
         let message = TwccWriter::new(names, self.count, base as u16, &self.wire, out.room());
         let told = match message {
             Some((message, rest)) if out.push(&message).is_ok() => self.wire.len() - rest.len(),
-            // Nothing of it can be told, now or later.
+            // None of it can be reported, now or later.
             _ => self.wire.len(),
         };
         let last = told.checked_sub(1).and_then(|last| arrived.get(last));
@@ -132,7 +133,7 @@ impl Feedback {
 }
 
 impl Link {
-    /// When a packet that came at `at` is through; none if there was no room for it.
+    /// Returns when a packet that came at `at` has passed, or `None` if there was no room for it.
     fn pass(&mut self, bytes: usize, at: Duration) -> Option<Duration> {
         let start = self.free.max(at);
         if start - at > LONGEST_WAIT {
@@ -146,14 +147,14 @@ impl Link {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use portunus_rtp::Pt;
     use portunus_rtp::header::{Fields, write_header};
     use portunus_rtp::rtcp::{Compound, Packet};
 
     use super::*;
 
-    /// A packet of 1,000 bytes.
+    /// Creates a packet of 1,000 bytes.
     fn packet(number: u16) -> Vec<u8> {
         let mut packet = vec![0; 1_000];
         let fields = Fields {
@@ -169,7 +170,7 @@ mod tests {
         packet
     }
 
-    /// Numbers and whether they came.
+    /// Returns the numbers, and whether they arrived.
     fn told(feedback: &mut Feedback, now: Duration) -> Vec<(u16, bool)> {
         let mut buffer = [0; 1_200];
         let mut out = CompoundWriter::new(&mut buffer);

@@ -1,8 +1,8 @@
-//! By what participants are known.
+//! The ids of participants.
 
-/// Tells participants apart; never used twice.
+/// The id of a participant, which is never reused.
 pub type PeerId = u64;
 
-/// Ids from here on are of those who publish: they run on a thread of their own, which goes before the
-/// others, so that their frames leave in time whatever there is to be read.
+/// Ids from here on are those of publishers. They run on a thread of their own with a higher
+/// priority, so that their frames leave in time however much there is to read.
 pub const PUBLISHERS: PeerId = 1 << 63;

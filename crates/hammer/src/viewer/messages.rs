@@ -1,4 +1,4 @@
-//! What the load threads are told, and what they tell.
+//! The messages to and from the load threads.
 
 use std::time::Duration;
 
@@ -9,78 +9,79 @@ use super::ear::{Heard, Hearing};
 use super::id::PeerId;
 use super::prepare::Prepared;
 
-/// A participant to be run.
+/// A participant to run.
 #[derive(Debug)]
 pub struct NewPeer {
-    /// Its name from now on.
+    /// Its id.
     pub id: PeerId,
-    /// What it is made of.
+    /// The prepared participant.
     pub prepared: Prepared,
-    /// Decrypt and check all that it gets, instead of counting.
+    /// Decrypts and checks all packets, instead of counting them.
     pub check: bool,
-    /// Send receiver reports.
+    /// Sends receiver reports.
     pub reports: bool,
-    /// The sources whose packets it should get: what [`LoadThreads::add_source`](super::LoadThreads::add_source) gave. None: it should
-    /// get what it gets, or if it sends but does not publish, that.
+    /// The sources whose packets it should receive, from
+    /// [`LoadThreads::add_source`](super::LoadThreads::add_source). If empty, it should receive
+    /// what it receives, or, if it sends without publishing, what it sends.
     pub sources: Vec<usize>,
-    /// How many participants it is the face of: 1, or 0 for the further PeerConnections of one.
+    /// The participants that it counts as: 1, or 0 for further PeerConnections of one.
     pub stands_for: u32,
-    /// It can take no more than so many bits per second: it is behind a link of that rate if it sends
-    /// transport-wide feedback; else it tells the server so (REMB).
+    /// Its limit in bits per second. If it sends transport-wide feedback, it is behind a link of
+    /// that rate. Otherwise, it reports the limit to the server (REMB).
     pub limit_bps: Option<u64>,
-    /// It is in an audio room.
+    /// Set if it is in an audio room.
     pub hearing: Option<Hearing>,
 }
 
-/// Something that happened to a participant.
+/// An event of a participant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// To whom.
+    /// The participant.
     pub id: PeerId,
-    /// What.
+    /// The event.
     pub kind: EventKind,
 }
 
-/// What happened to a participant.
+/// The kind of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EventKind {
-    /// ICE and DTLS are done; media is protected by this profile.
+    /// ICE and DTLS are complete. Media is protected by this profile.
     Connected(Option<Profile>),
-    /// Its first media packet came.
+    /// The first media packet arrived.
     Media,
-    /// It is over, and why. Not told of those that are removed.
+    /// The participant ended, with the reason. Not sent for removed participants.
     Ended(String),
 }
 
-/// What all participants got since the last window.
+/// What all participants received since the last window.
 #[derive(Debug, Default)]
 pub struct Window {
     /// Participants with media at its end.
     pub participants: u32,
-    /// PeerConnections that were up at its end, those included that publish.
+    /// PeerConnections that were up at its end, including publishing ones.
     pub peer_connections: u32,
-    /// Participants that got their first packet in it.
+    /// Participants that received their first packet.
     pub joined: u32,
-    /// Participants with media that left in it.
+    /// Participants with media that left.
     pub left: u32,
-    /// Packets that should have come.
+    /// Expected packets.
     pub expected: u64,
-    /// Packets that came.
+    /// Received packets.
     pub packets: u64,
-    /// Their UDP payload, in bytes.
+    /// The UDP payload of these packets, in bytes.
     pub bytes: u64,
-    /// Of these, what those with a limit got.
+    /// The part of these bytes that participants with a limit received.
     pub limited_bytes: u64,
-    /// Those with a limit and with media at its end.
+    /// Participants with a limit that have media at its end.
     pub limited: u32,
-    /// What the decrypting participants found.
+    /// The findings of decrypting participants.
     pub findings: Findings,
-    /// What those in audio rooms got.
+    /// What participants of audio rooms received.
     pub heard: Heard,
     /// The longest time between two packets of one decrypting participant.
     pub longest_gap: Duration,
-    /// The share of its time that the busiest load thread did not sleep, 0 to 1.
+    /// The share of time in which the busiest load thread did not sleep, 0 to 1.
     pub busy_share: f64,
-    /// How much later than they were due frames left hammer, in microseconds.
+    /// The delays with which frames left hammer after they were due, in microseconds.
     pub late_us: Vec<f64>,
 }

@@ -1,4 +1,5 @@
-//! Participants with real ICE and DTLS: each has an address or a socket of its own; a few threads run them all.
+//! Participants with real ICE and DTLS. Each has an address or a socket of its own, and a few
+//! threads run them all.
 
 mod bare;
 mod check;
@@ -42,18 +43,19 @@ use way::{Ports, Shared};
 /// The threads that run participants. They end when this is dropped.
 #[derive(Debug)]
 pub struct LoadThreads {
-    /// That of the publishers, then the others.
+    /// The publishers' thread, then the others.
     threads: Vec<(mpsc::Sender<Command>, JoinHandle<()>)>,
     sources: Mutex<usize>,
-    /// Addresses to give out, and the ports of each thread's sockets.
+    /// Free addresses, and the ports of each thread's sockets.
     addresses: Option<(Addresses, Vec<Ports>)>,
     given_out: AtomicU64,
     lateness: Arc<Lateness>,
 }
 
 impl LoadThreads {
-    /// Starts `count` threads, and one for those who publish; what happens comes from the channel. With
-    /// `addresses` participants share their thread's sockets. If they all `speak`, their threads go before others of their cores.
+    /// Starts `count` threads, and one for publishers. Events come from the channel. With
+    /// `addresses`, participants share their thread's sockets. If they all `speak`, their threads
+    /// have a higher priority than others.
     pub fn start(
         count: usize,
         addresses: Option<Addresses>,
@@ -83,14 +85,14 @@ impl LoadThreads {
         Ok((this, receiver))
     }
 
-    /// Where sources note how late their frames leave: it becomes a part of windows.
+    /// Returns where sources record the delays of their frames, which become a part of windows.
     pub fn lateness(&self) -> Arc<Lateness> {
         Arc::clone(&self.lateness)
     }
 
-    /// Adds a source that viewers may be bound to; gives its index.
+    /// Adds a source for viewers. Returns its index.
     pub fn add_source(&self, sent: &Arc<Sent>) -> usize {
-        // All threads get to know the sources in one order.
+        // All threads learn the sources in the same order.
         let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         for (thread, _) in &self.threads {
             let _ = thread.send(Command::Source(Arc::clone(sent)));
@@ -99,8 +101,8 @@ impl LoadThreads {
         *sources - 1
     }
 
-    /// The address of the participant that will have this id; none if it has to have a socket of its own.
-    /// Those who check what they get, or tell of each packet's arrival, read it whole.
+    /// Returns the address of the participant that will have this id, or `None` if it needs its own
+    /// socket. Participants who check packets, or report each arrival, read them whole.
     pub fn address(&self, id: PeerId, reads_all: bool) -> Option<SocketAddr> {
         let (addresses, ports) = self.addresses.as_ref()?;
         let ports = ports.get(self.thread_of(id))?;
@@ -115,7 +117,7 @@ impl LoadThreads {
         self.tell(new.id, Command::Add(Box::new(new)));
     }
 
-    /// Gives a participant a candidate of the server's.
+    /// Passes a candidate of the server to a participant.
     pub fn add_candidate(&self, id: PeerId, candidate: String) {
         self.tell(id, Command::Candidate(id, candidate));
     }
@@ -125,7 +127,7 @@ impl LoadThreads {
         self.tell(id, Command::Remove(id));
     }
 
-    /// What all participants got since the last call.
+    /// Returns what all participants received since the last call.
     pub async fn window(&self) -> Window {
         let mut sum = Window::default();
         for window in self.ask(Command::Window).await {
@@ -147,14 +149,14 @@ impl LoadThreads {
         sum
     }
 
-    /// From now on, or no longer, the longest gap is that of those only who have media now.
+    /// Starts or ends the restriction of the longest gap to the current participants with media.
     pub fn storm(&self, begins: bool) {
         for (thread, _) in &self.threads {
             let _ = thread.send(Command::Storm(begins));
         }
     }
 
-    /// Participants with media that got nothing since the last call.
+    /// Returns the participants with media that received nothing since the last call.
     pub async fn starving(&self) -> Vec<PeerId> {
         let starving = self.ask(Command::Starving).await;
         starving.into_iter().flatten().collect()
@@ -170,7 +172,7 @@ impl LoadThreads {
 
     fn tell(&self, id: PeerId, command: Command) {
         if let Some((thread, _)) = self.threads.get(self.thread_of(id)) {
-            // A thread that has died is noticed by what does not come of it.
+            // A dead thread is noticed by the missing results.
             let _ = thread.send(command);
         }
     }

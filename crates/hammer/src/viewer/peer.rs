@@ -1,4 +1,4 @@
-//! One participant as the load thread runs it.
+//! One participant, run by a load thread.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -25,16 +25,16 @@ use super::way::Way;
 use crate::machine::wall_clock;
 use crate::source::Lateness;
 
-/// Who reports, as browsers that send nothing call themselves.
+/// The SSRC of reports by browsers that send nothing.
 const RECEIVER: Ssrc = Ssrc(1);
 
-/// Between two receiver reports.
+/// The interval of receiver reports.
 const REPORTS: Duration = Duration::from_secs(1);
 
-/// Streams that one receiver report has room for.
+/// The most streams in one receiver report.
 const MAX_BLOCKS: usize = 31;
 
-/// Longest datagram that is sent, in bytes.
+/// The longest datagram that is sent, in bytes.
 const MAX_DATAGRAM: usize = 1_500;
 
 /// A participant.
@@ -53,13 +53,13 @@ pub(super) struct Peer {
     next_report: Option<Instant>,
     feedback: Option<Box<Feedback>>,
     next_feedback: Option<Instant>,
-    /// Payload types of what is no media: packets sent again, and probes that look like such.
+    /// Payload types without media: retransmissions, and probes that look like these.
     repairs: SmallVec<[Pt; 2]>,
-    /// The transport may have something to send or to tell.
+    /// The transport may have something to send or to report.
     is_stirred: bool,
-    /// It was there when a storm began.
+    /// It was there when a storm started.
     pub(super) is_veteran: bool,
-    /// The deadline that is in the timer queue.
+    /// The deadline in the timer queue.
     pub(super) scheduled: Option<Instant>,
 }
 
@@ -69,12 +69,12 @@ struct Check {
     last: Option<Duration>,
 }
 
-/// What a call brought that others have to know.
+/// A change that others have to know.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum News {
-    /// ICE and DTLS are done.
+    /// ICE and DTLS are complete.
     Connected(Option<Profile>),
-    /// It is over, and why.
+    /// The participant ended, with the reason.
     Ended(String),
 }
 
@@ -108,7 +108,7 @@ impl Peer {
             sender,
             voice,
             reports,
-            // Those behind a link do not know its rate.
+            // A participant behind a link does not know its rate.
             limit_bps: limit_bps.filter(|_| feedback.is_none()),
             next_report: None,
             feedback,
@@ -120,7 +120,7 @@ impl Peer {
         }
     }
 
-    /// Whether all of what comes has to be read; else the beginnings of messages are enough.
+    /// Returns whether packets must be read whole. Otherwise, the starts of messages are enough.
     pub(super) fn reads_all(&self) -> bool {
         self.checker.is_some() || self.feedback.is_some() || self.keeps()
     }
@@ -129,27 +129,27 @@ impl Peer {
         self.ear.as_ref().is_some_and(|ear| ear.keeps())
     }
 
-    /// Packets that should have come since the last call, if it is in an audio room.
+    /// Returns the packets expected since the last call, if it is in an audio room.
     pub(super) fn due(&mut self, clock: Duration) -> u64 {
         self.ear.as_mut().map_or(0, |ear| ear.due(clock))
     }
 
-    /// Where its datagrams come.
+    /// Returns its way to the server.
     pub(super) fn way(&self) -> &Way {
         &self.way
     }
 
-    /// Its address.
+    /// Returns its address.
     pub(super) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Media packets that have come.
+    /// Returns the number of received media packets.
     pub(super) fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// How long the last packet is ago, for those that check or are in an audio room.
+    /// Returns the time since the last packet, if it checks packets or is in an audio room.
     pub(super) fn silent(&self, now: Duration) -> Option<Duration> {
         match &self.ear {
             Some(ear) => ear.silent(now),
@@ -157,7 +157,7 @@ impl Peer {
         }
     }
 
-    /// Takes what came. Says whether there is something to see to: the transport was touched, or this
+    /// Takes a received message. Returns whether it needs attention: the transport changed, or this
     /// was the first media packet.
     pub(super) fn take(
         &mut self,
@@ -175,7 +175,7 @@ impl Peer {
         self.is_stirred || before == 0 && self.packets > 0
     }
 
-    /// Time has passed.
+    /// Handles the deadline of [`Peer::poll_timeout`].
     pub(super) fn handle_timeout(
         &mut self,
         id: PeerId,
@@ -212,7 +212,7 @@ impl Peer {
         }
     }
 
-    /// When [`Peer::handle_timeout`] has something to do.
+    /// Returns the next deadline for [`Peer::handle_timeout`].
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let sender = self
             .sender
@@ -232,21 +232,21 @@ impl Peer {
         .min()
     }
 
-    /// Takes a candidate of the server's.
+    /// Adds a candidate of the server.
     pub(super) fn add_candidate(&mut self, text: &str, now: Instant) {
-        // One that cannot be read is as good as none: the others may do.
+        // A candidate that cannot be read counts as absent. Others may suffice.
         let _ = self.transport.add_remote_candidate(text, now);
         self.is_stirred = true;
     }
 
-    /// Says goodbye to the server.
+    /// Closes the connection.
     pub(super) fn close(&mut self, out: &mut SendBatch) {
         self.transport.close();
         self.is_stirred = true;
         self.flush(out, &mut Vec::new());
     }
 
-    /// Sends what waits and collects what happened.
+    /// Sends what waits, and collects events.
     pub(super) fn flush(&mut self, out: &mut SendBatch, news: &mut Vec<News>) {
         if !std::mem::take(&mut self.is_stirred) {
             return;
@@ -279,7 +279,7 @@ impl Peer {
         }
     }
 
-    /// Sends transport-wide feedback, if there is something to tell.
+    /// Sends transport-wide feedback, if any is due.
     fn tell_arrivals(&mut self, batch: &mut SendBatch) {
         let Some((feedback, pair)) = self.feedback.as_mut().zip(self.transport.selected_pair())
         else {
@@ -300,7 +300,7 @@ impl Peer {
         }
     }
 
-    /// Sends receiver reports, as browsers do each second, and the limit with the first.
+    /// Sends receiver reports, like browsers each second, and the limit with the first one.
     fn report(&mut self, batch: &mut SendBatch) {
         let blocks = self.count.report();
         let mut reports = blocks.chunks(MAX_BLOCKS);
@@ -311,7 +311,7 @@ impl Peer {
         }
     }
 
-    /// Sends a datagram with what is given of a report and a limit.
+    /// Sends a datagram with a report and a limit.
     fn send_report(&mut self, batch: &mut SendBatch, blocks: &[ReportBlock], limit: Option<u64>) {
         let Some(to) = self.transport.selected_pair().map(|pair| pair.remote) else {
             return;
@@ -326,7 +326,7 @@ impl Peer {
             blocks,
         };
         if !blocks.is_empty() {
-            // So many blocks always have room.
+            // This number of blocks always fits.
             let _ = out.push(&report);
         }
         if let Some(bitrate) = limit {
@@ -336,7 +336,7 @@ impl Peer {
                 bitrate,
                 ssrcs: &ssrcs,
             };
-            // Without room the last one goes on to count.
+            // Without room, the last limit remains valid.
             let _ = out.push(&remb);
         }
         if out.is_empty() {
@@ -397,7 +397,7 @@ impl Peer {
         }
     }
 
-    /// Who publishes gives keyframes when the server asks for them.
+    /// Sends a keyframe if the server requests it.
     fn obey(&mut self, now: Instant, remote: SocketAddr, datagram: &mut [u8]) {
         let Some(sender) = &mut self.sender else {
             return;
@@ -411,7 +411,8 @@ impl Peer {
         }
     }
 
-    /// Takes what one in an audio room gets: all follow its clear headers, some keep what is in it.
+    /// Takes a packet in an audio room. All participants follow the clear headers, and some keep
+    /// the payload.
     fn hear(&mut self, id: PeerId, now: Instant, arrival: Arrival<'_>, tally: &mut Tally) -> bool {
         let Arrival {
             remote,
@@ -424,7 +425,7 @@ impl Peer {
         let at = at.unwrap_or_else(wall_clock);
         let mut touched = false;
         let counts_gaps = self.is_veteran || !tally.of_veterans;
-        // Of a message of several packets that is not read whole, only the beginnings are there.
+        // Of a message of several packets that is not read whole, only the starts are there.
         let unread = len.saturating_sub(data.len()).div_ceil(stride.max(1));
         tally.packets += unread as u64;
         self.packets += unread as u64;
@@ -488,7 +489,7 @@ impl Peer {
             if is_rtp {
                 self.count.take(datagram);
                 if let Some(feedback) = &mut self.feedback {
-                    // Those who check have no limit: all is through.
+                    // Participants that check have no limit, so all packets pass.
                     feedback.take(datagram, arrived);
                 }
             }
@@ -520,7 +521,7 @@ impl Peer {
 }
 
 impl Check {
-    /// Gives the time since the last packet.
+    /// Returns the time since the last packet.
     fn take(
         &mut self,
         ssrc: Ssrc,
@@ -537,7 +538,7 @@ impl Check {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use std::net::IpAddr;
 
     use portunus_rtp::header::{Fields, write_header};

@@ -22,10 +22,10 @@ use super::voice::{Speaking, Voice};
 use super::way::own_socket;
 use crate::source::{AUDIO, Sent, SourceConfig, VIDEO, VideoCodec};
 
-/// What browsers call simulcast layers, the highest first.
+/// The names of simulcast layers in browsers, the highest first.
 const RIDS: [&str; 3] = ["h", "m", "l"];
 
-/// Makes participants.
+/// Creates participants.
 #[derive(Debug)]
 pub struct Factory {
     identity: Arc<Identity>,
@@ -33,11 +33,11 @@ pub struct Factory {
     transport_feedback: bool,
 }
 
-/// Why a participant could not be made.
+/// The reason why a participant could not be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PrepareError {
-    /// No socket.
+    /// A socket cannot be opened.
     #[error("no UDP socket on {0}: {1}")]
     Socket(IpAddr, io::Error),
     /// The server's description is not acceptable.
@@ -46,7 +46,7 @@ pub enum PrepareError {
     /// The server's transport is not acceptable.
     #[error("the server's transport: {0}")]
     Transport(#[from] TransportError),
-    /// No certificate.
+    /// A certificate cannot be created.
     #[error(transparent)]
     Identity(#[from] IdentityError),
 }
@@ -54,22 +54,30 @@ pub enum PrepareError {
 /// A participant that can run.
 #[derive(Debug)]
 pub struct Prepared {
-    /// None: it comes and goes by its thread's.
+    /// `None` if it uses its thread's socket.
     pub(super) socket: Option<UdpSocket>,
     pub(super) address: SocketAddr,
     pub(super) transport: Box<Transport>,
-    /// What it may send: payload type and SSRC for each of a source's streams.
+    /// The payload type and SSRC of each of a source's streams that it may send.
     streams: Streams,
-    /// The numbers of mid and rid, and the mid of its video: what tells simulcast layers apart.
-    names: Option<(u8, u8, String)>,
+    /// The header extensions that identify simulcast layers.
+    layer_names: Option<LayerNames>,
     pub(super) sender: Option<Box<Sender>>,
     pub(super) voice: Option<Box<Voice>>,
-    /// The header extension that tells how loud a packet is, if it was agreed on.
+    /// The header extension of a packet's level, if negotiated.
     level_by: Option<u8>,
-    /// The header extension that numbers what it gets, if feedback of that was agreed on.
+    /// The header extension that numbers received packets, if feedback was negotiated.
     pub(super) numbered_by: Option<u8>,
-    /// The payload types in which it gets packets again.
+    /// The payload types of retransmissions to it.
     pub(super) repairs: SmallVec<[Pt; 2]>,
+}
+
+/// The ids of the header extensions for mid and rid, and the mid of the video.
+#[derive(Debug)]
+struct LayerNames {
+    mid_id: u8,
+    rid_id: u8,
+    mid: String,
 }
 
 /// A participant that has offered and waits for the answer.
@@ -80,9 +88,9 @@ pub struct Offered {
 }
 
 impl Factory {
-    /// Participants on the address `local` that accept these SRTP profiles, all if there are none.
-    /// They share a certificate: making one for each would be hammer's own cost. With
-    /// `transport_feedback` those who watch tell of each packet's arrival.
+    /// Creates a factory for participants on the address `local` with these SRTP profiles (empty
+    /// means all). They share a certificate, since creating one for each would be hammer's own
+    /// cost. With `transport_feedback`, viewers report each packet's arrival.
     pub fn new(
         local: IpAddr,
         profiles: &[Profile],
@@ -99,13 +107,13 @@ impl Factory {
         })
     }
 
-    /// Whether those who watch tell of each packet's arrival, if the server agrees.
+    /// Returns whether viewers report each packet's arrival, if the server agrees.
     pub fn transport_feedback(&self) -> bool {
         self.transport_feedback
     }
 
-    /// Answers a server's offer, taking all that it offers; gives the answer's text. `address` is
-    /// what [`LoadThreads::address`](super::LoadThreads::address) gave.
+    /// Answers a server's offer, and accepts all of it. Returns the answer's text. `address` comes
+    /// from [`LoadThreads::address`](super::LoadThreads::address).
     pub fn answer(
         &self,
         offer: &str,
@@ -113,7 +121,7 @@ impl Factory {
     ) -> Result<(Prepared, String), PrepareError> {
         let (mut prepared, mut session) = self.start(false, address)?;
         let mut offer = session.parse(offer, SdpType::Offer)?;
-        // As browsers do: the side that answers starts the handshake (RFC 8842 section 5.3).
+        // Like browsers: the answering side starts the handshake (RFC 8842 section 5.3).
         if offer.transport.setup != Some(Setup::Active) {
             offer.transport.setup = Some(Setup::Passive);
         }
@@ -130,8 +138,8 @@ impl Factory {
         Ok((prepared, text))
     }
 
-    /// Offers audio and video in `direction`, with `simulcast` as browsers do by rid; gives the offer's
-    /// text. `address` is what [`LoadThreads::address`](super::LoadThreads::address) gave.
+    /// Offers audio and video in `direction`, with `simulcast` by rid like browsers. Returns the
+    /// offer's text. `address` comes from [`LoadThreads::address`](super::LoadThreads::address).
     pub fn offer(
         &self,
         address: Option<SocketAddr>,
@@ -175,8 +183,9 @@ impl Factory {
         Ok((Offered { prepared, session }, text))
     }
 
-    /// Offers audio of an audio room's participant, as browsers do: with the level of each packet. One that `listens`
-    /// only sends nothing. `address` is what [`LoadThreads::address`](super::LoadThreads::address) gave.
+    /// Offers audio for an audio room with the level of each packet, like browsers. With `listens`,
+    /// it only receives. `address` comes from
+    /// [`LoadThreads::address`](super::LoadThreads::address).
     pub fn offer_voice(
         &self,
         address: Option<SocketAddr>,
@@ -241,7 +250,7 @@ impl Factory {
             address,
             transport,
             streams: Default::default(),
-            names: None,
+            layer_names: None,
             sender: None,
             voice: None,
             level_by: None,
@@ -263,13 +272,13 @@ impl Offered {
 }
 
 impl Prepared {
-    /// Lets it send what was agreed on, as `config` says, as soon as it is connected; `phase` (0 to 1)
-    /// tells its frames from those of others.
+    /// Lets it send the negotiated streams of `config` when it is connected. `phase` (0 to 1)
+    /// separates its frames from those of others.
     pub fn send(&mut self, config: &SourceConfig, phase: f64) {
         self.sender = Some(Box::new(self.sender(config, None, phase)));
     }
 
-    /// The same for a source that others watch; gives the count of what it sends.
+    /// Like `send`, for a source that others watch. Returns the count of sent packets.
     pub fn publish(&mut self, config: &SourceConfig, phase: f64) -> Arc<Sent> {
         let sent = Arc::new(Sent::default());
         let counted = Some(Arc::clone(&sent));
@@ -277,16 +286,21 @@ impl Prepared {
         sent
     }
 
-    /// Lets it say something, if it may send audio.
+    /// Lets it speak, if it may send audio.
     pub(crate) fn speak(&mut self, speaking: Speaking) {
         let stream = self.streams.get(AUDIO).copied().flatten();
         self.voice = stream.map(|stream| Box::new(Voice::new(speaking, stream, self.level_by)));
     }
 
     fn sender(&self, config: &SourceConfig, counted: Option<Arc<Sent>>, phase: f64) -> Sender {
-        let names = self.names.as_ref().filter(|_| config.simulcast);
-        let layers = names.map(|(mid_id, rid_id, mid)| {
-            RIDS.map(|rid| vec![(*mid_id, mid.clone()), (*rid_id, rid.to_owned())])
+        let names = self.layer_names.as_ref().filter(|_| config.simulcast);
+        let layers = names.map(|names| {
+            RIDS.map(|rid| {
+                vec![
+                    (names.mid_id, names.mid.clone()),
+                    (names.rid_id, rid.to_owned()),
+                ]
+            })
         });
         Sender::new(config, self.streams, layers, counted, phase)
     }
@@ -312,9 +326,14 @@ impl Prepared {
                 self.level_by = id(ExtensionKind::AudioLevel);
             }
             if stream == VIDEO
-                && let Some((mid, rid)) = id(ExtensionKind::Mid).zip(id(ExtensionKind::Rid))
+                && let Some((mid_id, rid_id)) = id(ExtensionKind::Mid).zip(id(ExtensionKind::Rid))
             {
-                self.names = Some((mid, rid, line.mid.to_string()));
+                let mid = line.mid.to_string();
+                self.layer_names = Some(LayerNames {
+                    mid_id,
+                    rid_id,
+                    mid,
+                });
             }
         }
         let mut received = negotiated.media.iter().filter(|line| line.recv);
@@ -366,7 +385,7 @@ fn credentials() -> IceCredentials {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[test]

@@ -1,4 +1,5 @@
-//! How viewers' sockets are read: the same for participants of a server and for the addresses that a ceiling sends to.
+//! Reading of viewers' sockets: the same for participants of a server and for the addresses that a
+//! ceiling sends to.
 
 use std::time::Duration;
 
@@ -6,44 +7,44 @@ use portunus_udp::{ReceiveBatch, Received};
 
 use super::way::Shared;
 
-/// A pass over the sockets is not started sooner than this after the last one. Between passes the
-/// thread sleeps, so that the server's sends wake nobody, and packets are read in batches. Times of
-/// arrival are the kernel's and do not suffer.
+/// The least time between the starts of two passes over the sockets. Between passes the thread
+/// sleeps, so that the server's sends wake nobody, and packets are read in batches. Times of
+/// arrival come from the kernel and are not affected.
 pub(super) const PASS: Duration = Duration::from_micros(500);
 
-/// Sockets a pass.
+/// Sockets per pass.
 pub(super) const EVENTS: usize = 8_192;
 
-/// Messages a call: a viewer's socket seldom holds more than the packets of one frame, which the
-/// kernel hands over as one message.
+/// Messages per call. A viewer's socket seldom holds more than the packets of one frame, which the
+/// kernel passes on as one message.
 const MESSAGES: usize = 4;
 
-/// Messages a call from a socket that many share.
+/// Messages per call from a shared socket.
 const SHARED_MESSAGES: usize = 64;
 
-/// Calls a pass at such a socket, so that timers and commands have their turn.
+/// Calls per pass at a shared socket, so that timers and commands get their turn.
 const SHARED_CALLS: usize = 64;
 
-/// What is read of a message for those who only count: checks and reports are no longer. To read on would bring
-/// all that the server's core has written into this one's cache, and make it slow to write there again: a network
-/// does not do that to a server.
+/// The bytes of a message read for participants that only count. Checks and reports are not longer.
+/// Reading more would bring all that the server's core has written into this core's cache, and slow
+/// down the next write, which a network does not do to a server.
 const HEAD_BYTES: usize = 512;
 
-/// The same while somebody is joining: the longest datagram of a handshake.
+/// The bytes read while a participant joins: the longest datagram of a handshake.
 const JOINING_BYTES: usize = 1_500;
 
-/// How much is read of what comes.
+/// How much of each message is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// The beginnings of messages, for those who only count.
+    /// The starts of messages, for participants that only count.
     Heads,
-    /// The same while somebody joins.
+    /// Like `Heads`, while a participant joins.
     Joining,
-    /// All of it, for those who check.
+    /// Whole messages, for participants that check.
     Whole,
 }
 
-/// What sockets are read with.
+/// The buffers for reading sockets.
 pub(super) struct Reader {
     heads: ReceiveBatch,
     joining: ReceiveBatch,
@@ -51,14 +52,14 @@ pub(super) struct Reader {
 }
 
 impl Extent {
-    /// For those who only count.
+    /// Returns the extent for participants that only count.
     pub(super) fn heads(joining: bool) -> Self {
         if joining { Self::Joining } else { Self::Heads }
     }
 }
 
 impl Reader {
-    /// For sockets that many share, or for such of one each.
+    /// Creates buffers for shared sockets, or for one socket each.
     pub(super) fn new(shared: bool) -> Self {
         let messages = if shared { SHARED_MESSAGES } else { MESSAGES };
         Self {
@@ -68,7 +69,7 @@ impl Reader {
         }
     }
 
-    /// To read so much with.
+    /// Returns the batch for this extent.
     pub(super) fn batch(&mut self, extent: Extent) -> &mut ReceiveBatch {
         match extent {
             Extent::Heads => &mut self.heads,
@@ -77,7 +78,8 @@ impl Reader {
         }
     }
 
-    /// Takes what waits in the sockets that all share, with the key of whom it is for; says whether there was nothing.
+    /// Takes what waits in the shared sockets, with the key of its participant. Returns whether
+    /// there was nothing.
     pub(super) fn shared(
         &mut self,
         shared: &Shared,

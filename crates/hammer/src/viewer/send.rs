@@ -1,4 +1,4 @@
-//! What a participant sends.
+//! The sending of a participant's media.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -14,31 +14,30 @@ use crate::traffic::AUDIO_PERIOD;
 /// The most that sealing adds to a packet, in bytes.
 pub(super) const MAX_TAG: usize = 16;
 
-/// Payload type and SSRC of what may be sent: video, audio.
+/// The payload type and SSRC of video and audio that may be sent.
 pub(crate) type Streams = [Option<(Pt, Ssrc)>; 2];
 
-/// Header extensions of simulcast layers, the highest first.
+/// The header extensions of simulcast layers, the highest first.
 pub(crate) type Layers = [Vec<(u8, String)>; 3];
 
-/// Makes and sends a participant's own media, paced by frame.
+/// Creates and sends a participant's own media, paced by frame.
 #[derive(Debug)]
 pub(crate) struct Sender {
     packets: Packets,
-    /// Which streams there are.
+    /// The streams.
     config: SourceConfig,
     sends: [bool; 2],
     video: Option<Due>,
     audio: Option<Due>,
-    /// Where others look up what has been sent.
+    /// The count of sent packets for others.
     counted: Option<Arc<Sent>>,
-    /// Of a frame's time, after the common start of all.
+    /// The share of a frame's time after the common start of all.
     phase: f64,
 }
 
 impl Sender {
-    /// Sends as `config` says, with these payload types and SSRCs.
-    /// What is sent is counted in `counted`, if others have to know. `phase` (0 to 1) tells its frames
-    /// from those of others.
+    /// Creates a sender of `config` with these payload types and SSRCs. Sent packets are counted in
+    /// `counted`. `phase` (0 to 1) separates its frames from those of others.
     pub(crate) fn new(
         config: &SourceConfig,
         streams: Streams,
@@ -73,7 +72,7 @@ impl Sender {
         }
     }
 
-    /// From now on.
+    /// Starts to send at `now`.
     pub(super) fn start(&mut self, now: Instant) {
         let [video, audio] = self.sends;
         let due = |period| Due::in_phase(common_start(), self.phase, period, now);
@@ -81,17 +80,17 @@ impl Sender {
         self.audio = audio.then(|| due(AUDIO_PERIOD));
     }
 
-    /// Somebody lost the picture.
+    /// Makes the next frame a keyframe.
     pub(super) fn want_keyframe(&mut self) {
         self.packets.want_keyframe();
     }
 
-    /// When [`Sender::send`] has something to do.
+    /// Returns the next deadline of [`Sender::send`].
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         [self.video, self.audio].iter().flatten().map(Due::at).min()
     }
 
-    /// Sends what is due; returns how many packets.
+    /// Sends what is due. Returns the number of packets.
     pub(super) fn send(
         &mut self,
         now: Instant,
@@ -127,13 +126,13 @@ impl Sender {
     }
 }
 
-/// What the phases of all senders count from.
+/// Returns the common start of all senders' phases.
 pub(super) fn common_start() -> Instant {
     static START: OnceLock<Instant> = OnceLock::new();
     *START.get_or_init(Instant::now)
 }
 
-/// Puts a sealed packet into the batch; says whether it could.
+/// Adds a sealed packet to the batch. Returns whether it succeeded.
 fn seal(
     transport: &Transport,
     to: &Destination,

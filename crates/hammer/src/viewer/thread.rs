@@ -1,4 +1,4 @@
-//! The thread that runs participants: it reads their sockets, keeps their transports going, and counts.
+//! The thread that runs participants: it reads their sockets, drives their transports, and counts.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -25,24 +25,25 @@ use super::way::{Shared, Way};
 use crate::machine::wall_clock;
 use crate::source::{Lateness, Sent};
 
-/// A pass over the sockets of those who publish, unless a frame is due sooner: they hardly get anything.
+/// The interval of passes over publishers' sockets, unless a frame is due sooner. Publishers
+/// receive hardly anything.
 const PUBLISHERS_PASS: Duration = Duration::from_millis(1);
 
-/// A thread without anybody looks so often whether somebody has come.
+/// The interval of passes of a thread without participants.
 const IDLE_PASS: Duration = Duration::from_millis(5);
 
-/// How long a moment between two frames is waited for, when a window is asked for.
+/// The longest wait for a moment between two frames, when a window is requested.
 const BETWEEN_FRAMES: Duration = Duration::from_millis(35);
 
-/// Frames are sent no sooner after each other than this, so that those which are due together leave
-/// with one system call.
+/// The least time between two passes of sending, so that frames that are due together leave with
+/// one system call.
 const SHARED_PUBLISHERS_PASS: Duration = Duration::from_micros(200);
 
-/// Room for what a participant sends at once.
+/// The buffer for what a participant sends at once.
 const SEND_BYTES: usize = 1 << 18;
 const SEND_RUNS: usize = 256;
 
-/// Whom a thread runs.
+/// The participants of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     Viewers,
@@ -51,7 +52,7 @@ pub(super) enum Role {
     Publishers,
 }
 
-/// What the control side asks for.
+/// The commands to a thread.
 pub(super) enum Command {
     Source(Arc<Sent>),
     Add(Box<NewPeer>),
@@ -66,7 +67,7 @@ pub(super) enum Command {
 pub(super) struct Load {
     role: Role,
     poll: Poll,
-    /// Of all participants, if they have none of their own.
+    /// The shared sockets, if participants have none of their own.
     shared: Option<Shared>,
     commands: Receiver<Command>,
     events: UnboundedSender<Event>,
@@ -79,21 +80,21 @@ pub(super) struct Load {
     lateness: Arc<Lateness>,
     tally: Tally,
     window: Window,
-    /// Participants with media at this moment.
+    /// Participants with media now.
     with_media: u32,
-    /// PeerConnections that media has come to.
+    /// PeerConnections that have media.
     having_media: usize,
     /// PeerConnections that are up.
     connected: u32,
-    /// Those with a limit and with media.
+    /// Participants with a limit and with media.
     limited: u32,
-    /// Time that was slept since the last window.
+    /// The time slept since the last window.
     slept: Duration,
     window_start: Instant,
     news: Vec<News>,
-    /// Keys of those to be seen to after a batch.
+    /// The keys of participants to settle after a batch.
     touched: Vec<usize>,
-    /// Who wants a window, and since when.
+    /// Requests for a window, and their times.
     askers: Vec<(oneshot::Sender<Window>, Instant)>,
 }
 
@@ -104,13 +105,13 @@ struct Entry {
     limited: bool,
     is_connected: bool,
     has_media: bool,
-    /// Packets it had when it was last asked who starves.
+    /// The packets when starving participants were last requested.
     had: u64,
     peer: Peer,
 }
 
 impl Entry {
-    /// Takes what came; says whether there is something to see to.
+    /// Takes a received message. Returns whether the participant needs attention.
     #[inline]
     fn take(
         &mut self,
@@ -122,7 +123,7 @@ impl Entry {
         let (packets, bytes) = (tally.packets, tally.bytes);
         let touched = self.peer.take(self.id, now, arrival, tally);
         if self.limited {
-            // What fits a limit is for the server to say.
+            // The server decides what fits a limit.
             tally.sent += tally.packets - packets;
             window.limited_bytes += tally.bytes - bytes;
         }
@@ -165,10 +166,10 @@ impl Load {
         })
     }
 
-    /// Runs until the control side goes away.
+    /// Runs until the control side ends.
     pub(super) fn run(&mut self) {
         if self.role != Role::Viewers {
-            // Without the right, what they send may be late.
+            // Without the right, frames may be late.
             let _ = run_first(1);
         }
         let mut events = Events::with_capacity(EVENTS);
@@ -177,7 +178,7 @@ impl Load {
             let idle = match self.shared {
                 Some(_) => self.receive_shared(),
                 None => {
-                    // An error here is a signal; the next pass does better.
+                    // An error here is a signal. The next pass polls again.
                     let _ = self.poll.poll(&mut events, Some(Duration::ZERO));
                     for event in &events {
                         self.receive(event.token().0);
@@ -205,14 +206,14 @@ impl Load {
         self.leave();
     }
 
-    /// What waits for the sockets that all share leaves.
+    /// Sends what waits for the shared sockets.
     fn leave(&mut self) {
         if let Some(shared) = &self.shared {
             self.out.flush(&*shared.sockets);
         }
     }
 
-    /// When sockets are to be looked at again after a pass that began at `start`.
+    /// Returns when the next pass is due, after one that started at `start`.
     fn next_pass(&self, start: Instant) -> Instant {
         match self.role {
             _ if self.peers.is_empty() => start + IDLE_PASS,
@@ -229,7 +230,7 @@ impl Load {
         }
     }
 
-    /// Takes all that waits in the socket of one.
+    /// Takes all that waits in the socket of one participant.
     fn receive(&mut self, key: usize) {
         let Some(entry) = self.peers.get_mut(key) else {
             return;
@@ -242,7 +243,7 @@ impl Load {
         };
         let batch = self.reader.batch(extent);
         loop {
-            // What the kernel does not give is not there.
+            // A packet that the kernel does not pass on counts as absent.
             let received = batch.receive(entry.peer.way()).unwrap_or(0);
             for arrival in batch.iter(received) {
                 touched |= entry.take(now, arrival, &mut self.tally, &mut self.window);
@@ -256,7 +257,7 @@ impl Load {
         }
     }
 
-    /// Takes what waits in the sockets of all; says whether there was nothing.
+    /// Takes what waits in the shared sockets. Returns whether there was nothing.
     fn receive_shared(&mut self) -> bool {
         let Some(shared) = &self.shared else {
             return true;
@@ -264,7 +265,7 @@ impl Load {
         let now = Instant::now();
         let joining = self.having_media < self.peers.len();
         let idle = self.reader.shared(shared, joining, |key, arrival| {
-            // Those who have left may still get something.
+            // Packets may still arrive for participants that have left.
             let Some(entry) = self.peers.get_mut(key) else {
                 return;
             };
@@ -280,7 +281,7 @@ impl Load {
         idle
     }
 
-    /// Sends what a participant has to say, tells what happened to it, and sets its timer.
+    /// Sends a participant's packets, reports its events, and sets its timer.
     fn settle(&mut self, key: usize) {
         let Some(entry) = self.peers.get_mut(key) else {
             return;
@@ -349,7 +350,7 @@ impl Load {
         }
     }
 
-    /// Says whether the control side is still there.
+    /// Takes commands. Returns whether the control side is still there.
     fn take_commands(&mut self) -> bool {
         loop {
             match self.commands.try_recv() {
@@ -375,7 +376,7 @@ impl Load {
             }
             Command::Remove(id) => self.remove(id),
             Command::Window(reply) => self.askers.push((reply, Instant::now())),
-            // An asker that has gone needs no answer.
+            // A requester that is gone needs no answer.
             Command::Storm(begins) => {
                 self.tally.of_veterans = begins;
                 for (_, entry) in &mut self.peers {
@@ -403,7 +404,7 @@ impl Load {
         let way = match (prepared.socket.take(), &mut self.shared) {
             (Some(socket), _) => {
                 if check {
-                    // Without it the time of reading has to do, which is later.
+                    // Without it, the time of reading is used, which is later.
                     enable_timestamps(&socket);
                 }
                 let fd = socket.as_raw_fd();
@@ -431,7 +432,7 @@ impl Load {
         slot.insert(Entry {
             id,
             limited: limit_bps.is_some(),
-            // Those that the server may thin out are due what comes.
+            // A participant whose packets the server may thin out expects what it receives.
             sources: if limit_bps.is_some() {
                 Vec::new()
             } else {
@@ -464,11 +465,11 @@ impl Load {
             self.limited -= u32::from(entry.limited);
             self.expectation.leave(&entry.sources);
         }
-        // Closing the socket takes it out of the poll.
+        // Closing the socket removes it from the poll.
     }
 
-    /// Answers who wants a window: between two frames if there is such a moment soon, so that one that
-    /// is on its way counts neither as missing nor as more than was due.
+    /// Answers requests for a window: between two frames if there is such a moment soon, so that a
+    /// frame on its way counts neither as missing nor as surplus.
     fn answer(&mut self, idle: bool, now: Instant) {
         let Some((_, asked)) = self.askers.first() else {
             return;
@@ -477,7 +478,7 @@ impl Load {
         let is_complete = self.tally.packets + due / 1_000 >= due;
         if idle && is_complete || now >= *asked + BETWEEN_FRAMES {
             let (reply, _) = self.askers.remove(0);
-            // An asker that has gone needs no answer.
+            // A requester that is gone needs no answer.
             let _ = reply.send(self.take_window());
         }
     }

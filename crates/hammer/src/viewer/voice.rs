@@ -1,4 +1,4 @@
-//! What a participant of an audio room says.
+//! The sound of a participant of an audio room.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,44 +22,44 @@ use crate::traffic::AUDIO_PERIOD;
 /// Room for a header with extensions.
 const MAX_HEADER: usize = 64;
 
-/// What happens to packets on their way to the server.
+/// The loss and delay of packets on their way to the server.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Weather {
-    /// So many are lost, 0 to 1.
+    /// The share of lost packets, 0 to 1.
     pub(crate) loss: f64,
-    /// The others are held up for a time from 0 to twice this.
+    /// The mean delay of the others, which is between 0 and twice this.
     pub(crate) jitter: Duration,
-    /// Another one gives other losses.
+    /// The seed of the losses.
     pub(crate) seed: u64,
 }
 
-/// How what is said leaves.
+/// A participant's speech, and its start.
 #[derive(Debug, Clone)]
 pub(crate) struct Speaking {
     pub(crate) script: Arc<Script>,
-    /// Where in it to begin.
+    /// The packet to start with.
     pub(crate) from: usize,
     pub(crate) weather: Option<Weather>,
-    /// Of a packet's time, after the common start of all: 0 to 1.
+    /// The share of a packet's time after the common start of all, 0 to 1.
     pub(crate) phase: f64,
 }
 
-/// Sends it, paced.
+/// Sends the speech, paced.
 #[derive(Debug)]
 pub(super) struct Voice {
     speaking: Speaking,
     pt: Pt,
     ssrc: Ssrc,
-    /// The header extension that tells how loud a packet is.
+    /// The header extension of a packet's level.
     level_by: Option<u8>,
-    /// Packets of the script so far, those included that are not sent.
+    /// Packets of the script so far, including those that are not sent.
     said: usize,
     /// Packets sent, or lost on their way.
     number: u64,
     timestamp: u32,
     due: Option<Due>,
     random: StdRng,
-    /// Packets on their way that others are: when they arrive.
+    /// Delayed packets with their times of arrival.
     held_up: BinaryHeap<Reverse<(Instant, u64)>>,
     waiting: Vec<(u64, Vec<u8>)>,
 }
@@ -82,13 +82,13 @@ impl Voice {
         }
     }
 
-    /// From now on.
+    /// Starts to speak at `now`.
     pub(super) fn start(&mut self, now: Instant) {
         let phase = self.speaking.phase;
         self.due = Some(Due::in_phase(common_start(), phase, AUDIO_PERIOD, now));
     }
 
-    /// When [`Voice::send`] has something to do.
+    /// Returns the next deadline of [`Voice::send`].
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let held_up = self.held_up.peek().map(|Reverse((at, _))| *at);
         [self.due.as_ref().map(Due::at), held_up]
@@ -97,7 +97,7 @@ impl Voice {
             .min()
     }
 
-    /// Sends what is due; gives the time of a mark that it has.
+    /// Sends what is due. Returns the time of its mark, if any.
     pub(super) fn send(
         &mut self,
         now: Instant,
@@ -130,7 +130,7 @@ impl Voice {
         mark
     }
 
-    /// Makes the next packet: it leaves, is held up, or is lost.
+    /// Handles the next packet: it leaves, is delayed, or is lost.
     fn say(
         &mut self,
         now: Instant,

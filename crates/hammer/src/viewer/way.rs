@@ -1,4 +1,4 @@
-//! How a participant's datagrams leave and come: by a socket of its own, or by its thread's.
+//! The way of a participant's datagrams: a socket of its own, or its thread's.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -11,10 +11,10 @@ use portunus_udp::{
 
 use crate::machine::Addresses;
 
-/// Asked of the kernel for each socket: holds a second of 8 Mbit/s with what the kernel adds to it.
+/// The buffer requested for each socket. It holds a second of 8 Mbit/s with the kernel's overhead.
 const OWN_BUFFER_BYTES: usize = 4 << 20;
 
-/// Asked of the kernel for a socket that many share.
+/// The buffer requested for a shared socket.
 const SHARED_BUFFER_BYTES: usize = 512 << 20;
 
 /// A participant's way to the server.
@@ -22,22 +22,22 @@ const SHARED_BUFFER_BYTES: usize = 512 << 20;
 pub(super) enum Way {
     /// A socket of its own.
     Own(UdpSocket),
-    /// Its thread's, with an address of its own.
+    /// Its thread's sockets, with an address of its own.
     Shared(Arc<Sockets>, IpAddr),
 }
 
-/// What the participants of a thread share, each with addresses of its own.
+/// The sockets that the participants of a thread share, each with addresses of its own.
 #[derive(Debug)]
 pub(super) struct Sockets {
-    /// Of those who only count.
+    /// The socket of participants that only count.
     pub(super) heads: Socket,
-    /// Of those who read all that comes.
+    /// The socket of participants that read packets whole.
     pub(super) whole: Socket,
     addresses: Addresses,
 }
 
 impl Way {
-    /// Where datagrams go to reach `to`.
+    /// Returns where datagrams to `to` are sent.
     pub(super) fn destination(&self, out: &mut SendBatch, to: SocketAddr) -> Destination {
         match self {
             Self::Own(_) => out.destination(None, to),
@@ -45,11 +45,11 @@ impl Way {
         }
     }
 
-    /// What was put into the batch may leave: at once by a socket of its own, else when the thread is
-    /// through with all.
+    /// Sends the batch: at once by a socket of its own, else when the thread is done with all
+    /// participants.
     pub(super) fn leave(&self, out: &mut SendBatch) {
         if let Self::Own(socket) = self {
-            // What the kernel does not take is lost, and missed by whoever expects it.
+            // A packet that the kernel does not take is lost, and is missed by its receiver.
             out.flush(socket);
         }
     }
@@ -74,7 +74,7 @@ impl Outlet for Way {
 }
 
 impl Sockets {
-    /// Each is on a port of its own, and bound to all addresses.
+    /// Binds each socket to all addresses, on a port of its own.
     fn bind(addresses: Addresses) -> io::Result<Self> {
         let bind = || {
             let socket = Socket::bind((Ipv4Addr::UNSPECIFIED, 0).into())?;
@@ -89,7 +89,7 @@ impl Sockets {
         })
     }
 
-    /// The one whose this address is.
+    /// Returns the socket of an address.
     fn of(&self, address: Option<IpAddr>) -> &Socket {
         let reads_all = address.is_some_and(|address| self.addresses.reads_all(address));
         if reads_all { &self.whole } else { &self.heads }
@@ -102,18 +102,18 @@ impl Outlet for Sockets {
     }
 }
 
-/// Ports of a thread's sockets.
+/// The ports of a thread's sockets.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ports {
     pub(super) heads: u16,
     pub(super) whole: u16,
 }
 
-/// A thread's sockets, and whose addresses are whose.
+/// A thread's sockets, and the owners of addresses.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) sockets: Arc<Sockets>,
-    /// By the places of addresses: the participants' keys.
+    /// The participants' keys, by the places of addresses.
     keys: [Vec<Option<usize>>; 2],
 }
 
@@ -132,7 +132,7 @@ impl Shared {
         }
     }
 
-    /// Whose the address is.
+    /// Returns the owner of an address.
     #[inline]
     pub(super) fn key(&self, address: IpAddr) -> Option<usize> {
         let (half, place) = self.sockets.addresses.place(address)?;
@@ -141,7 +141,7 @@ impl Shared {
         keys.get(place).copied().flatten()
     }
 
-    /// From now on it is the one's with this key, or nobody's.
+    /// Assigns the address to the participant with this key, or frees it.
     pub(super) fn assign(&mut self, address: IpAddr, key: Option<usize>) {
         let Some((half, place)) = self.sockets.addresses.place(address) else {
             return;
@@ -157,7 +157,7 @@ impl Shared {
     }
 }
 
-/// A socket for one participant.
+/// Opens a socket for one participant.
 pub(super) fn own_socket(local: IpAddr) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind((local, 0))?;
     socket.set_nonblocking(true)?;
@@ -165,7 +165,7 @@ pub(super) fn own_socket(local: IpAddr) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-/// Sets what is of use and no harm if the kernel refuses it.
+/// Sets useful options. It does not matter if the kernel refuses them.
 fn tune(socket: &impl AsFd, buffer_bytes: usize) {
     enable_gro(socket);
     ask_receive_buffer(socket, buffer_bytes);

@@ -1,4 +1,4 @@
-//! Rooms and mountpoints: groups of which a file may have any number.
+//! Rooms and mountpoints: groups that a file may have any number of.
 
 use toml::Value as Toml;
 
@@ -13,19 +13,26 @@ use crate::{Group, Setting};
 
 /// A kind of room or mountpoint.
 pub(super) struct Block {
-    /// The list of sections here.
+    /// The list of sections in our configuration.
     list: &'static str,
-    /// How the name of the group becomes a key.
+    /// The key for the name of the group.
     naming: Naming,
-    /// Keys that have the same name here.
+    /// Keys with the same name in our configuration.
     keys: &'static [(&'static str, Kind)],
-    /// Keys that are not there, and why.
-    missing: &'static [(&'static str, Weight, &'static str)],
+    /// Keys without a counterpart.
+    missing: &'static [MissingKey],
 }
 
-/// How the name of the group becomes a key.
+/// A key without a counterpart.
+struct MissingKey {
+    name: &'static str,
+    weight: Weight,
+    reason: &'static str,
+}
+
+/// The key for the name of the group.
 enum Naming {
-    /// `room-1234` or `1234`: the id.
+    /// The id: `room-1234` or `1234`.
     Room,
     /// The name.
     Mountpoint,
@@ -70,11 +77,11 @@ pub(super) const VIDEO_ROOMS: Block = Block {
         ("dummy_e2ee", Flag),
         ("threads", Number),
     ],
-    missing: &[(
-        "video_svc",
-        Weight::NotNeeded,
-        "layers of VP9 and AV1 are always chosen from where a publisher sends them",
-    )],
+    missing: &[MissingKey {
+        name: "video_svc",
+        weight: Weight::NotNeeded,
+        reason: "layers of VP9 and AV1 are always chosen from where a publisher sends them",
+    }],
 };
 
 fn dummy_stream(key: &str) -> Option<Kind> {
@@ -200,10 +207,14 @@ pub(super) const MOUNTPOINTS: Block = Block {
         ("rtsp_conn_timeout", Number),
         ("rtsp_notify_changes", Flag),
     ],
-    missing: &[("videobufferkf", Weight::Attention, LEGACY)],
+    missing: &[MissingKey {
+        name: "videobufferkf",
+        weight: Weight::Attention,
+        reason: LEGACY,
+    }],
 };
 
-/// The keys of an entry of `media`.
+/// Returns the kind of a key in an entry of `media`.
 fn medium(key: &str) -> Option<Kind> {
     Some(match key {
         "type" | "mid" | "label" | "msid" | "mcast" | "iface" | "codec" | "rtpmap" | "fmtp"
@@ -215,12 +226,12 @@ fn medium(key: &str) -> Option<Kind> {
 }
 
 impl Block {
-    /// Its keys, each with the list of sections.
+    /// Returns its keys, each with the list of sections.
     pub(super) fn named_keys(&'static self) -> impl Iterator<Item = (&'static str, &'static str)> {
         self.keys.iter().map(|(key, _)| (self.list, *key))
     }
 
-    /// Makes a group a section of the list.
+    /// Makes a section of the list from a group.
     pub(super) fn translate(
         &self,
         translator: &mut Translator<'_>,
@@ -247,8 +258,8 @@ impl Block {
         }];
         for setting in settings.settings() {
             let mut missing = self.missing.iter();
-            if let Some((_, weight, reason)) = missing.find(|(key, ..)| *key == setting.name) {
-                translator.left(setting, &group.name, *weight, reason);
+            if let Some(key) = missing.find(|key| key.name == setting.name) {
+                translator.left(setting, &group.name, key.weight, key.reason);
                 continue;
             }
             match self.value(setting, has_text_ids) {
@@ -266,7 +277,7 @@ impl Block {
         });
     }
 
-    /// The key that has the name of the group.
+    /// Returns the key with the name of the group.
     fn named(&self, group: &str, has_text_ids: bool) -> Result<(&'static str, Toml), &'static str> {
         match self.naming {
             Naming::Mountpoint => Ok(("name", group.into())),

@@ -1,4 +1,4 @@
-//! The transports by message brokers: MQTT and RabbitMQ.
+//! The transports over message brokers: MQTT and RabbitMQ.
 
 use super::convert::Kind::{Flag, Number, Text};
 use super::rules::{Rule, json, missing, not_needed, take};
@@ -129,7 +129,7 @@ const RABBITMQ: &[Rule] = &[
     ),
 ];
 
-/// All rules.
+/// Returns all rules.
 pub(super) fn tables() -> Vec<&'static [Rule]> {
     vec![MQTT, RABBITMQ]
 }

@@ -1,29 +1,29 @@
-//! Values of Janus as values of ours.
+//! Conversion of Janus's values to ours.
 
 use toml::{Table, Value as Toml};
 
 use crate::Value;
 
-/// What a setting has to be here.
+/// The required type of a setting here.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Kind {
     /// On or off.
     Flag,
-    /// On or off, and the other of the two here.
+    /// On or off, with the opposite meaning here.
     Inverted,
     /// A whole number.
     Number,
-    /// A whole number that is a thousand times as large here: seconds that are ms.
+    /// A whole number that is multiplied by 1,000: seconds that become ms.
     Thousandths,
     /// Text.
     Text,
     /// A list of texts.
     Texts,
-    /// IP addresses with commas between, as a list.
+    /// Comma-separated IP addresses, as a list.
     Addresses,
-    /// Text with commas between, as a list.
+    /// Comma-separated text, as a list.
     Split,
-    /// Where an API is: without a slash at its end.
+    /// The path of an API, without a trailing slash.
     BasePath,
     /// A list of pairs of texts.
     Pairs,
@@ -31,7 +31,7 @@ pub(super) enum Kind {
     Groups(fn(&str) -> Option<Kind>),
 }
 
-/// The value as one of ours; an error says what was expected.
+/// Converts the value. An error says what was expected.
 pub(super) fn convert(kind: Kind, value: &Value) -> Result<Toml, String> {
     let expected = |what: &str| format!("expected {what}, found {}", value.kind());
     let text = || value.text().ok_or_else(|| expected("text in quotes"));
@@ -90,7 +90,7 @@ fn table(kind_of: fn(&str) -> Option<Kind>, value: &Value) -> Result<Toml, Strin
     keys.collect::<Result<Table, _>>().map(Toml::from)
 }
 
-/// IP addresses with commas between.
+/// Splits comma-separated IP addresses.
 fn addresses(text: &str) -> Result<Vec<String>, String> {
     let address = |part: &str| match part.parse::<std::net::IpAddr>() {
         Ok(address) => Ok(address.to_string()),
@@ -101,7 +101,7 @@ fn addresses(text: &str) -> Result<Vec<String>, String> {
     split(text).map(address).collect()
 }
 
-/// The parts of a text with commas between.
+/// Splits comma-separated text.
 pub(super) fn split(text: &str) -> impl Iterator<Item = &str> {
     let parts = text.split(',').map(str::trim);
     parts.filter(|part| !part.is_empty())

@@ -14,7 +14,7 @@ const LOGS: &str = "logs go to the standard error: the service manager (journald
 const SERVICE: &str = "the service manager runs the program and knows its process (systemd)";
 const ICE: &str = "the server's own ICE does what is needed by itself";
 
-/// What becomes of each key, as far as one key of ours takes it.
+/// The keys that become one key each.
 const RULES: &[Rule] = &[
     not_needed("general.configs_folder", "all configuration is in one file"),
     not_needed("general.plugins_folder", BUILT_IN),
@@ -214,7 +214,7 @@ const RULES: &[Rule] = &[
     ),
 ];
 
-/// All rules.
+/// Returns all rules.
 pub(super) fn tables() -> Vec<&'static [Rule]> {
     vec![RULES]
 }
@@ -246,7 +246,7 @@ pub(super) fn translate(translator: &mut Translator<'_>) {
     disabled(translator, &file.group("plugins"));
 }
 
-/// `stun_server` and `stun_port` are `media.stun_server`.
+/// `stun_server` and `stun_port` become `media.stun_server`.
 fn stun_server(translator: &mut Translator<'_>, nat: &crate::Group) {
     let Some(setting) = nat.get("stun_server") else {
         return;
@@ -262,7 +262,7 @@ fn stun_server(translator: &mut Translator<'_>, nat: &crate::Group) {
     translator.put("nat", setting, "media.stun_server", server.into());
 }
 
-/// `debug_level` is `log.filter`.
+/// `debug_level` becomes `log.filter`.
 fn debug_level(translator: &mut Translator<'_>, setting: &Setting) {
     let filter = match setting.value.integer() {
         Some(i64::MIN..=2) => "error",
@@ -275,7 +275,7 @@ fn debug_level(translator: &mut Translator<'_>, setting: &Setting) {
     translator.put("general", setting, "log.filter", filter.into());
 }
 
-/// `rtp_port_range`: media take one port for each worker, from its first port on.
+/// `rtp_port_range`: media uses one port per worker, from the first port on.
 fn port_range(translator: &mut Translator<'_>, setting: &Setting) {
     let text = setting.value.text().unwrap_or_default();
     let first = text.split_once('-').map_or(&*text, |(first, _)| first);
@@ -299,7 +299,7 @@ fn port_range(translator: &mut Translator<'_>, setting: &Setting) {
     }
 }
 
-/// Modules of Janus that are plugins of ours.
+/// Modules of Janus with a counterpart among our plugins.
 const PLUGINS: [&str; 10] = [
     "audiobridge",
     "echotest",
@@ -331,7 +331,7 @@ fn disabled(translator: &mut Translator<'_>, plugins: &crate::Group) {
     }
 }
 
-/// `turn_server`, `turn_port` and `turn_type` are `media.turn_server`.
+/// `turn_server`, `turn_port` and `turn_type` become `media.turn_server`.
 fn turn_server(translator: &mut Translator<'_>, nat: &crate::Group) {
     let Some(setting) = nat.get("turn_server") else {
         return;
@@ -350,7 +350,7 @@ fn turn_server(translator: &mut Translator<'_>, nat: &crate::Group) {
         true => format!("[{host}]"),
         false => host.to_string(),
     };
-    // By TLS, Janus goes to 3478, too.
+    // With TLS, Janus uses port 3478 too.
     let port = nat.get("turn_port").and_then(|port| port.value.integer());
     let port = match (port.unwrap_or(3_478), scheme) {
         (3_478, "turn") => String::new(),

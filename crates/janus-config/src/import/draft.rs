@@ -1,4 +1,4 @@
-//! The configuration that is being drafted.
+//! The draft of a configuration.
 
 use std::fmt::Write;
 
@@ -7,32 +7,33 @@ use toml::Value;
 use super::remark::{Remark, Weight};
 use crate::Location;
 
-/// Columns of a comment.
+/// The columns of a comment.
 const WIDTH: usize = 100;
 
-/// A configuration of Portunus, drafted from one of Janus: sections with keys, and what was not taken.
+/// A configuration of Portunus drafted from one of Janus: sections with keys, and remarks on
+/// settings that were not taken.
 #[derive(Debug)]
 pub struct Draft {
     pub(super) sections: Vec<Section>,
     pub(super) remarks: Vec<Remark>,
-    /// What it was made from, for the first line.
+    /// The source, for the first line.
     origin: String,
-    /// Settings of Janus that were taken.
+    /// The number of settings taken from Janus.
     pub(super) taken: usize,
-    /// Files of Janus that could not be read.
+    /// The number of unreadable files of Janus.
     pub(super) broken: usize,
 }
 
 /// A section.
 #[derive(Debug, Clone)]
 pub(super) struct Section {
-    /// Its name, such as `http` or `events.webhook`.
+    /// The name, such as `http` or `events.webhook`.
     pub(super) name: String,
-    /// Whether it is one of a list, written `[[NAME]]`.
+    /// Whether it is an entry of a list, written `[[NAME]]`.
     pub(super) is_listed: bool,
     pub(super) comments: Vec<String>,
     pub(super) keys: Vec<Key>,
-    /// Where what became of it starts.
+    /// The start of its source.
     pub(super) at: Location,
     /// The name of its group in Janus.
     pub(super) from: String,
@@ -44,13 +45,13 @@ pub(super) struct Key {
     pub(super) name: String,
     pub(super) value: Value,
     pub(super) comments: Vec<String>,
-    /// The setting that it comes from.
+    /// The place of its setting.
     pub(super) at: Location,
-    /// The name of that with its group.
+    /// The name of the setting with its group.
     pub(super) from: String,
 }
 
-/// Sections in the order of our sample configuration; plugins follow by name.
+/// The sections in the order of our sample configuration. Plugins follow by name.
 const ORDER: [&str; 17] = [
     "server",
     "media",
@@ -72,7 +73,8 @@ const ORDER: [&str; 17] = [
 ];
 
 impl Section {
-    /// Sorts sections; those of a list come after the section that they are in.
+    /// Returns the sort key of a section. Those of a list come after the section that contains
+    /// them.
     fn rank(&self) -> (usize, &str) {
         let first = self.name.split('.').next().unwrap_or_default();
         let known = ORDER.iter().position(|name| *name == first);
@@ -87,10 +89,10 @@ impl Section {
     }
 }
 
-/// What a line of the text belongs to: the section, and the key in it.
+/// The owner of a line of the text: the section, and the key in it.
 pub(super) type Place = (usize, Option<usize>);
 
-/// A text that knows what each of its lines belongs to.
+/// A text with the owner of each line.
 #[derive(Default)]
 pub(super) struct Lines {
     pub(super) text: String,
@@ -118,7 +120,7 @@ impl Lines {
         }
     }
 
-    /// What a line, from 1, belongs to.
+    /// Returns the owner of a line, counted from 1.
     pub(super) fn place(&self, line: usize) -> Option<Place> {
         *self.places.get(line.checked_sub(1)?)?
     }
@@ -135,22 +137,23 @@ impl Draft {
         }
     }
 
-    /// What was not taken: what needs attention first, then by place.
+    /// Returns the remarks on settings that were not taken: those that need attention first, then
+    /// by place.
     pub fn remarks(&self) -> &[Remark] {
         &self.remarks
     }
 
-    /// How many settings of Janus were taken, those that are defaults of ours among them.
+    /// Returns the number of settings taken from Janus, including those that are our defaults.
     pub fn taken(&self) -> usize {
         self.taken
     }
 
-    /// How many files of Janus could not be read.
+    /// Returns the number of unreadable files of Janus.
     pub fn broken(&self) -> usize {
         self.broken
     }
 
-    /// Puts sections and remarks in order.
+    /// Sorts sections and remarks.
     pub(super) fn sort(&mut self) {
         self.sections.sort_by(|a, b| a.rank().cmp(&b.rank()));
         self.remarks.sort_by(|a, b| {
@@ -159,14 +162,14 @@ impl Draft {
         });
     }
 
-    /// The key of a section that is not one of a list.
+    /// Returns the key of a section that is not in a list.
     pub(super) fn key(&self, section: &str, name: &str) -> Option<&Key> {
         let is_it = |it: &&Section| it.name == section && !it.is_listed;
         let section = self.sections.iter().find(is_it)?;
         section.keys.iter().find(|key| key.name == name)
     }
 
-    /// Adds a key to a section, which is made if it is not there.
+    /// Adds a key to a section. Makes the section if necessary.
     pub(super) fn put(&mut self, section: &str, key: Key) {
         let is_it = |it: &&mut Section| it.name == section && !it.is_listed;
         match self.sections.iter_mut().find(is_it) {
@@ -182,7 +185,7 @@ impl Draft {
         }
     }
 
-    /// The file's text.
+    /// Returns the text of the file.
     pub fn text(&self) -> String {
         self.lines().text
     }
@@ -234,7 +237,7 @@ impl Draft {
     }
 }
 
-/// A value as TOML: a list of tables has one line for each.
+/// Writes a value as TOML. A list of tables has one line for each.
 fn written(value: &Value) -> String {
     match value {
         Value::Array(values) if values.iter().any(Value::is_table) => {
@@ -245,7 +248,7 @@ fn written(value: &Value) -> String {
     }
 }
 
-/// A comment in lines. It cannot leave its line: control characters are spaces.
+/// Splits a comment into lines. Control characters become spaces, so that it cannot leave its line.
 fn wrapped(comment: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     let words = comment.split(|c: char| c.is_whitespace() || c.is_control());

@@ -1,4 +1,4 @@
-//! The folder of a Janus: its files, read and sorted by what they configure.
+//! The configuration folder of Janus: its files, sorted by what they configure.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -8,32 +8,32 @@ use std::path::{Path, PathBuf};
 use crate::syntax::{read, text_of, unreadable};
 use crate::{Group, Location, Problem, Sources, SyntaxError, parse_cfg, parse_jcfg};
 
-/// Files that a folder may have.
+/// The most files in a folder.
 const MAX_FILES: usize = 1_000;
 
-/// The files of a Janus.
+/// The files of a Janus configuration.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
-    /// By what they configure: `janus`, `janus.plugin.videoroom`.
+    /// The files by subject: `janus`, `janus.plugin.videoroom`.
     files: BTreeMap<String, ConfigFile>,
-    /// Files that another file of the same name takes the place of.
+    /// Files that are replaced by another one with the same name.
     shadowed: Vec<PathBuf>,
-    /// Why files cannot be read. Janus goes on without them, too.
+    /// The errors of unreadable files. Janus continues without them too.
     broken: Vec<SyntaxError>,
 }
 
-/// The file without which Janus does not start.
+/// The file that Janus requires to start.
 const MAIN: &str = "janus";
 
-/// One file.
+/// A file.
 #[derive(Debug)]
 pub(crate) struct ConfigFile {
     pub(crate) path: PathBuf,
     pub(crate) root: Group,
 }
 
-/// Why a folder cannot be imported.
+/// The reason why a folder cannot be imported.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FolderError {
@@ -42,13 +42,13 @@ pub enum FolderError {
     Folder {
         /// The folder.
         path: PathBuf,
-        /// Why.
+        /// The error.
         error: io::Error,
     },
     /// The folder has no configuration of Janus.
     #[error("there is no janus.jcfg and no janus.….jcfg (or .cfg) in {}", .0.display())]
     Empty(PathBuf),
-    /// `janus.jcfg` is broken, and maybe other files: all of them are named.
+    /// `janus.jcfg` is malformed, and perhaps other files. All of them are listed.
     #[error("{}", lines(.0))]
     Syntax(Vec<SyntaxError>),
 }
@@ -59,8 +59,8 @@ fn lines(errors: &[SyntaxError]) -> String {
 }
 
 impl Folder {
-    /// Reads all configuration files of a folder. As with Janus, `NAME.jcfg` goes before `NAME.cfg`, and a broken file is
-    /// left out unless it is `janus.jcfg`.
+    /// Reads all configuration files of a folder. As with Janus, `NAME.jcfg` takes precedence over
+    /// `NAME.cfg`, and a malformed file is skipped unless it is `janus.jcfg`.
     pub fn read(path: &Path) -> Result<Self, FolderError> {
         let failed = |error| FolderError::Folder {
             path: path.to_owned(),
@@ -77,7 +77,7 @@ impl Folder {
         Folder::of(path, names, read)
     }
 
-    /// Reads a folder with these files, of which `load` has the bytes, and those of included files.
+    /// Reads a folder with these files. `load` returns their bytes, and those of included files.
     pub fn of(
         path: &Path,
         names: impl IntoIterator<Item = PathBuf>,
@@ -95,7 +95,7 @@ impl Folder {
         let (mut files, mut shadowed, mut broken) = (BTreeMap::new(), Vec::new(), Vec::new());
         let has_main = found.contains_key(MAIN);
         for (name, mut paths) in found {
-            // .jcfg sorts after .cfg.
+            // `.jcfg` sorts after `.cfg`.
             paths.sort();
             let Some(path) = paths.pop() else { continue };
             shadowed.append(&mut paths);
@@ -115,33 +115,33 @@ impl Folder {
         })
     }
 
-    /// Where it is.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The file that configures something.
+    /// Returns the file for a subject.
     pub(crate) fn file(&self, subject: &str) -> Option<&ConfigFile> {
         self.files.get(subject)
     }
 
-    /// All files by what they configure.
+    /// Returns all files by subject.
     pub(crate) fn files(&self) -> impl Iterator<Item = (&str, &ConfigFile)> {
         self.files.iter().map(|(name, file)| (name.as_str(), file))
     }
 
-    /// Why files could not be read.
+    /// Returns the errors of unreadable files.
     pub(crate) fn broken(&self) -> &[SyntaxError] {
         &self.broken
     }
 
-    /// Files that were not read since another one takes their place.
+    /// Returns the files that were replaced by another one.
     pub(crate) fn shadowed(&self) -> &[PathBuf] {
         &self.shadowed
     }
 }
 
-/// What a file configures, if it is one of Janus.
+/// Returns the subject of a file, if it is one of Janus.
 fn subject(file: &Path) -> Option<String> {
     let extension = file.extension().and_then(OsStr::to_str);
     let name = file.file_stem()?.to_str()?;
@@ -174,13 +174,13 @@ impl ConfigFile {
         })
     }
 
-    /// A group of the file; an absent one has no settings.
+    /// Returns a group of the file. An absent one has no settings.
     pub(crate) fn group(&self, name: &str) -> Group {
         let group = self.root.get(name).and_then(|setting| setting.group());
         group.cloned().unwrap_or_default()
     }
 
-    /// The start of the file.
+    /// Returns the start of the file.
     pub(crate) fn start(&self) -> Location {
         Location::start(&self.path)
     }

@@ -190,49 +190,70 @@ const RABBITMQ: &[Rule] = &[
     take("general.ssl_key", "events.rabbitmq.tls_client_key", Text),
 ];
 
-const HANDLERS: &[(&str, &str, &str, &[Rule])] = &[
-    (
-        "janus.eventhandler.sampleevh",
-        "sampleevh",
-        "events.webhook",
-        WEBHOOK,
-    ),
-    (
-        "janus.eventhandler.wsevh",
-        "wsevh",
-        "events.websocket",
-        WEBSOCKET,
-    ),
-    ("janus.eventhandler.gelfevh", "gelfevh", "events.gelf", GELF),
-    (
-        "janus.eventhandler.nanomsgevh",
-        "nanomsgevh",
-        "events.nanomsg",
-        NANOMSG,
-    ),
-    ("janus.eventhandler.mqttevh", "mqttevh", "events.mqtt", MQTT),
-    (
-        "janus.eventhandler.rabbitmqevh",
-        "rabbitmqevh",
-        "events.rabbitmq",
-        RABBITMQ,
-    ),
-];
-
-/// All rules.
-pub(super) fn tables() -> Vec<&'static [Rule]> {
-    HANDLERS.iter().map(|(_, _, _, rules)| *rules).collect()
+/// An event handler of Janus.
+struct Handler {
+    /// The name of its file, without the extension.
+    file: &'static str,
+    /// Its name in `events.disable`.
+    module: &'static str,
+    /// The name of its section in our configuration.
+    section: &'static str,
+    rules: &'static [Rule],
 }
 
-/// Event handlers run with Janus only if `events.broadcast` is on.
+const HANDLERS: [Handler; 6] = [
+    Handler {
+        file: "janus.eventhandler.sampleevh",
+        module: "sampleevh",
+        section: "events.webhook",
+        rules: WEBHOOK,
+    },
+    Handler {
+        file: "janus.eventhandler.wsevh",
+        module: "wsevh",
+        section: "events.websocket",
+        rules: WEBSOCKET,
+    },
+    Handler {
+        file: "janus.eventhandler.gelfevh",
+        module: "gelfevh",
+        section: "events.gelf",
+        rules: GELF,
+    },
+    Handler {
+        file: "janus.eventhandler.nanomsgevh",
+        module: "nanomsgevh",
+        section: "events.nanomsg",
+        rules: NANOMSG,
+    },
+    Handler {
+        file: "janus.eventhandler.mqttevh",
+        module: "mqttevh",
+        section: "events.mqtt",
+        rules: MQTT,
+    },
+    Handler {
+        file: "janus.eventhandler.rabbitmqevh",
+        module: "rabbitmqevh",
+        section: "events.rabbitmq",
+        rules: RABBITMQ,
+    },
+];
+
+/// Returns all rules.
+pub(super) fn tables() -> Vec<&'static [Rule]> {
+    HANDLERS.iter().map(|handler| handler.rules).collect()
+}
+
+/// Translates event handlers. In Janus they run only if `events.broadcast` is on.
 pub(super) fn translate(translator: &mut Translator<'_>) {
     let core = translator.file("janus");
     let is_quiet = core.is_some_and(|file| !file.group("events").is_on("broadcast"));
-    for (subject, module, section, rules) in HANDLERS {
-        let Some(file) = translator.file(subject) else {
+    for handler in &HANDLERS {
+        let Some(file) = translator.file(handler.file) else {
             continue;
         };
-        translator.apply(file, rules);
+        translator.apply(file, handler.rules);
         let general = file.group("general");
         let Some(setting) = general.get("enabled") else {
             continue;
@@ -240,12 +261,12 @@ pub(super) fn translate(translator: &mut Translator<'_>) {
         let off = match is_quiet {
             true => Some("events.broadcast is off in janus.jcfg, which has all event handlers off"),
             false => translator
-                .is_disabled("events", module)
+                .is_disabled("events", handler.module)
                 .then_some("events.disable of janus.jcfg has it off"),
         };
         match off {
             None => {
-                let switch = format!("{section}.enabled");
+                let switch = format!("{}.enabled", handler.section);
                 match convert(Flag, &setting.value) {
                     Ok(value) => translator.put("general", setting, &switch, value),
                     Err(reason) => translator.missing(setting, "general", &reason),
@@ -260,7 +281,7 @@ pub(super) fn translate(translator: &mut Translator<'_>) {
     logger(translator);
 }
 
-/// The logger of JSON.
+/// Translates the JSON logger.
 fn logger(translator: &mut Translator<'_>) {
     let Some(file) = translator.file("janus.logger.jsonlog") else {
         return;

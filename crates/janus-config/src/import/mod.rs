@@ -1,4 +1,4 @@
-//! What a folder of Janus means in a configuration of Portunus.
+//! Translation of a folder of Janus to a configuration of Portunus.
 
 mod blocks;
 mod brokers;
@@ -24,8 +24,8 @@ pub use settle::{Mistake, Unsettled};
 use rules::Rule;
 use translator::Translator;
 
-/// Drafts a configuration from a folder of Janus. It has keys that are defaults of ours, too, and may have
-/// mistakes: see [`Draft::settle`].
+/// Drafts a configuration from a folder of Janus. It may contain our defaults, and mistakes: see
+/// [`Draft::settle`].
 pub fn import(folder: &Folder) -> Draft {
     let mut translator = Translator::new(folder);
     core::translate(&mut translator);
@@ -36,7 +36,8 @@ pub fn import(folder: &Folder) -> Draft {
     translator.finish()
 }
 
-/// The keys of Portunus that tables of this crate name: each with its section, or its list of sections.
+/// Returns the keys of Portunus in the tables of this crate, each with its section or its list of
+/// sections.
 pub fn named_keys() -> BTreeSet<(&'static str, &'static str)> {
     let tables = [
         core::tables(),

@@ -11,7 +11,7 @@ use crate::Group;
 struct Plugin {
     subject: &'static str,
     rules: &'static [Rule],
-    /// What the other groups of the file are.
+    /// The kind of the other groups of the file.
     block: Option<&'static Block>,
 }
 
@@ -136,18 +136,18 @@ const PLUGINS: &[Plugin] = &[
 
 const SIP: &str = "janus.plugin.sip";
 
-/// Plugins that run scripts, which there are none of here.
+/// Plugins that run scripts, which have no counterpart.
 const SCRIPTED: [(&str, &str); 2] = [
     ("janus.plugin.lua", "lua"),
     ("janus.plugin.duktape", "duktape"),
 ];
 
-/// All rules.
+/// Returns all rules.
 pub(super) fn tables() -> impl Iterator<Item = &'static [Rule]> {
     PLUGINS.iter().map(|plugin| plugin.rules)
 }
 
-/// The keys of all rooms and mountpoints, each with its list.
+/// Returns the keys of all rooms and mountpoints, each with its list.
 pub(super) fn keys_of_blocks() -> impl Iterator<Item = (&'static str, &'static str)> {
     PLUGINS
         .iter()

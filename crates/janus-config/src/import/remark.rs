@@ -1,28 +1,28 @@
-//! What was not taken from Janus's files.
+//! Remarks on settings that were not taken from Janus's files.
 
 use std::fmt;
 
 use crate::Location;
 
-/// How much it matters that a setting was not taken.
+/// The importance of a setting that was not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Weight {
-    /// The server will behave differently: somebody has to look at it.
+    /// The server will behave differently, which somebody has to check.
     Attention,
-    /// The setting has no meaning here, or what it asks for is always so.
+    /// The setting has no meaning here, or its effect is always on.
     NotNeeded,
 }
 
 /// A setting that was not taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remark {
-    /// Where it is.
+    /// The place of the setting.
     pub at: Location,
-    /// Its name with that of its group; empty for a whole file.
+    /// The name of the setting with its group. Empty for a whole file.
     pub key: String,
-    /// How much that matters.
+    /// The importance.
     pub weight: Weight,
-    /// Why it was not taken, and what to do instead.
+    /// The reason why it was not taken, and the alternative.
     pub reason: String,
 }
 
@@ -37,7 +37,7 @@ impl fmt::Display for Remark {
 }
 
 impl Remark {
-    /// Where it is and which key it is about, with a colon after each.
+    /// Returns the place and the key, each followed by a colon.
     pub(super) fn place(&self) -> String {
         let Location { file, line, .. } = &self.at;
         let key = match self.key.as_str() {

@@ -1,4 +1,4 @@
-//! Makes a draft a configuration without mistakes and without defaults.
+//! Removes mistakes and defaults from a draft.
 
 use std::collections::BTreeSet;
 
@@ -10,22 +10,22 @@ use super::remark::{Remark, Weight};
 /// A mistake in a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
-    /// The line, from 1.
+    /// The line, counted from 1.
     pub line: usize,
-    /// What is wrong.
+    /// The description.
     pub text: String,
 }
 
-/// Mistakes that belong to no key of the draft.
+/// Mistakes that do not belong to a key of the draft.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.iter().map(|it| it.text.as_str()).collect::<Vec<_>>().join("; "))]
 pub struct Unsettled(pub Vec<Mistake>);
 
 impl Draft {
-    /// Takes out the keys that `check` finds mistakes in, which become remarks, and then those that change
-    /// nothing.
+    /// Removes the keys in which `check` finds mistakes, which become remarks, and then those that
+    /// change nothing.
     ///
-    /// `check` reads a configuration and returns all of it with every key, or the mistakes in it.
+    /// `check` reads a configuration. It returns the complete one with every key, or its mistakes.
     pub fn settle(
         &mut self,
         check: impl Fn(&str) -> Result<Table, Vec<Mistake>>,
@@ -50,7 +50,7 @@ impl Draft {
             if wrong.is_empty() {
                 return Err(Unsettled(mistakes));
             }
-            // The last first, so that places stay.
+            // From last to first, so that indices stay valid.
             wrong.sort_by_key(|(place, _)| std::cmp::Reverse(*place));
             wrong.dedup_by_key(|(place, _)| *place);
             for (place, mistake) in wrong {
@@ -69,7 +69,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Takes a change of the sections back if the configuration is another one after it.
+    /// Undoes a change of the sections if it changes the configuration.
     fn unless_it_changes(
         &mut self,
         whole: &Table,
@@ -83,7 +83,7 @@ impl Draft {
         }
     }
 
-    /// Where a mistake is. One of a whole section belongs to the keys that its text names.
+    /// Returns the places of a mistake. One of a whole section belongs to the keys in its text.
     fn places(&self, place: Place, text: &str) -> Vec<Place> {
         let (index, None) = place else {
             return vec![place];
@@ -100,7 +100,7 @@ impl Draft {
         }
     }
 
-    /// Takes out a key, or a section whose mistake belongs to none of its keys.
+    /// Removes a key, or a section with a mistake that belongs to none of its keys.
     fn reject(&mut self, (index, key): Place, reason: &str) {
         let Some(section) = self.sections.get_mut(index) else {
             return;
@@ -134,8 +134,8 @@ impl Draft {
         }
     }
 
-    /// Drops keys of rooms and mountpoints without which they are the same. Each name is tried in all sections of
-    /// a list at once.
+    /// Drops keys of rooms and mountpoints that change nothing. Each name is tried in all sections
+    /// of a list at once.
     fn drop_defaults_of_lists(
         &mut self,
         whole: &Table,
@@ -164,7 +164,7 @@ impl Draft {
     }
 }
 
-/// The sections without a key of those of a list that `is_dropped` picks by number.
+/// Returns the sections without a key in those of a list for which `is_dropped` is true.
 fn without(
     sections: &[Section],
     list: &str,
@@ -181,7 +181,7 @@ fn without(
     sections
 }
 
-/// Which entries of a list are the same in both.
+/// Returns which entries of a list are equal in both tables.
 fn same_entries(one: &Table, other: &Table, list: &str) -> Vec<bool> {
     let entries = |table| list_of(table, list).cloned().unwrap_or_default();
     let (one, other) = (entries(one), entries(other));
@@ -193,7 +193,7 @@ fn list_of<'t>(table: &'t Table, list: &str) -> Option<&'t Vec<Value>> {
     find(table, section)?.get(name)?.as_array()
 }
 
-/// The section of that name; with dots it is in others.
+/// Returns the section with this name. Dots separate nested sections.
 fn find<'t>(table: &'t Table, name: &str) -> Option<&'t Table> {
     name.split('.')
         .try_fold(table, |table, name| table.get(name)?.as_table())

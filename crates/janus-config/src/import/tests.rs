@@ -1,5 +1,10 @@
-//! Folders of Janus as people have them, and what becomes of them.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+//! Typical folders of Janus, and their translation.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test fails by a panic"
+)]
 
 use std::fs;
 
@@ -17,7 +22,7 @@ fn folder(files: &[(&str, &str)]) -> TempDir {
     folder
 }
 
-/// The draft as a table, and its remarks without the folder's path.
+/// Returns the draft as a table, and its remarks without the path of the folder.
 fn imported(files: &[(&str, &str)]) -> (Table, Vec<String>) {
     let folder = folder(files);
     let draft = import(&Folder::read(folder.path()).unwrap());
@@ -182,10 +187,10 @@ fn what_janus_has_off_stays_off() {
     for section in ["http", "websocket", "admin"] {
         assert_eq!(table[section]["enabled"], Value::from(false), "{section}");
     }
-    // A folder with a plugin's file only says nothing of transports.
+    // A folder with only a plugin's file has no information on transports.
     let (table, remarks) = imported(&[("janus.plugin.echotest.jcfg", "general: {}")]);
     assert!(table.is_empty() && remarks.is_empty());
-    // An event handler is on if events.broadcast is, too.
+    // An event handler requires `events.broadcast` too.
     let handler = (
         "janus.eventhandler.wsevh.jcfg",
         "general: { enabled = true }",
@@ -447,7 +452,8 @@ fn settling_takes_mistakes_and_defaults_out() {
         ),
     ]);
     let mut draft = import(&Folder::read(folder.path()).unwrap());
-    // Knows that a session has 60 s and that rooms have no history by default, and refuses room 13 and the name.
+    // Has a session timeout of 60 s and rooms without history as defaults, and refuses room 13 and
+    // the name.
     let check = |text: &str| {
         let line = |what: &str| text.lines().position(|line| line.starts_with(what));
         let wrong = [("server_name", 0, "too short"), ("room = 13", 1, "unlucky")];
@@ -502,7 +508,7 @@ fn settling_takes_mistakes_and_defaults_out() {
     assert_eq!(draft.settle(nowhere).unwrap_err().to_string(), "no");
 }
 
-/// The draft of one file in memory.
+/// Returns the draft of one file in memory.
 fn imported_text(name: &str, text: &str) -> Option<Table> {
     let load = |_: &std::path::Path| Ok(text.as_bytes().to_vec());
     let folder = Folder::of("d".as_ref(), [format!("d/{name}").into()], load).ok()?;

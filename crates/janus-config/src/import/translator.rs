@@ -1,4 +1,4 @@
-//! Applies rules to files, and collects what becomes of them.
+//! Applies rules to files, and collects the results.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,12 +12,12 @@ use super::remark::{Remark, Weight};
 use super::rules::{Fate, Rule, UNKNOWN};
 use crate::{Location, Setting};
 
-/// A translation under way.
+/// A translation in progress.
 #[derive(Debug)]
 pub(super) struct Translator<'f> {
     folder: &'f Folder,
     draft: Draft,
-    /// Files that were looked at.
+    /// The files that were read.
     seen: BTreeSet<&'static str>,
 }
 
@@ -30,13 +30,13 @@ impl<'f> Translator<'f> {
         }
     }
 
-    /// The file that configures something, such as `janus.plugin.sip`.
+    /// Returns the file for a subject, such as `janus.plugin.sip`.
     pub(super) fn file(&mut self, subject: &'static str) -> Option<&'f ConfigFile> {
         self.seen.insert(subject);
         self.folder.file(subject)
     }
 
-    /// A switch of `janus.jcfg`: whether its list `disable` in `group` names a module.
+    /// Returns whether the list `disable` in `group` of `janus.jcfg` contains a module.
     pub(super) fn is_disabled(&self, group: &str, module: &str) -> bool {
         let list = self.folder.file("janus").map(|file| file.group(group));
         let list = list.and_then(|group| group.text("disable"));
@@ -83,7 +83,8 @@ impl<'f> Translator<'f> {
         }
     }
 
-    /// Makes a setting a key, which is named with its section. A key that has another value already keeps that.
+    /// Makes a key, named with its section, from a setting. A key that has another value already
+    /// keeps that.
     pub(super) fn put(&mut self, group: &str, setting: &Setting, to: &str, value: Toml) {
         let (section, name) = to.rsplit_once('.').unwrap_or_default();
         if let Some(earlier) = self.draft.key(section, name) {
@@ -107,7 +108,7 @@ impl<'f> Translator<'f> {
         self.draft.put(section, key);
     }
 
-    /// Sets a key that no setting asks for by itself; the comment says why it is there.
+    /// Sets a key that no single setting corresponds to. The comment gives the reason.
     pub(super) fn set(&mut self, at: &Location, to: &str, value: impl Into<Toml>, comment: &str) {
         let (section, name) = to.rsplit_once('.').unwrap_or_default();
         if self.draft.key(section, name).is_none() {
@@ -127,7 +128,8 @@ impl<'f> Translator<'f> {
         self.draft.sections.push(section);
     }
 
-    /// Lets rooms record where they recorded with Janus, which has no folders that recordings have to be in.
+    /// Permits rooms to record to the same folders as with Janus, which does not restrict the
+    /// folders of recordings.
     pub(super) fn allow_recordings(&mut self) {
         let keys = self.draft.sections.iter().filter(|it| it.is_listed);
         let keys = keys.flat_map(|section| &section.keys);
@@ -140,29 +142,30 @@ impl<'f> Translator<'f> {
         }
     }
 
-    /// Notes that a setting was not taken.
+    /// Adds a remark that a setting was not taken.
     pub(super) fn left(&mut self, setting: &Setting, group: &str, weight: Weight, reason: &str) {
         let key = full_name(group, &setting.name);
         self.remark(&setting.at, key, weight, reason);
     }
 
-    /// Notes that a setting was not taken, which somebody has to look at.
+    /// Adds a remark on a setting that was not taken and needs attention.
     pub(super) fn missing(&mut self, setting: &Setting, group: &str, reason: &str) {
         self.left(setting, group, Weight::Attention, reason);
     }
 
-    /// Notes that a setting has no meaning here.
+    /// Adds a remark that a setting has no meaning here.
     pub(super) fn not_needed(&mut self, setting: &Setting, group: &str, reason: &str) {
         self.left(setting, group, Weight::NotNeeded, reason);
     }
 
-    /// Notes that the file of a transport is left out, since `janus.jcfg` disables the transport.
+    /// Adds a remark that the file of a transport is skipped, since `janus.jcfg` disables the
+    /// transport.
     pub(super) fn disabled(&mut self, file: &ConfigFile) {
         let reason = "transports.disable of janus.jcfg has this off";
         self.about(&file.start(), Weight::NotNeeded, reason);
     }
 
-    /// Notes something about a whole file.
+    /// Adds a remark on a whole file.
     pub(super) fn about(&mut self, at: &Location, weight: Weight, reason: &str) {
         self.remark(at, String::new(), weight, reason);
     }
@@ -176,7 +179,7 @@ impl<'f> Translator<'f> {
         });
     }
 
-    /// The draft. Files that nobody looked at are noted.
+    /// Returns the draft. Files that were not read get a remark.
     pub(super) fn finish(mut self) -> Draft {
         let folder = self.folder;
         for (subject, file) in folder.files() {
@@ -202,7 +205,7 @@ impl<'f> Translator<'f> {
     }
 }
 
-/// The absolute folder that a key of a room has recordings in.
+/// Returns the absolute folder in a room's key for recordings.
 fn recording_folder(key: &Key) -> Option<String> {
     let path = Path::new(key.value.as_str()?);
     let folder = match key.name.as_str() {
@@ -214,7 +217,7 @@ fn recording_folder(key: &Key) -> Option<String> {
     folder.to_str().map(str::to_owned)
 }
 
-/// The name of a setting with its group.
+/// Returns the name of a setting with its group.
 fn full_name(group: &str, name: &str) -> String {
     match group.is_empty() {
         true => name.to_owned(),

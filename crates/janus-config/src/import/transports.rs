@@ -116,11 +116,11 @@ const UNIX_SOCKETS: &[Rule] = &[
     elsewhere("admin.admin_type"),
 ];
 
-/// A server in a file of Janus: its switch, and the keys that say which addresses it has.
+/// A server in a file of Janus: its switch, and the keys with its addresses.
 struct Listener {
     group: &'static str,
     switch: &'static str,
-    /// What is before `ip` and `interface`.
+    /// The text before `ip` and `interface`.
     prefix: &'static str,
 }
 
@@ -132,7 +132,7 @@ const fn listener(group: &'static str, switch: &'static str, prefix: &'static st
     }
 }
 
-/// All rules.
+/// Returns all rules.
 pub(super) fn tables() -> Vec<&'static [Rule]> {
     vec![HTTP, WEBSOCKETS, UNIX_SOCKETS]
 }
@@ -146,7 +146,8 @@ pub(super) fn translate(translator: &mut Translator<'_>) {
     nanomsg(translator);
 }
 
-/// Why a transport is off: `janus.jcfg` is there and disables it, or its own file is missing or broken.
+/// Returns why a transport is off: `janus.jcfg` disables it, or its own file is missing or
+/// malformed.
 fn off(
     translator: &mut Translator<'_>,
     module: &str,
@@ -220,7 +221,7 @@ fn websocket_server(translator: &mut Translator<'_>, file: Option<&ConfigFile>) 
     switch(translator, file, ("general", "ws"), "websocket");
 }
 
-/// A server that Janus starts if it is told to is one of ours that starts unless it is told not to.
+/// Translates the switch of a server. Servers of Janus are off by default, ours are on.
 fn switch(
     translator: &mut Translator<'_>,
     file: &ConfigFile,
@@ -241,7 +242,8 @@ fn switch(
     }
 }
 
-/// Two servers of Janus have one list of addresses here. It never has more than each of them had.
+/// Translates the addresses of two servers of Janus to one list. It never has more than each of
+/// them had.
 fn bind(translator: &mut Translator<'_>, file: &ConfigFile, section: &str, listeners: &[Listener]) {
     let mut is_limited = false;
     for listener in listeners {
@@ -277,7 +279,7 @@ fn bind(translator: &mut Translator<'_>, file: &ConfigFile, section: &str, liste
     note_unlimited(translator, file, section, listeners, is_limited);
 }
 
-/// Says so if one server was limited to an address, and the other one now is, too.
+/// Adds a remark if one server was limited to an address, and the other one now is too.
 fn note_unlimited(
     translator: &mut Translator<'_>,
     file: &ConfigFile,

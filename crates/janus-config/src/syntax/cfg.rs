@@ -1,4 +1,4 @@
-//! INI as Janus reads it: `.cfg` files of versions before 1.0.
+//! INI in Janus's dialect: `.cfg` files of versions before 1.0.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::source::MAX_BYTES;
 use super::{Group, Location, Problem, Setting, SyntaxError, Value};
 
-/// Reads the text of a `.cfg` file: sections as groups, and all values as text. Of two settings of one name the later
-/// one holds.
+/// Reads the text of a `.cfg` file: sections as groups, and all values as text. The later of two
+/// settings with the same name counts.
 pub fn parse_cfg(file: &Path, text: &str) -> Result<Group, SyntaxError> {
     if text.len() > MAX_BYTES {
         return Err(SyntaxError {
@@ -34,7 +34,7 @@ pub fn parse_cfg(file: &Path, text: &str) -> Result<Group, SyntaxError> {
 struct Reader {
     file: Arc<Path>,
     root: Sections,
-    /// The comments right above the next line.
+    /// The comments directly above the next line.
     comments: Vec<String>,
 }
 
@@ -56,7 +56,7 @@ impl Sections {
     }
 }
 
-/// Adds a setting in place of an earlier one of its name.
+/// Adds a setting. It replaces an earlier one with the same name.
 fn put(settings: &mut Vec<Setting>, setting: Setting) {
     settings.retain(|earlier| earlier.name != setting.name);
     settings.push(setting);
@@ -76,7 +76,7 @@ impl Reader {
         let (content, comment) = split_comment(text);
         let content = content.trim();
         if content.is_empty() || content.starts_with('#') {
-            // An empty line parts comments from what follows.
+            // An empty line separates comments from the next setting.
             let comment = comment.as_deref().or(content.strip_prefix('#'));
             match comment.map(|comment| comment.trim_start_matches([';', '#']).trim()) {
                 Some(comment) => self.comments.push(comment.to_owned()),
@@ -114,7 +114,7 @@ impl Reader {
             .split_once('=')
             .filter(|(name, _)| !name.trim().is_empty())
             .ok_or_else(|| expected("name = value or [name]", content))?;
-        // `name => value` is the same.
+        // `name => value` has the same meaning.
         let value = value.strip_prefix('>').unwrap_or(value).trim();
         let setting = setting(name.trim(), Value::Text(value.to_owned()), comments);
         let group = match self.root.sections.last_mut() {
@@ -126,7 +126,8 @@ impl Reader {
     }
 }
 
-/// Splits a line at the first `;` that has no backslash before it, and takes backslashes before others away.
+/// Splits a line at the first `;` without a backslash before it, and removes backslashes before
+/// others.
 fn split_comment(text: &str) -> (String, Option<String>) {
     let mut content = String::new();
     let mut chars = text.chars();

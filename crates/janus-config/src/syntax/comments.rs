@@ -1,19 +1,20 @@
-//! Which comments belong to which setting.
+//! Assigns comments to settings.
 //!
-//! A comment belongs to a setting if it is on its line, goes on below that further to the right, or stands
-//! right above it. Settings that were made comments, as in the samples of Janus, are no comments.
+//! A comment belongs to a setting if it is on the same line, continues such a comment below and
+//! further to the right, or is directly above. Settings that were commented out, as in Janus's
+//! samples, do not count as comments.
 
 use std::collections::BTreeMap;
 
 use super::{Group, Value};
 
-/// A comment of one line; one of several lines is several of these.
+/// A comment of one line. One with several lines is several of these.
 #[derive(Debug, Clone)]
 pub(super) struct Comment {
     pub(super) text: String,
-    /// Columns before it, a tab being 4.
+    /// The columns before it. A tab counts as 4.
     pub(super) indent: usize,
-    /// Whether nothing stands before it in its line.
+    /// Whether it is alone in its line.
     pub(super) is_alone: bool,
     /// The indent of its line.
     pub(super) line_indent: usize,
@@ -22,7 +23,7 @@ pub(super) struct Comment {
 /// The comments of a file by line.
 pub(super) type Lines = BTreeMap<usize, Comment>;
 
-/// Gives each setting its comments; `files` has the comments of each file.
+/// Assigns comments to each setting. `files` has the comments of each file.
 pub(super) fn attach(group: &mut Group, files: &BTreeMap<std::sync::Arc<std::path::Path>, Lines>) {
     for setting in &mut group.0 {
         if let Some(lines) = files.get(&setting.at.file) {
@@ -61,7 +62,7 @@ fn of_line(line: usize, lines: &Lines) -> Vec<String> {
     found
 }
 
-/// The comments that are alone in their lines, from this line down, as long as there is one in each.
+/// Returns the consecutive lines with only a comment, from this line down.
 fn run(from: usize, lines: &Lines) -> impl Iterator<Item = &Comment> {
     let numbered = (from..).zip(lines.range(from..));
     numbered
@@ -69,7 +70,7 @@ fn run(from: usize, lines: &Lines) -> impl Iterator<Item = &Comment> {
         .map(|(_, (_, comment))| comment)
 }
 
-/// The comments right above a line.
+/// Returns the comments directly above a line.
 fn above(line: usize, lines: &Lines) -> Vec<String> {
     let mut first = line;
     for (number, comment) in lines.range(..line).rev() {
@@ -78,7 +79,7 @@ fn above(line: usize, lines: &Lines) -> Vec<String> {
         }
         first = *number;
     }
-    // What is further to the right than the owner of the comment before goes on with that.
+    // A comment further to the right than the owner of the previous comment continues that.
     let before = first.checked_sub(1).and_then(|before| lines.get(&before));
     let mut owner = before.map(|comment| comment.line_indent);
     let mut found = Vec::new();
@@ -96,7 +97,7 @@ fn above(line: usize, lines: &Lines) -> Vec<String> {
     found
 }
 
-/// Whether a comment reads as a setting that was made a comment: `name = …` or `name: {`.
+/// Returns whether a comment is a setting that was commented out: `name = …` or `name: {`.
 fn is_setting(text: &str) -> bool {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '*');
     let rest = text.trim_start_matches(is_of_name);
@@ -109,7 +110,7 @@ fn is_setting(text: &str) -> bool {
                 .is_some_and(|rest| rest.trim() == "{"))
 }
 
-/// Whether a comment is only brackets: the end of a group that was made a comment.
+/// Returns whether a comment has only brackets: the end of a group that was commented out.
 fn is_punctuation(text: &str) -> bool {
     !text.is_empty()
         && text

@@ -1,4 +1,4 @@
-//! Where something is in a file, and what is wrong with a file.
+//! Places in files, and errors of files.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,16 +7,16 @@ use std::sync::Arc;
 /// A place in a file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Location {
-    /// The file, as it was named.
+    /// The file, as named by the caller.
     pub file: Arc<Path>,
-    /// The line, from 1.
+    /// The line, counted from 1.
     pub line: usize,
-    /// The column in characters, from 1.
+    /// The column in characters, counted from 1.
     pub column: usize,
 }
 
 impl Location {
-    /// The start of a file.
+    /// Returns the start of a file.
     pub fn start(file: &Path) -> Self {
         Location {
             file: file.into(),
@@ -36,22 +36,22 @@ impl fmt::Display for Location {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{at}: {problem}")]
 pub struct SyntaxError {
-    /// Where reading stopped.
+    /// The place where reading stopped.
     pub at: Location,
-    /// Why.
+    /// The reason.
     pub problem: Problem,
 }
 
-/// Why a file cannot be read as a configuration.
+/// The reason why a file cannot be read as a configuration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// Something else should stand here.
+    /// Another token is expected.
     #[error("expected {expected}, found {found}")]
     Expected {
-        /// What should.
+        /// The expected token.
         expected: &'static str,
-        /// What does.
+        /// The token found.
         found: String,
     },
     /// A string without its closing quote.
@@ -60,25 +60,25 @@ pub enum Problem {
     /// A comment without `*/`.
     #[error("this comment has no */ at its end")]
     OpenComment,
-    /// A number that 64 bits do not hold, or that has no digits.
+    /// A number that exceeds 64 bits, or has no digits.
     #[error("{0} is no number of 64 bits (text needs quotes)")]
     Number(String),
-    /// Two settings of a group have one name.
+    /// A repeated name in a group.
     #[error("{name} is set twice: the first time in line {first}")]
     Duplicate {
         /// The name.
         name: String,
-        /// The line of the first one.
+        /// The line of the first setting with this name.
         first: usize,
     },
-    /// An array holds values of different types.
+    /// An array has values of different types.
     #[error(
         "expected {expected}, found {found}: all values of an array have one type; ( ) may mix"
     )]
     MixedArray {
-        /// The type of the values before.
+        /// The type of the previous values.
         expected: &'static str,
-        /// The type of this one.
+        /// The type of this value.
         found: &'static str,
     },
     /// Groups, lists and arrays are nested too deeply.
@@ -89,7 +89,7 @@ pub enum Problem {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// The error of the system.
+        /// The system's error.
         reason: String,
     },
     /// A file includes itself, directly or through others.
@@ -98,7 +98,7 @@ pub enum Problem {
     /// Includes are nested too deeply.
     #[error("more than {0} files include each other")]
     TooManyIncludes(usize),
-    /// The file and what it includes are too large.
+    /// The file with its included files is too large.
     #[error("more than {} MiB with all included files", .0 >> 20)]
     TooLarge(usize),
     /// The file is not text.

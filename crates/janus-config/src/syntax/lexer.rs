@@ -1,4 +1,4 @@
-//! The tokens of libconfig, over a file and what it includes.
+//! The tokens of libconfig, in a file and its included files.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,7 +26,7 @@ pub(super) enum Token {
 }
 
 impl Token {
-    /// The token for people.
+    /// Returns the token for error messages.
     pub(super) fn shown(&self) -> String {
         match self {
             Token::Name(name) => name.clone(),
@@ -45,13 +45,13 @@ impl Token {
 struct Text {
     file: Arc<Path>,
     text: String,
-    /// The byte that is next.
+    /// The index of the next byte.
     next: usize,
     line: usize,
     column: usize,
-    /// Columns of the line so far, a tab being 4.
+    /// The columns of the line so far. A tab counts as 4.
     indent: usize,
-    /// The indent of the line's first token.
+    /// The indent of the first token in the line.
     first: Option<usize>,
 }
 
@@ -117,7 +117,7 @@ impl Text {
         }
     }
 
-    /// The spaces of the line so far, if there is nothing else.
+    /// Returns whether the line has only spaces so far.
     fn is_at_line_start(&self) -> bool {
         self.first.is_none()
     }
@@ -151,7 +151,7 @@ impl<'a, 's> Lexer<'a, 's> {
         })
     }
 
-    /// The next token and where it is.
+    /// Returns the next token with its place.
     pub(super) fn next(&mut self) -> Result<(Location, Token), SyntaxError> {
         loop {
             let is_included = self.texts.len() > 1;
@@ -280,7 +280,7 @@ fn token(text: &mut Text, c: char) -> Result<Token, Problem> {
     Ok(single)
 }
 
-/// What stands at a place, for people.
+/// Returns the text at a place for error messages.
 fn found(text: &Text) -> String {
     match text.rest().split_whitespace().next() {
         Some(word) => word.chars().take(40).collect(),
@@ -288,7 +288,7 @@ fn found(text: &Text) -> String {
     }
 }
 
-/// Reads a string in quotes.
+/// Reads a quoted string.
 fn string(text: &mut Text) -> Result<String, Problem> {
     text.advance();
     let mut read = String::new();
@@ -302,7 +302,8 @@ fn string(text: &mut Text) -> Result<String, Problem> {
     Err(Problem::OpenString)
 }
 
-/// Reads what follows a backslash. Unknown letters leave the backslash as it is, as libconfig does.
+/// Reads the characters after a backslash. Before unknown letters, the backslash is kept, as in
+/// libconfig.
 fn escaped(text: &mut Text) -> char {
     let known = match text.peek() {
         Some('a') => '\x07',
@@ -332,7 +333,8 @@ fn hexadecimal(text: &mut Text) -> Option<char> {
     Some(char::from(byte))
 }
 
-/// Reads a number: decimal, `0x…`, `0b…`, `0o…` or `0q…` with `L` or `LL` at its end, or with a point or an exponent.
+/// Reads a number: decimal, `0x…`, `0b…`, `0o…` or `0q…` with `L` or `LL` at its end, or one with a
+/// point or an exponent.
 fn number(text: &mut Text) -> Result<Token, Problem> {
     let is_of_number = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
     let written = text.take_while(is_of_number);

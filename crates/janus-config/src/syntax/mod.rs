@@ -1,4 +1,4 @@
-//! The two formats of Janus's files as one tree of settings, each with its place and its comments.
+//! The two formats of Janus's files as one tree of settings, with places and comments.
 
 mod cfg;
 mod comments;

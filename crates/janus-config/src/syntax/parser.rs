@@ -7,10 +7,10 @@ use super::comments;
 use super::lexer::{Lexer, Token};
 use super::{Group, Location, Problem, Setting, Sources, SyntaxError, Value};
 
-/// Groups, lists and arrays that may be inside each other.
+/// The deepest nesting of groups, lists and arrays.
 pub const MAX_DEPTH: usize = 32;
 
-/// Reads the text of a `.jcfg` file. Included files are looked for beside the file that includes them.
+/// Reads the text of a `.jcfg` file. Included files are relative to the file that includes them.
 pub fn parse_jcfg(
     file: &Path,
     text: &str,
@@ -53,7 +53,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Reads settings up to `end`, which is taken as well.
+    /// Reads settings up to `end`, and skips it.
     fn settings(&mut self, end: &Token) -> Result<Group, SyntaxError> {
         let mut settings: Vec<Setting> = Vec::new();
         let mut lines: HashMap<String, usize> = HashMap::new();
@@ -107,7 +107,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Takes an opening bracket, and reads what is in it.
+    /// Skips an opening bracket, and reads its content.
     fn nested(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<Value, SyntaxError>,
@@ -135,7 +135,7 @@ impl Parser<'_, '_> {
         Ok(value)
     }
 
-    /// Reads strings that follow each other as one.
+    /// Reads consecutive strings as one.
     fn text(&mut self) -> Result<String, SyntaxError> {
         let mut text = String::new();
         while let Token::Text(part) = &self.next.1 {
@@ -159,7 +159,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// Reads values with commas between up to `end`, which is taken as well. A comma may stand after the last one.
+    /// Reads comma-separated values up to `end`, and skips it. A comma may follow the last one.
     fn elements(
         &mut self,
         end: &Token,

@@ -1,4 +1,4 @@
-//! The texts that a configuration is made of: the file, and the files that it includes.
+//! The texts of a configuration: the file, and its included files.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 
 use super::Problem;
 
-/// Bytes of a file with all that it includes.
+/// The most bytes of a file with all its included files.
 pub const MAX_BYTES: usize = 16 << 20;
-/// Files that include each other, the outermost not counted; libconfig has the same limit.
+/// The deepest nesting of included files, as in libconfig.
 pub const MAX_INCLUDES: usize = 10;
 
 type Load<'a> = dyn FnMut(&Path) -> io::Result<Vec<u8>> + 'a;
 
-/// Where included files are read from.
+/// The source of included files.
 pub struct Sources<'a> {
     load: Box<Load<'a>>,
-    /// Bytes that may still be read.
+    /// The bytes that may still be read.
     left: usize,
 }
 
@@ -29,12 +29,12 @@ impl std::fmt::Debug for Sources<'_> {
 }
 
 impl<'a> Sources<'a> {
-    /// Nowhere: an include is an error.
+    /// Makes a source in which any include is an error.
     pub fn none() -> Self {
         Sources::of(|_| Err(io::Error::other("files cannot be included here")))
     }
 
-    /// A function that has the bytes of each file.
+    /// Makes a source from a function that returns the bytes of each file.
     pub fn of(load: impl FnMut(&Path) -> io::Result<Vec<u8>> + 'a) -> Self {
         Sources {
             load: Box::new(load),
@@ -42,7 +42,7 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// Counts a text that was read.
+    /// Counts the bytes of a text.
     pub(super) fn count(&mut self, bytes: usize) -> Result<(), Problem> {
         let left = self.left.checked_sub(bytes);
         self.left = left.ok_or(Problem::TooLarge(MAX_BYTES))?;
@@ -67,7 +67,7 @@ pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Problem {
     }
 }
 
-/// The text of a file's bytes. An error has the line, from 1, that it is about.
+/// Returns the text of a file's bytes. An error has its line, counted from 1.
 pub(crate) fn text_of(bytes: Vec<u8>) -> Result<String, (usize, Problem)> {
     if bytes.len() > MAX_BYTES {
         return Err((1, Problem::TooLarge(MAX_BYTES)));
@@ -80,7 +80,7 @@ pub(crate) fn text_of(bytes: Vec<u8>) -> Result<String, (usize, Problem)> {
     })
 }
 
-/// Reads a file of the file system. At most one byte more than is allowed is read.
+/// Reads a file of the file system, up to one byte more than permitted.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
     // A device or a pipe may never end.
@@ -92,7 +92,7 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The path of a file that `by` includes: relative to the folder of `by`.
+/// Returns the path of a file that `by` includes, relative to the folder of `by`.
 pub(super) fn included(by: &Path, name: &str) -> PathBuf {
     by.parent().unwrap_or(Path::new("")).join(name)
 }

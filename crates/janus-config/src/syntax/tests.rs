@@ -1,5 +1,9 @@
-//! libconfig and INI as people write them, and as they get them wrong.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+//! libconfig and INI, well-formed and malformed.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by a panic"
+)]
 
 use std::collections::HashMap;
 use std::io;
@@ -19,7 +23,7 @@ fn value(text: &str) -> Value {
     group.get("a").unwrap().value.clone()
 }
 
-/// Parses `a.jcfg` of files in memory.
+/// Parses `a.jcfg` from files in memory.
 fn with_files(files: &[(&str, &str)]) -> Result<Group, String> {
     let files: HashMap<_, _> = files.iter().copied().collect();
     let load = |path: &Path| {
@@ -298,7 +302,7 @@ fn written_group(group: &Group) -> String {
     group.settings().iter().map(line).collect()
 }
 
-/// The settings without their places and comments.
+/// Returns the settings without places and comments.
 fn bare(group: &Group) -> Group {
     let setting = |it: &Setting| Setting {
         name: it.name.clone(),

@@ -13,9 +13,9 @@ pub struct Setting {
     pub name: String,
     /// Its value.
     pub value: Value,
-    /// Where its name is.
+    /// The place of its name.
     pub at: Location,
-    /// The comments that belong to it, line by line.
+    /// Its comments, line by line.
     pub comments: Vec<String>,
 }
 
@@ -39,22 +39,22 @@ pub enum Value {
 }
 
 impl Group {
-    /// The settings in the order of the file.
+    /// Returns the settings in the order of the file.
     pub fn settings(&self) -> &[Setting] {
         &self.0
     }
 
-    /// The setting of that name.
+    /// Returns the setting with this name.
     pub fn get(&self, name: &str) -> Option<&Setting> {
         self.0.iter().find(|setting| setting.name == name)
     }
 
-    /// The scalar of that name as Janus sees it, see [`Value::text`].
+    /// Returns the scalar with this name as Janus sees it, see [`Value::text`].
     pub fn text(&self, name: &str) -> Option<String> {
         self.get(name)?.value.text()
     }
 
-    /// Whether the setting of that name is on. Janus takes an absent one as off.
+    /// Returns whether the setting with this name is on. An absent one is off, as in Janus.
     pub fn is_on(&self, name: &str) -> bool {
         let setting = self.get(name);
         setting.and_then(|setting| setting.value.flag()) == Some(true)
@@ -62,7 +62,7 @@ impl Group {
 }
 
 impl Setting {
-    /// The settings in it, if it is a group.
+    /// Returns its settings if it is a group.
     pub fn group(&self) -> Option<&Group> {
         match &self.value {
             Value::Group(group) => Some(group),
@@ -72,7 +72,8 @@ impl Setting {
 }
 
 impl Value {
-    /// A scalar as text: Janus turns all scalars into text first. Lists and groups have none.
+    /// Returns a scalar as text, since Janus converts all scalars to text. Lists and groups have
+    /// none.
     pub fn text(&self) -> Option<String> {
         match self {
             Value::Bool(value) => Some(value.to_string()),
@@ -83,7 +84,8 @@ impl Value {
         }
     }
 
-    /// A switch: Janus takes `yes`, `true` and `1` as on, in any case. `None`: it is neither on nor off.
+    /// Returns the value of a switch. Like Janus, accepts `yes`, `true` and `1` as on, ignoring
+    /// case. Returns `None` if it is neither on nor off.
     pub fn flag(&self) -> Option<bool> {
         let text = self.text()?;
         let is = |words: &[&str]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
@@ -94,7 +96,7 @@ impl Value {
         }
     }
 
-    /// A whole number.
+    /// Returns a whole number.
     pub fn integer(&self) -> Option<i64> {
         match self {
             Value::Integer(value) => Some(*value),
@@ -103,7 +105,7 @@ impl Value {
         }
     }
 
-    /// The values of an array or a list.
+    /// Returns the values of an array or a list.
     pub fn elements(&self) -> Option<&[Value]> {
         match self {
             Value::Array(values) | Value::List(values) => Some(values),
@@ -111,7 +113,7 @@ impl Value {
         }
     }
 
-    /// The name of its type, for people.
+    /// Returns the name of its type for error messages.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Value::Bool(_) => "true or false",

@@ -6,23 +6,23 @@ use std::time::{Duration, Instant};
 use super::DataRate;
 use super::trend::Usage;
 
-/// What is kept of the acknowledged rate on overuse.
+/// The share of the acknowledged rate that is kept on overuse.
 const BETA: f64 = 0.85;
-/// Multiplicative increase in a second.
+/// Multiplicative increase per second.
 const INCREASE: f64 = 1.08;
-/// The rate does not grow further than this beyond what is acknowledged: more is for probes to find.
+/// The most that the rate may exceed the acknowledged rate. Probes find out whether more passes.
 const ABOVE_ACKNOWLEDGED: (f64, DataRate) = (1.2, DataRate::kbps(10));
-/// Additive increase in a second, at least.
+/// The least additive increase per second.
 const LEAST_INCREASE: DataRate = DataRate::kbps(4);
-/// A frame rate and a packet size that the additive increase is reckoned with.
+/// The frame rate and packet size from which the additive increase is computed.
 const FRAMES: u64 = 30;
 const PACKET: u64 = 1_200;
-/// From an overuse to the next decrease: a round trip, within these bounds.
+/// The bounds of the time from an overuse to the next decrease, which is a round trip.
 const DECREASE_INTERVAL: (Duration, Duration) =
     (Duration::from_millis(100), Duration::from_millis(300));
-/// The share of the rate at which the link was full from which on a rate is near it.
+/// A rate above this share of the full link's rate is near it.
 const NEAR: f64 = 0.5;
-/// By then what is sent has become less, and a queue has become shorter by that.
+/// The time after which the sender has slowed down, and a queue has become shorter.
 const FOLLOWED: Duration = Duration::from_secs(1);
 
 /// The rate that the delay allows.
@@ -53,23 +53,23 @@ impl Aimd {
         }
     }
 
-    /// The rate.
     pub fn rate(&self) -> DataRate {
         self.rate
     }
 
-    /// Whether it is known at which rate the link was full lately, and the rate is not far below.
+    /// Returns whether the rate at which the link was full is known, and the current rate is not
+    /// far below it.
     pub fn is_near_limit(&self) -> bool {
         let near = |mean: DataRate| self.rate >= mean.times(NEAR);
         self.capacity.mean.is_some_and(near)
     }
 
-    /// Whether a decrease has had its effect.
+    /// Returns whether a decrease has taken effect.
     pub fn has_settled(&self, now: Instant) -> bool {
         self.decreased.is_none_or(|at| now >= at + FOLLOWED)
     }
 
-    /// Sets the rate that was found by other means, such as a probe.
+    /// Sets a rate that was found by other means, such as a probe.
     pub fn set(&mut self, rate: DataRate, now: Instant) {
         if self.capacity.range().is_some_and(|(_, most)| rate > most) {
             self.capacity = Capacity::default();
@@ -78,7 +78,7 @@ impl Aimd {
         self.changed = Some(now);
     }
 
-    /// Takes what the delay says of the link.
+    /// Takes the link usage that the delay indicates.
     pub fn update(
         &mut self,
         usage: Usage,
@@ -108,15 +108,16 @@ impl Aimd {
         }
     }
 
-    /// A queue shows only after a round trip that the rate is lower.
+    /// Returns whether the rate may decrease again. The effect of a decrease shows only after a
+    /// round trip.
     fn may_decrease(&self, acknowledged: DataRate, round_trip: Duration, now: Instant) -> bool {
         let interval = round_trip.clamp(DECREASE_INTERVAL.0, DECREASE_INTERVAL.1);
         let waited = self.decreased.is_none_or(|at| now >= at + interval);
         waited || acknowledged < self.rate.times(0.5)
     }
 
-    /// The link is full, but hardly by what is sent at this rate: it falls by its own share, step by step, and not
-    /// to a share of what arrives.
+    /// Lowers the rate by a share of itself, not of the acknowledged rate: the link is full, but
+    /// hardly by this flow.
     pub fn ease(&mut self, round_trip: Duration, now: Instant) {
         if self.may_decrease(self.rate, round_trip, now) {
             self.rate = self.rate.times(BETA);
@@ -137,7 +138,7 @@ impl Aimd {
         self.capacity.learn(acknowledged);
         let mut rate = acknowledged.times(BETA);
         if rate > self.rate {
-            // The rate was too careful before: the mean of past overuses says more.
+            // The rate was too low before, so the mean of past overuses says more.
             rate = self
                 .capacity
                 .mean
@@ -162,7 +163,7 @@ impl Aimd {
             self.capacity = Capacity::default();
         }
         let more = if self.capacity.mean.is_some() {
-            // Close to where the link was full before: carefully.
+            // Near the rate at which the link was full, the rate grows slowly.
             self.additive(round_trip).times(seconds)
         } else {
             self.rate.times(INCREASE.powf(seconds) - 1.0)
@@ -174,7 +175,7 @@ impl Aimd {
         }
     }
 
-    /// One packet more for each response time.
+    /// Returns the additive increase: one packet per response time.
     fn additive(&self, round_trip: Duration) -> DataRate {
         let frame = self.rate.as_bps() / 8 / FRAMES;
         let packets = frame.div_ceil(PACKET).max(1);
@@ -184,11 +185,11 @@ impl Aimd {
     }
 }
 
-/// The acknowledged rate at past overuses: the link's capacity, with its deviation.
+/// The capacity of the link: the acknowledged rate at past overuses, with its deviation.
 #[derive(Debug, Default)]
 struct Capacity {
     mean: Option<DataRate>,
-    /// Variance over the mean, in kbit/s.
+    /// The variance divided by the mean, in kbit/s.
     deviation: f64,
 }
 
@@ -211,7 +212,7 @@ impl Capacity {
         self.mean = Some(DataRate::bps((mean * 1_000.0) as u64));
     }
 
-    /// Three deviations around the mean.
+    /// Returns the range of three deviations around the mean.
     fn range(&self) -> Option<(DataRate, DataRate)> {
         let mean = kbps(self.mean?);
         let around = 3.0 * (self.deviation * mean).sqrt();

@@ -1,4 +1,4 @@
-//! Feedback in; estimates and probes out.
+//! Feedback in, estimates and probes out.
 
 use std::time::{Duration, Instant};
 
@@ -8,21 +8,21 @@ use super::estimator::Estimator;
 use super::prober::Prober;
 use super::{DataRate, Estimate, Limit, PacketResult, Padding, SentLog};
 
-/// An estimate that changed by less than this share is not told.
+/// Changes of the estimate below this share are not reported.
 const NEWS: f64 = 0.03;
-/// Who sends less than this share of the estimate has long probes.
+/// A sender that uses less than this share of the estimate has long probes.
 const SMALL: f64 = 0.5;
-/// If the receiver's estimate falls to this share, its link is full; it varies anyway.
+/// If the receiver's estimate falls to this share, its link is full. Smaller variation is normal.
 const DECREASED: f64 = 0.9;
-/// If nothing was reported for the first time, packets that are sent are watched; if they are not
-/// reported within the second, feedback is missing.
+/// Packets are watched after the first time without a report. Feedback is missing if they are not
+/// reported within the second time.
 const WATCH: Duration = Duration::from_millis(500);
 const MISSING: Duration = Duration::from_millis(700);
 
 /// The bandwidth to one peer.
 ///
-/// Polled like a connection: after feedback and timeouts, [`Bandwidth::poll_padding`] says what is to be
-/// sent as a probe and [`Bandwidth::poll_estimate`] what changed.
+/// Polled like a connection: after feedback and timeouts, [`Bandwidth::poll_padding`] returns the
+/// padding to send as a probe, and [`Bandwidth::poll_estimate`] the changed estimate.
 #[derive(Debug)]
 pub struct Bandwidth {
     measure: Measure,
@@ -37,32 +37,32 @@ pub struct Bandwidth {
     results: Vec<PacketResult>,
 }
 
-/// Whether feedback still comes.
+/// Whether feedback still arrives.
 #[derive(Debug, Clone, Copy)]
 enum Watch {
     Idle,
-    /// Feedback came; so many packets had been sent.
+    /// Feedback arrived after this many packets had been sent.
     Since {
         packets: u64,
         at: Instant,
     },
-    /// More were sent after it.
+    /// More packets were sent after the feedback.
     Awaited {
         at: Instant,
     },
 }
 
-/// Who measures.
+/// The side that measures the bandwidth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Measure {
-    /// We do, from transport-wide feedback.
+    /// This side, from transport-wide feedback.
     Transport,
-    /// The receiver does, and tells its estimate (REMB).
+    /// The receiver, which reports its estimate (REMB).
     Receiver,
 }
 
 impl Bandwidth {
-    /// Nothing is known.
+    /// Makes the state without any knowledge of the link.
     pub fn new(measure: Measure) -> Self {
         Self {
             measure,
@@ -109,10 +109,10 @@ impl Bandwidth {
         self.take_probe(now);
     }
 
-    /// Takes the receiver's own estimate (REMB), where the receiver measures.
+    /// Takes the receiver's own estimate (REMB), if the receiver measures.
     ///
-    /// Beside transport-wide feedback it says nothing: it stays close to what is sent, whatever the link
-    /// carries, and probes do not raise it.
+    /// It is ignored beside transport-wide feedback: it stays close to the sent rate, whatever the
+    /// link carries, and probes do not raise it.
     pub fn receiver_estimate(&mut self, rate: DataRate, now: Instant) {
         if self.measure != Measure::Receiver {
             return;
@@ -127,34 +127,34 @@ impl Bandwidth {
         self.receiver = Some(rate);
     }
 
-    /// Whether the peer has told anything that the estimate follows.
+    /// Returns whether the peer has reported anything that the estimate follows.
     pub fn is_heard(&self) -> bool {
         self.heard
     }
 
-    /// Who measures.
+    /// Returns which side measures.
     pub fn measure(&self) -> Measure {
         self.measure
     }
 
-    /// The bitrate that would be used if the link carried it: for as long as it is above the estimate,
+    /// Sets the rate that would be used if the link carried it. While it exceeds the estimate,
     /// probes look for more.
     pub fn want(&mut self, wanted: DataRate, now: Instant) {
         self.prober.want(wanted, now);
     }
 
-    /// Whether what is sent follows the estimate, up and down, as an encoder does. Then it shares a link evenly with
-    /// others that do.
+    /// Sets whether the sent rate follows the estimate up and down, as an encoder does. It then
+    /// shares a link evenly with other such flows.
     pub fn set_follows(&mut self, follows: bool) {
         self.estimator.set_follows(follows);
     }
 
-    /// The present estimate.
+    /// Returns the current estimate.
     pub fn estimate(&self) -> Estimate {
         let mut estimate = self.estimator.estimate();
         estimate.is_probing = self.prober.is_probing(estimate.rate);
         if let Some(rate) = self.receiver {
-            // While a queue is emptied, the share that is left stays the same.
+            // While a queue is emptied, the remaining share stays the same.
             let left = estimate.budget.as_bps() as f64 / estimate.rate.as_bps().max(1) as f64;
             estimate.rate = rate;
             estimate.budget = rate.times(left);
@@ -163,7 +163,7 @@ impl Bandwidth {
         estimate
     }
 
-    /// The estimate, if it changed enough to be of interest.
+    /// Returns the estimate if it has changed enough.
     pub fn poll_estimate(&mut self) -> Option<Estimate> {
         let estimate = self.estimate();
         let news = self.told.is_none_or(|told| {
@@ -172,13 +172,13 @@ impl Bandwidth {
         news.then(|| *self.told.insert(estimate))
     }
 
-    /// Padding that is to leave now, as packets that `log` records; ask again until there is none.
+    /// Returns padding to send now, as packets that `log` records. Poll until it returns `None`.
     pub fn poll_padding(&mut self, log: &SentLog, now: Instant) -> Option<Padding> {
         let estimate = self.estimate().rate;
         self.prober.poll(estimate, log, now)
     }
 
-    /// When [`Bandwidth::poll_padding`] or [`Bandwidth::handle_timeout`] has something to do.
+    /// Returns when [`Bandwidth::poll_padding`] or [`Bandwidth::handle_timeout`] is due.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let watch = match self.watch {
             Watch::Idle => None,
@@ -190,7 +190,7 @@ impl Bandwidth {
         [watch, probe].into_iter().flatten().min()
     }
 
-    /// Time has passed.
+    /// Handles the timeouts that are due.
     pub fn handle_timeout(&mut self, log: &SentLog, now: Instant) {
         self.take_probe(now);
         match self.watch {
@@ -221,7 +221,7 @@ impl Bandwidth {
     }
 }
 
-/// The receiver's clock, which starts again after some days, as one that does not.
+/// The receiver's clock without its wrap-arounds, which come after some days.
 #[derive(Debug, Default)]
 struct ArrivalClock {
     last: Option<Duration>,

@@ -1,8 +1,8 @@
-//! The estimate: what delay, losses and probes say together.
+//! The estimate from delay, loss and probes together.
 
 use std::time::{Duration, Instant};
 
-use super::acknowledged::Acknowledged;
+use super::acknowledged_rate::Acknowledged;
 use super::aimd::Aimd;
 use super::groups::Groups;
 use super::loss::{LossLimit, Rates};
@@ -11,43 +11,48 @@ use super::queue::Queue;
 use super::trend::{Trend, Usage};
 use super::{DataRate, Estimate, Limit, PacketResult};
 
-/// The estimate before anything is known, and the least there is.
+/// The first estimate, and the lowest one.
 const START: DataRate = DataRate::kbps(300);
 const LEAST: DataRate = DataRate::kbps(30);
-/// After a pause of the feedback the past says nothing of the delay.
+/// After such a pause of the feedback, past delays say nothing.
 const PAUSE: Duration = Duration::from_secs(2);
-/// Overuse is doubted, unless the queue is long, while less than this share of the estimate arrives: what
-/// does not fill a link does not lengthen its queue.
+/// Overuse is doubted while less than this share of the estimate arrives, unless the queue is long:
+/// a flow that does not fill a link does not lengthen its queue.
 const UNFILLED: f64 = 0.7;
-/// A queue that is longer is overuse without waiting for a trend. It is emptied before anything else,
-/// until it is shorter than the second.
+/// A queue above the first length is overuse without waiting for a trend. It is emptied before
+/// anything else, until it is shorter than the second length.
 const LONG_QUEUE: Duration = Duration::from_millis(125);
 const EMPTIED_QUEUE: Duration = Duration::from_millis(50);
-/// Who sends less than this share of the estimate is not the one to give way first, unless the queue is longer than the
-/// second: a probe has shown that more is this flow's part of the link, so that others take more than theirs.
+/// A sender that uses less than this share of the estimate is not the first to slow down, unless
+/// the queue is longer than the second value: a probe has shown that more is its part of the link,
+/// so that others take more than theirs.
 const SMALL: f64 = 0.6;
 const VERY_LONG_QUEUE: Duration = Duration::from_millis(250);
-/// A probe that finds less than the estimate takes it so far towards what it found, but not below so many times what
-/// arrives: of many probes beside others it would become what the luckiest found. One that finds the end of the link
-/// above it takes it no further either, if another had found an end within this time.
+/// A probe that finds less than the estimate moves it this share towards its result, but not below
+/// this factor of the acknowledged rate. Otherwise, the luckiest of many probes beside other flows
+/// would decide. Neither does a probe that found the end of the link above the estimate raise it
+/// further, if another did within this time.
 const TOWARDS_PROBE: f64 = 0.5;
 const ABOVE_ACKNOWLEDGED: f64 = 1.2;
 const END_IS_KNOWN: Duration = Duration::from_secs(10);
-/// A queue that stays so long is overuse to flows that follow the estimate, or two packets of what they send if that
-/// is longer: so of several that share a link those give way first that send the most.
+/// A queue that stays this long is overuse for flows that follow the estimate; so is one of two
+/// packets if that is longer. So of several flows on a link, those that send the most slow down
+/// first.
 const STANDING_QUEUE: Duration = Duration::from_millis(15);
 const STANDING_PACKETS: u64 = 2 * 1_200;
-/// It is to be empty after this time, for which at least a share of the estimate is left, ...
+/// The queue should be empty after this time, for which at least a share of the estimate is left,
+/// ...
 const EMPTY_WITHIN: f64 = 0.5;
 const LEFT_WHILE_EMPTYING: f64 = 0.25;
-/// ... and if it is not after this time, it is not ours: the route is longer, or others fill it.
+/// ... and if it is not empty after this time, it is not ours: the route is longer, or others fill
+/// it.
 const NOT_OURS: Duration = Duration::from_secs(4);
-/// Before anything was measured.
+/// The assumed round trip before the first measurement.
 const USUAL_ROUND_TRIP: Duration = Duration::from_millis(100);
-/// While feedback is missing.
+/// The factor of the estimate while feedback is missing.
 const WITHOUT_FEEDBACK: f64 = 0.5;
 
-/// What is known of the way to a peer that sends transport-wide feedback.
+/// The state of the way to a peer that sends transport-wide feedback.
 #[derive(Debug)]
 pub(super) struct Estimator {
     groups: Groups,
@@ -58,11 +63,11 @@ pub(super) struct Estimator {
     loss: LossLimit,
     round_trip: Duration,
     last_feedback: Option<Instant>,
-    /// Since when a long queue is emptied.
+    /// Start of emptying a long queue.
     emptying: Option<Instant>,
-    /// Since when a queue stands although the rate gives way to it.
+    /// Start of a standing queue although the rate has decreased.
     standing: Option<Instant>,
-    /// What is sent follows the estimate.
+    /// Whether the sent rate follows the estimate.
     follows: bool,
     /// When a probe found the end of the link.
     end_found: Option<Instant>,
@@ -88,19 +93,19 @@ impl Estimator {
         }
     }
 
-    /// Whether what is sent follows the estimate, up and down.
+    /// Sets whether the sent rate follows the estimate, up and down.
     pub fn set_follows(&mut self, follows: bool) {
         self.follows = follows;
     }
 
-    /// Whether what is sent goes to and fro with the estimate, just below what the link carries.
+    /// Returns whether the sent rate varies with the estimate just below what the link carries.
     pub fn is_at_limit(&self) -> bool {
         let delay = self.aimd.rate();
         let is_lossy = self.loss.rate().is_some_and(|rate| rate < delay);
         self.follows && self.aimd.is_near_limit() && !is_lossy
     }
 
-    /// The present estimate.
+    /// Returns the current estimate.
     pub fn estimate(&self) -> Estimate {
         let rate = self.rate();
         Estimate {
@@ -114,7 +119,8 @@ impl Estimator {
         }
     }
 
-    /// Takes the packets of a feedback message; `clock` is the present on the clock of their sending.
+    /// Takes the packets of a feedback message. `clock` is the current time on the clock of
+    /// sending.
     pub fn update(&mut self, packets: &mut [PacketResult], clock: Duration, now: Instant) {
         let last = self.last_feedback.replace(now);
         if last.is_some_and(|last| now.saturating_duration_since(last) > PAUSE) {
@@ -154,13 +160,13 @@ impl Estimator {
         }
     }
 
-    /// How long a packet waited on the way; none if it was lost.
+    /// Returns how long a packet waited on the way, or `None` if it was lost.
     pub fn waited(&self, packet: &PacketResult) -> Option<Duration> {
         Some(self.queue.waited(packet.sent, packet.arrival?))
     }
 
-    /// Takes the outcome of a probe. A cluster is too short to say that a link has become slower than what flows
-    /// needs: it only lowers what is above that, which no more than another probe had found.
+    /// Takes the result of a probe. A cluster is too short to show that a link has become slower
+    /// than the current traffic. It only lowers an excess that no other probe had found.
     pub fn probed(&mut self, result: &ProbeResult, now: Instant) {
         let Some(passed) = result.passed else { return };
         if self.emptying.is_some() {
@@ -196,7 +202,7 @@ impl Estimator {
         }
     }
 
-    /// No feedback came although packets were sent.
+    /// Handles missing feedback although packets were sent.
     pub fn feedback_missing(&mut self, now: Instant) {
         self.aimd
             .set(self.rate().times(WITHOUT_FEEDBACK).max(LEAST), now);
@@ -215,7 +221,8 @@ impl Estimator {
             return;
         }
         let acknowledged = match usage {
-            // All who share a link are to give way by the same share, also if more came of one by chance.
+            // All flows on a link should decrease by the same share, even if more of one arrived by
+            // chance.
             Usage::Over if self.is_at_limit() && self.aimd.has_settled(now) => {
                 let full = self.acknowledged.rate_of_full_link();
                 full.map(|rate| rate.min(self.aimd.rate()))
@@ -226,26 +233,26 @@ impl Estimator {
         self.aimd.update(usage, acknowledged, self.round_trip, now);
     }
 
-    /// Whether less than this share of the estimate is sent. What arrives does not say it: of a link that collapses
-    /// little does.
+    /// Returns whether less than this share of the estimate is sent. The arrivals do not show it,
+    /// since less arrives when a link collapses.
     pub fn sends_less_than(&self, share: f64) -> bool {
         let sent = self.acknowledged.sent_rate();
         !self.follows && sent.is_some_and(|sent| sent < self.rate().times(share))
     }
 
-    /// What the trend says, unless the queue itself says otherwise.
+    /// Returns the usage that the trend indicates, unless the queue itself says otherwise.
     fn usage(&self, now: Instant) -> Usage {
         let (delay, grows) = (self.queue.delay(), self.queue.grows());
         let arrives = self.acknowledged.rate();
         let unfilled = arrives.is_some_and(|rate| rate < self.rate().times(UNFILLED));
         let is_long = delay > LONG_QUEUE;
         match self.trend.usage() {
-            // What packets waited for was not the link.
+            // The packets did not wait for the link.
             usage if (usage == Usage::Over || is_long && grows) && self.acknowledged.rushes() => {
                 Usage::Under
             }
             _ if is_long && grows => Usage::Over,
-            // It gets shorter already.
+            // The queue shrinks already.
             _ if is_long => Usage::Under,
             usage if self.is_at_limit() && !unfilled => self.usage_at_limit(usage, now),
             Usage::Over if !grows || unfilled => Usage::Under,
@@ -253,9 +260,9 @@ impl Estimator {
         }
     }
 
-    /// What the trend says is mostly of a flow's own bursts, and of several flows on a full link it says overuse now to
-    /// one and then to another: who happens to give way twice loses what the others take. So the standing queue
-    /// says it, at about the same time to all.
+    /// Returns the usage of a flow at the limit of its link. The trend mostly shows the flow's own
+    /// bursts, and reports overuse to one flow after another, so that one that decreases twice by
+    /// chance loses its share. The standing queue is seen by all at about the same time.
     fn usage_at_limit(&self, trend: Usage, now: Instant) -> Usage {
         if !self.queue_stands() {
             return match trend {
@@ -270,7 +277,7 @@ impl Estimator {
         }
     }
 
-    /// Whether no packet was spared a queue lately.
+    /// Returns whether all recent packets waited in a queue.
     fn queue_stands(&self) -> bool {
         let long = self.rate().time_for(STANDING_PACKETS).max(STANDING_QUEUE);
         self.queue.standing() >= long
@@ -307,7 +314,8 @@ impl Estimator {
             }
             _ => {}
         }
-        // A longer route, or others that keep the queue long: to give way further would not make it shorter.
+        // The route is longer, or others keep the queue long: further decreases would not shorten
+        // it.
         if !(self.is_at_limit() && self.queue_stands()) {
             self.standing = None;
             return;
@@ -327,7 +335,7 @@ impl Estimator {
             .max(LEAST)
     }
 
-    /// The share of the estimate that is left while a queue is emptied.
+    /// Returns the share of the estimate that is left while a queue is emptied.
     fn left(&self) -> f64 {
         if self.emptying.is_none() {
             return 1.0;
@@ -350,7 +358,7 @@ mod tests {
             (3, 1_400, true, 1_400),
             (6, 1_800, true, 1_600),
             (9, 1_800, true, 1_700),
-            // Not the end.
+            // This is not the end of the link.
             (12, 2_000, false, 2_000),
             // The end that was found before is out of date.
             (20, 2_400, true, 2_400),

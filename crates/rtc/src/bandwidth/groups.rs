@@ -1,5 +1,5 @@
-//! Packets that left together form a group; what counts is how much later than the group before a
-//! group arrives than it left (draft-ietf-rmcat-gcc-02 sections 5.1 and 5.2).
+//! Groups of packets that left together. The difference between arrival and sending intervals of
+//! two groups counts (draft-ietf-rmcat-gcc-02 sections 5.1 and 5.2).
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use super::PacketResult;
 
 /// Packets that left within this time are one group.
 const BURST: Duration = Duration::from_millis(5);
-/// Packets that arrive this close to each other are one group, if they come closer than they left: a
-/// queue was emptied at once, which says nothing of its growth.
+/// Packets that arrive within this time of each other are one group if they arrive closer than they
+/// were sent: a queue emptied at once, which says nothing of its growth.
 const ARRIVAL_BURST: Duration = Duration::from_millis(5);
-/// Such a group does not last longer.
+/// The longest time of such a group.
 const MAX_BURST: Duration = Duration::from_millis(100);
-/// After so many groups that arrived before their predecessor, the past is forgotten.
+/// After this many groups that arrived before their predecessor, the past is forgotten.
 const MAX_REORDERED: u8 = 3;
 
 /// The difference between two groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct GroupDelta {
-    /// From the one's sending to the other's.
+    /// The time between the sending of the two.
     pub sent: Duration,
-    /// From the one's arrival to the other's.
+    /// The time between the arrivals of the two.
     pub arrived: Duration,
-    /// When the later one arrived, by the receiver's clock.
+    /// The arrival of the later one, on the receiver's clock.
     pub at: Duration,
 }
 
@@ -43,8 +43,8 @@ struct Group {
 }
 
 impl Groups {
-    /// Takes a packet that arrived, in the order of arrival; gives the difference between the last two
-    /// groups if it begins a new one.
+    /// Takes a packet in the order of arrival. Returns the difference between the last two groups
+    /// if it starts a new one.
     pub fn push(&mut self, packet: &PacketResult) -> Option<GroupDelta> {
         let (sent, arrival) = (packet.sent, packet.arrival?);
         let Some(current) = &mut self.current else {
@@ -52,7 +52,7 @@ impl Groups {
             return None;
         };
         if sent < current.first_sent {
-            // Overtaken on the way: it belongs to a group that is closed.
+            // It was overtaken on the way and belongs to a closed group.
             return None;
         }
         if current.takes(sent, arrival) {

@@ -4,70 +4,71 @@ use std::time::{Duration, Instant};
 
 use super::DataRate;
 
-/// Losses are counted over this time and this many packets at least.
+/// The least time and the least packets over which losses are counted.
 const WINDOW: Duration = Duration::from_millis(300);
 const PACKETS: u32 = 20;
-/// Up to the first share of losses the rate grows, above the second it shrinks.
+/// The rate grows up to the first share of losses, and shrinks above the second.
 const TOLERATED: f64 = 0.02;
 const TOO_MANY: f64 = 0.1;
-/// Where so many are lost in two windows, what arrives is what the link carries. (In one, a keyframe may
-/// have been too much for a short queue.)
+/// Above this share in two windows, the link carries what arrives. In one window, a keyframe may
+/// have been too much for a short queue.
 const MOST: f64 = 0.3;
-/// Growth from one window to the next: 8 % a second.
+/// Growth per window: 8 % per second.
 const INCREASE: f64 = 1.08;
-/// It does not grow further than this beyond what is acknowledged: more is for probes to find.
+/// The most that the rate may exceed the acknowledged rate, as a factor. Probes find out whether
+/// more passes.
 const ABOVE_ACKNOWLEDGED: f64 = 1.2;
 
-/// What losses are judged with.
+/// The rates that losses are judged with.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rates {
-    /// What all limits together allow.
+    /// The rate that all limits together allow.
     pub current: DataRate,
-    /// What the delay allows: once losses allow as much, they limit no longer.
+    /// The rate that the delay allows. Losses no longer limit once they allow as much.
     pub delay_based: DataRate,
-    /// What arrives.
+    /// The rate of arrivals.
     pub acknowledged: Option<DataRate>,
 }
 
-/// The rate that the losses allow. Only what the transport itself lost counts: gaps that the publisher
-/// left in its stream are none here, as every packet is numbered anew.
+/// The rate that the losses allow. Only losses of the transport itself count. Gaps in the
+/// publisher's stream do not, since every packet gets a new number.
 #[derive(Debug, Default)]
 pub(super) struct LossLimit {
-    /// None as long as losses do not limit.
+    /// `None` while losses do not limit the rate.
     limit: Option<DataRate>,
     lost: u32,
     total: u32,
     since: Option<Instant>,
     decreased: Option<Instant>,
     share: f64,
-    /// That of the window before.
+    /// The share of the window before.
     before: f64,
 }
 
 impl LossLimit {
-    /// The rate; none if losses do not limit it.
+    /// Returns the rate, or `None` if losses do not limit it.
     pub fn rate(&self) -> Option<DataRate> {
         self.limit
     }
 
-    /// The share of packets lost in the last window.
+    /// Returns the share of packets lost in the last window.
     pub fn share(&self) -> f64 {
         self.share
     }
 
-    /// A packet that had been told lost came after all.
+    /// Corrects for a packet that arrived after it was reported lost.
     pub fn came_late(&mut self) {
         self.lost = self.lost.saturating_sub(1);
     }
 
-    /// A probe showed that `rate` passes.
+    /// Takes the result of a probe: `rate` passes.
     pub fn passed(&mut self, rate: DataRate) {
         if self.share < TOLERATED {
             self.limit = self.limit.map(|limit| limit.max(rate));
         }
     }
 
-    /// Takes the packets of a feedback message, `lost` of `total`.
+    /// Takes the counts of a feedback message: `lost` of `total` packets.
     pub fn update(
         &mut self,
         (lost, total): (u32, u32),

@@ -1,10 +1,10 @@
-//! How much a peer's link carries, and what is best sent over it.
+//! The bandwidth of a peer's link, and its best use.
 //!
-//! [`Bandwidth`] estimates from transport-wide feedback, or takes the receiver's own estimate (REMB),
-//! and probes for more. An [`Allocator`] divides the estimate among the tracks of the peer. A [`Pacer`]
-//! spreads what leaves over time. `docs/bandwidth.md` says how they decide.
+//! [`Bandwidth`] estimates it from transport-wide feedback or takes the receiver's own estimate
+//! (REMB), and probes for more. An [`Allocator`] divides the estimate among the tracks of the peer.
+//! A [`Pacer`] spreads packets over time. `docs/bandwidth.md` describes how they decide.
 
-mod acknowledged;
+mod acknowledged_rate;
 mod aimd;
 mod allocator;
 mod control;
@@ -16,7 +16,7 @@ mod probe;
 mod prober;
 mod queue;
 mod rate;
-mod sent;
+mod sent_log;
 mod trend;
 
 use std::time::Duration;
@@ -30,53 +30,53 @@ pub use control::{Bandwidth, Measure};
 pub use pacer::{Lane, Pacer};
 pub use probe::Padding;
 pub use rate::DataRate;
-pub use sent::{Reported, SentLog};
+pub use sent_log::{Reported, SentLog};
 
-/// What is known of the link to a peer.
+/// The known properties of the link to a peer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// What it carries.
+    /// The rate that it carries.
     pub rate: DataRate,
-    /// What may be sent at present: less than the rate while a queue is emptied.
+    /// The rate that may be sent now: less than `rate` while a queue is emptied.
     pub budget: DataRate,
-    /// How long packets wait in queues on the way.
+    /// The time that packets wait in queues on the way.
     pub queue: Duration,
-    /// The share of packets lost lately, 0.0 to 1.0.
+    /// The share of recent packets lost, 0.0 to 1.0.
     pub loss: f64,
-    /// From the sending of a packet to the news of its arrival.
+    /// The time from the sending of a packet to the report of its arrival.
     pub round_trip: Duration,
-    /// What set the rate.
+    /// The reason for the rate.
     pub limit: Limit,
-    /// A probe is under way: more may be known in a moment.
+    /// A probe is active, so the estimate may change soon.
     pub is_probing: bool,
 }
 
 impl Estimate {
-    /// Whether a queue is emptied at present.
+    /// Returns whether a queue is being emptied.
     pub fn is_emptying(&self) -> bool {
         self.budget < self.rate
     }
 }
 
-/// What set an estimate.
+/// The reason for an estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Limit {
     /// Nothing is known yet.
     Start,
-    /// The delay: a queue on the way grew, or did not.
+    /// The delay: a queue on the way did or did not grow.
     Delay,
     /// Losses.
     Loss,
-    /// A probe that passed.
+    /// A successful probe.
     Probe,
-    /// The receiver's word (REMB).
+    /// The receiver's estimate (REMB).
     Receiver,
-    /// Feedback that did not come.
+    /// Missing feedback.
     NoFeedback,
 }
 
 impl Limit {
-    /// A word for statistics.
+    /// Returns the name for statistics.
     pub const fn name(self) -> &'static str {
         match self {
             Limit::Start => "start",
@@ -89,16 +89,16 @@ impl Limit {
     }
 }
 
-/// What became of a packet.
+/// The report on a packet.
 #[derive(Debug, Clone, Copy, Default)]
 struct PacketResult {
     seq: SeqNo,
-    /// When it left, on the clock of the log.
+    /// The time of sending, on the clock of the log.
     sent: Duration,
-    /// When it arrived, on the receiver's clock; none if it was lost.
+    /// The time of arrival, on the receiver's clock. `None` if the packet was lost.
     arrival: Option<Duration>,
     bytes: u32,
-    /// It had been reported lost before.
+    /// Whether it was reported lost before.
     late: bool,
 }
 

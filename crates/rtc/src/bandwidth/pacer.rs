@@ -1,33 +1,34 @@
-//! Spreads what leaves over time, so that a keyframe does not fill the queue of the link at once.
+//! Spreads packets over time, so that a keyframe does not fill the queue of the link at once.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use super::DataRate;
 
-/// So much may leave at once: a timer is not more exact, and packets that leave together are cheaper.
+/// Packets of this time may leave at once: timers are not more exact, and packets that leave
+/// together are cheaper.
 const BURST: Duration = Duration::from_millis(5);
-/// Nothing is to wait longer: where more waits than leaves in this time, it leaves faster.
+/// The longest wait. A longer queue leaves faster than the rate.
 const LONGEST_WAIT: Duration = Duration::from_millis(250);
-/// A machine that looks too late at what waits makes up for so much time.
+/// The most time that a machine that polls too late catches up for.
 const LATEST: Duration = Duration::from_millis(50);
-/// Packets that wait at most, and those from which on what can be left out had better be.
+/// The most packets that wait, and the number above which droppable ones should be dropped.
 const MAX_PACKETS: usize = 2_048;
 const MANY_PACKETS: usize = 1_024;
 
-/// What goes first.
+/// The priority of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Lane {
-    /// Audio never waits; what it takes is taken from the rest.
+    /// Audio never waits. Its bytes reduce the budget of the rest.
     Audio,
-    /// Everything else, in its order.
+    /// Everything else, in order.
     Video,
 }
 
-/// Packets on their way out, by a budget that is kept as one deadline: the time at which all that left
-/// so far would have passed at the rate.
+/// Packets to send, by a budget that is kept as one deadline: the time at which all packets so far
+/// would have passed at the rate.
 ///
-/// Where nothing is to be paced there is no pacer: it costs nothing then.
+/// Connections that need no pacing have no pacer.
 #[derive(Debug)]
 pub struct Pacer<T> {
     rate: DataRate,
@@ -45,11 +46,11 @@ struct Waiting<T> {
 }
 
 impl<T> Pacer<T> {
-    /// The rate to pace at, as a factor of the estimate: more than the link carries, so that frames
-    /// arrive in time, but not so much that it has to queue them all.
+    /// The pacing rate as a factor of the estimate: more than the link carries, so that frames
+    /// arrive in time, but not so much that the link has to queue them all.
     pub const OF_ESTIMATE: f64 = 1.5;
 
-    /// A pacer of this rate with nothing to send.
+    /// Makes an empty pacer with this rate.
     pub fn new(rate: DataRate, now: Instant) -> Self {
         Self {
             rate,
@@ -60,19 +61,19 @@ impl<T> Pacer<T> {
         }
     }
 
-    /// Whether a packet may leave now without having waited.
+    /// Returns whether a packet may leave now without waiting.
     #[inline]
     pub fn is_clear(&self, now: Instant) -> bool {
         self.is_empty() && self.passed <= now + BURST
     }
 
-    /// A packet of `bytes` left without having waited: it is paid for by those that follow.
+    /// Charges the budget with `bytes` that left without waiting.
     #[inline]
     pub fn spent(&mut self, bytes: usize, now: Instant) {
         self.spend(bytes, self.rate, now, now);
     }
 
-    /// Forgets the waiting packets that are not to be kept.
+    /// Drops the waiting packets for which `keep` returns false.
     pub fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
         self.audio.retain(|waiting| keep(&waiting.packet));
         self.video.retain(|waiting| keep(&waiting.packet));
@@ -80,17 +81,17 @@ impl<T> Pacer<T> {
         self.video_bytes = bytes.sum();
     }
 
-    /// Changes the rate.
+    /// Sets the rate.
     pub fn set_rate(&mut self, rate: DataRate) {
         self.rate = rate;
     }
 
-    /// The rate; none if nothing is held back any more.
+    /// Returns the rate, or `None` if nothing is held back any more.
     pub fn limit(&self) -> Option<DataRate> {
         Some(self.rate).filter(|rate| *rate < DataRate::bps(u64::MAX))
     }
 
-    /// Takes a packet of `bytes`; gives it back if too many wait.
+    /// Takes a packet of `bytes`. Returns it if too many wait.
     pub fn push(&mut self, lane: Lane, bytes: usize, packet: T, now: Instant) -> Result<(), T> {
         if self.audio.len() + self.video.len() >= MAX_PACKETS {
             return Err(packet);
@@ -110,7 +111,7 @@ impl<T> Pacer<T> {
         Ok(())
     }
 
-    /// The packet that is to leave now. Ask until there is none.
+    /// Returns the next packet to send now. Poll until it returns `None`.
     pub fn pop(&mut self, now: Instant) -> Option<T> {
         if let Some(audio) = self.audio.pop_front() {
             self.spend(audio.bytes, self.rate, now, now);
@@ -122,13 +123,13 @@ impl<T> Pacer<T> {
         let rate = self.present_rate();
         let video = self.video.pop_front()?;
         self.video_bytes = self.video_bytes.saturating_sub(video.bytes as u64);
-        // What is looked at late leaves as if it had been looked at in time.
+        // Late packets leave as if polled in time.
         let late = now.checked_sub(LATEST).unwrap_or(now);
         self.spend(video.bytes, rate, video.since.max(late).min(now), now);
         Some(video.packet)
     }
 
-    /// When the next packet is to leave.
+    /// Returns when the next packet is due.
     pub fn poll_timeout(&self) -> Option<Instant> {
         if let Some(audio) = self.audio.front() {
             return Some(audio.since);
@@ -141,32 +142,31 @@ impl<T> Pacer<T> {
         )
     }
 
-    /// Whether so many packets wait that there may be no room for those to come: what others do not need had
-    /// better be left out.
+    /// Returns whether so many packets wait that droppable ones should be dropped.
     #[inline]
     pub fn is_crowded(&self) -> bool {
         self.len() >= MANY_PACKETS
     }
 
-    /// Packets that wait.
+    /// Returns the number of waiting packets.
     pub fn len(&self) -> usize {
         self.audio.len() + self.video.len()
     }
 
-    /// Bytes of video that wait. Audio does not wait.
+    /// Returns the bytes of waiting video. Audio does not wait.
     pub fn bytes(&self) -> u64 {
         self.video_bytes
     }
 
-    /// Whether none waits.
+    /// Returns whether no packet waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// So many bytes leave at `rate`, which could have begun at `from`.
+    /// Charges `bytes` at `rate`, starting at `from` at the earliest.
     fn spend(&mut self, bytes: usize, rate: DataRate, from: Instant, now: Instant) {
         let passed = self.passed.max(from) + rate.time_for(bytes as u64);
-        // What does not wait may be more than the rate: the rest still has to leave.
+        // Audio alone may exceed the rate. The rest still has to leave.
         self.passed = passed.min(now + LONGEST_WAIT);
     }
 
@@ -178,12 +178,12 @@ impl<T> Pacer<T> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// When each packet leaves, in milliseconds.
+    /// Returns when each packet leaves, in ms.
     fn departures(pacer: &mut Pacer<u32>, start: Instant) -> Vec<(u32, u128)> {
         let (mut now, mut departures) = (start, Vec::new());
         while let Some(at) = pacer.poll_timeout() {
@@ -236,7 +236,7 @@ mod tests {
         for n in 0..100 {
             pacer.push(Lane::Video, 1_000, n, start).unwrap();
         }
-        // The rate falls with what is left, so that the last ones wait longest.
+        // The rate falls with the backlog, so the last packets wait longest.
         let half = departures(&mut pacer, start)
             .into_iter()
             .filter(|(_, at)| *at <= 250)

@@ -1,7 +1,7 @@
-//! Probes: clusters of packets sent faster than the estimate, to find out whether more would pass.
+//! Probes: clusters of packets sent faster than the estimate, to find out whether more passes.
 //!
-//! Of a cluster is known when it began and how fast it is to be; what media does not fill is filled
-//! with padding. All packets that leave meanwhile belong to it.
+//! A cluster has a start and a target rate. Padding fills what media does not. All packets sent
+//! meanwhile belong to it.
 
 use std::time::{Duration, Instant};
 
@@ -9,48 +9,48 @@ use portunus_rtp::SeqNo;
 
 use super::{DataRate, PacketResult, SentLog};
 
-/// A cluster has so many packets, at least.
+/// The least packets of a cluster.
 const PACKETS: u64 = 6;
-/// A cluster that could not be sent so long after its time is given up.
+/// A cluster that is not complete this long after its time is abandoned.
 const GIVE_UP: Duration = Duration::from_millis(400);
-/// Feedback that has not come after this time will not come.
+/// The longest wait for feedback.
 const AWAITED: Duration = Duration::from_secs(1);
-/// Between two bursts of padding.
+/// The time between two bursts of padding.
 const BURST: Duration = Duration::from_millis(5);
-/// Share of the packets, and of the bytes, that have to be reported.
+/// The share of packets, and of bytes, that has to be reported.
 const REPORTED: f64 = 0.8;
-/// What arrives so many times faster than it was sent was held up at first.
+/// Arrivals faster than sending by this factor were held up at first.
 const NOT_HELD_UP: f64 = 1.2;
-/// In a queue that a cluster fills the last packet waits longest. If it waited so much less than another, it was
-/// not the cluster that filled it.
+/// The last packet waits longest in a queue that a cluster fills. If it waited this much less than
+/// another, something else filled the queue.
 const CLEARER: Duration = Duration::from_millis(5);
-/// Packets that are looked at, at most.
+/// The most packets that are examined.
 const MOST_SEEN: usize = 1_024;
-/// A packet tells of the whole cluster if it left after this share of it, ...
+/// A packet represents the whole cluster if it left after this share of it, ...
 const LATE: f64 = 0.6;
 /// ... or within this time after it.
 const AFTER: Duration = Duration::from_millis(30);
-/// Below this share of the sending speed the link was full; a little less is then safe.
+/// Below this share of the sending rate, the link was full. A little less is then safe.
 const FULL: f64 = 0.9;
 const SAFE: f64 = 0.95;
 
-/// Padding that is to leave now.
+/// Padding to send now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Padding {
-    /// How many bytes, headers included; a little more does not matter.
+    /// Its bytes, headers included. A little more does no harm.
     pub bytes: usize,
 }
 
-/// What a cluster found.
+/// The result of a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ProbeResult {
-    /// How fast it was to be.
+    /// The target rate.
     pub target: DataRate,
-    /// How much passed; none if too little was reported.
+    /// The rate that passed. `None` if too little was reported.
     pub passed: Option<DataRate>,
-    /// It may have been much more: the receiver stood still.
+    /// The rate may have been much higher: the receiver stood still.
     pub is_unclear: bool,
-    /// The link was full: it would not have passed more.
+    /// The link was full and would not have passed more.
     pub is_full: bool,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct Cluster {
     duration: Duration,
     state: State,
     began: Instant,
-    /// Bytes and packets that had been sent before.
+    /// Bytes and packets sent before it.
     bytes_before: u64,
     packets_before: u64,
     first: SeqNo,
@@ -91,8 +91,8 @@ pub(super) struct Seen {
 }
 
 impl Cluster {
-    /// A cluster of `target` that begins now and lasts for `duration` at least. `room` is that of an earlier
-    /// one.
+    /// Starts a cluster of `target` that lasts at least `duration`. `room` is the memory of an
+    /// earlier one.
     pub fn begin(
         (target, duration): (DataRate, Duration),
         log: &SentLog,
@@ -112,7 +112,7 @@ impl Cluster {
         }
     }
 
-    /// When [`Cluster::padding`] or [`Cluster::result`] has something to say.
+    /// Returns when [`Cluster::padding`] or [`Cluster::result`] is due.
     pub fn poll_timeout(&self) -> Instant {
         match self.state {
             State::Sending { next } => next,
@@ -120,7 +120,7 @@ impl Cluster {
         }
     }
 
-    /// The padding that is due.
+    /// Returns the padding that is due.
     pub fn padding(&mut self, log: &SentLog, now: Instant) -> Option<Padding> {
         let State::Sending { next } = &mut self.state else {
             return None;
@@ -148,7 +148,7 @@ impl Cluster {
         (bytes > 0).then_some(Padding { bytes })
     }
 
-    /// Takes a packet that was reported, and how long it waited on the way if it arrived.
+    /// Takes a reported packet, and its waiting time if it arrived.
     pub fn reported(&mut self, packet: &PacketResult, waited: Option<Duration>) {
         let Some(waited) = waited else { return };
         if packet.seq >= self.first && self.seen.len() < MOST_SEEN {
@@ -161,7 +161,7 @@ impl Cluster {
         }
     }
 
-    /// The outcome, once it is known or will not be.
+    /// Returns the result once it is known or can no longer become known.
     pub fn result(&mut self, now: Instant) -> Option<ProbeResult> {
         let State::Awaited {
             last,
@@ -188,16 +188,17 @@ impl Cluster {
         })
     }
 
-    /// The room for what is seen, for the next one.
+    /// Returns the memory for the next cluster.
     pub fn into_room(self) -> Vec<Seen> {
         self.seen
     }
 
-    /// How much passed at least, and whether that says little because the receiver stood still.
+    /// Returns the rate that passed at least, and whether it says little because the receiver stood
+    /// still.
     ///
-    /// Packets do not overtake each other: once one has arrived, all that left before it have. So each of the
-    /// last ones says by when how much had passed, and the one that says most is right. What made the others
-    /// late was not the link.
+    /// Packets do not overtake each other, so a packet's arrival means that all before it have left
+    /// the queue. Each of the last packets thus gives a rate, and the highest one counts. Other
+    /// delays were not caused by the link.
     fn outcome(&self, last: SeqNo, packets: u64, bytes: u64) -> Option<(DataRate, bool)> {
         let end = self.seen.partition_point(|seen| seen.seq <= last);
         let cluster = self.seen.get(..end)?;
@@ -224,8 +225,8 @@ impl Cluster {
                 passed = passed.max(DataRate::of(before, took).unwrap_or_default());
             }
         }
-        // Where a queue was there before, the time from the first arrival to the last says more, unless the
-        // first ones were held up.
+        // If there was a queue before, the time from the first arrival to the last says more,
+        // unless the first packets were held up.
         let arrival = |seen: &Seen| seen.sent + seen.waited;
         let took = arrival(latest).saturating_sub(arrival(first));
         let arrived = DataRate::of(seen_bytes.saturating_sub(first.bytes.into()), took);
@@ -242,17 +243,17 @@ impl Cluster {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     const DURATION: Duration = Duration::from_millis(40);
 
-    /// Sends a cluster of 1 Mbit/s in packets of 300 bytes, of which each takes `each` to arrive.
+    /// Sends a cluster of 1 Mbit/s in packets of 300 bytes, each of which takes `each` to arrive.
     fn probe(each: Duration, lost: impl Fn(u64) -> bool) -> ProbeResult {
         probe_busy(each, lost, |arrival| arrival)
     }
 
-    /// The same to a receiver that reads later than packets arrive.
+    /// Does the same with a receiver that reads later than packets arrive.
     fn probe_busy(
         each: Duration,
         lost: impl Fn(u64) -> bool,

@@ -1,73 +1,73 @@
-//! When to probe, and how fast.
+//! When to probe, and at which rate.
 
 use std::time::{Duration, Instant};
 
 use super::probe::{Cluster, Padding, ProbeResult, Seen};
 use super::{DataRate, PacketResult, SentLog};
 
-/// From one attempt to the next, as long as more is wanted than the estimate gives. A link that has
-/// recovered is found within this time; the probes cost some 2 % of the estimate.
+/// The time between attempts while more is wanted than the estimate. A recovered link is found
+/// within this time. Probes cost about 2 % of the estimate.
 const INTERVAL: Duration = Duration::from_secs(3);
-/// An attempt that says nothing is repeated soon, so many times.
+/// The wait after an attempt without a result, and how often it is repeated so soon.
 const AFTER_UNCLEAR: Duration = Duration::from_millis(300);
 const MOST_UNCLEAR: u8 = 4;
-/// After a decrease the queue is left alone for this time.
+/// The time without probes after a decrease.
 const AFTER_DECREASE: Duration = Duration::from_secs(2);
-/// What follows the estimate at the limit of the link finds out by itself when there is more. Its probes would only
-/// make others give way that share the link.
+/// The interval for a flow that follows the estimate at the limit of the link. It finds more by
+/// itself, and its probes would only slow down other flows on the link.
 const AT_LIMIT: Duration = Duration::from_secs(10);
-/// The first cluster is as short as can be measured. Later ones last for longer than a frame, so that a
-/// frame of other traffic within it does not seem to be the end of the link.
+/// The first cluster is as short as can be measured. Later ones last longer than a frame, so that a
+/// frame of other traffic within does not look like the end of the link.
 const FIRST_DURATION: Duration = Duration::from_millis(40);
 const DURATION: Duration = Duration::from_millis(50);
-/// Who sends little of the estimate looks for more than two frames: beside other video a shorter cluster finds much more
-/// or much less than its share, as it meets a frame, none or two. It costs others so much that it is not for those who
-/// have their share.
+/// The duration for senders that use little of the estimate: more than two frames. Beside other
+/// video, a shorter cluster meets no frame, one or two, and so finds much more or much less than
+/// its share. It costs others too much for senders that have their share.
 const LONG_DURATION: Duration = Duration::from_millis(83);
-/// Where only the receiver measures, which it does slowly, a cluster lasts longer.
+/// The duration if only the receiver measures, which it does slowly.
 const FOR_RECEIVER: Duration = Duration::from_secs(2);
-/// How many times the estimate a cluster aims at: the first one of a connection, one that follows a
-/// success, and one that only looks whether the link has changed.
+/// The target as a factor of the estimate: for the first cluster of a connection, for one after a
+/// success, and for one that only checks whether the link has changed.
 const FIRST_STEP: f64 = 3.0;
 const NEXT_STEP: f64 = 2.0;
 const LOOK: f64 = 1.5;
-/// It does not go further than this beyond what is wanted.
+/// The most that a target may exceed the wanted rate, as a factor.
 const ABOVE_WANTED: f64 = 1.1;
-/// An attempt of which this share passed is followed by the next at once.
+/// If this share of an attempt passed, the next one follows at once, ...
 const GO_ON: f64 = 0.7;
-/// But only if it went so much further than the estimate: else it was the end of the link.
+/// ... but only if it exceeded the estimate by this factor. Otherwise it was the end of the link.
 const FURTHER: f64 = 1.05;
 /// An attempt that found less than this share of the estimate says nothing.
 const CREDIBLE: f64 = 0.8;
-/// What is wanted has grown if it is more by this factor: there is no reason to wait then.
+/// If the wanted rate has grown by this factor, the next attempt does not wait.
 const GROWN: f64 = 1.2;
 
-/// Decides on probes: while the estimate is lower than what is wanted, at once at the beginning, then
-/// regularly. It goes by the clock, not by packets: it probes as well while nothing else is sent.
+/// Decides on probes while the estimate is below the wanted rate: at once at the start, then
+/// regularly. It follows the clock, not packets, so it probes also while nothing else is sent.
 #[derive(Debug)]
 pub(super) struct Prober {
-    /// Outcomes are measured by the receiver, who tells its estimate.
+    /// The receiver measures and reports its estimate.
     for_receiver: bool,
     wanted: DataRate,
-    /// What is sent follows the estimate, at the limit of the link.
+    /// The sent rate follows the estimate at the limit of the link.
     at_limit: bool,
-    /// Little of the estimate is sent.
+    /// The sender uses little of the estimate.
     small: bool,
     cluster: Option<Cluster>,
-    /// Room of the last cluster.
+    /// Memory of the last cluster.
     room: Vec<Seen>,
-    /// Attempts in a row that said nothing.
+    /// Attempts in a row without a result.
     unclear: u8,
     next: Option<Instant>,
-    /// After a decrease.
+    /// The end of the wait after a decrease.
     quiet_until: Option<Instant>,
     first: bool,
-    /// The last attempt went well.
+    /// The last attempt succeeded.
     climbs: bool,
 }
 
 impl Prober {
-    /// Nothing is wanted yet.
+    /// Makes a prober without a wanted rate.
     pub fn new(for_receiver: bool) -> Self {
         Self {
             for_receiver,
@@ -84,7 +84,7 @@ impl Prober {
         }
     }
 
-    /// The bitrate that would be used if it could.
+    /// Sets the rate that would be used if the link carried it.
     pub fn want(&mut self, wanted: DataRate, now: Instant) {
         if wanted > self.wanted.times(GROWN) {
             let quiet = self.quiet_until.filter(|until| *until > now);
@@ -93,22 +93,22 @@ impl Prober {
         self.wanted = wanted;
     }
 
-    /// Whether what is sent follows the estimate, at the limit of the link.
+    /// Sets whether the sent rate follows the estimate at the limit of the link.
     pub fn set_at_limit(&mut self, at_limit: bool, now: Instant) {
         if std::mem::replace(&mut self.at_limit, at_limit) && !at_limit {
-            // The long pause was for who finds out without probes.
+            // The long pause was for a flow that finds more without probes.
             let longest = now + AFTER_DECREASE;
             self.quiet_until = self.quiet_until.map(|until| until.min(longest));
             self.next = self.next.map(|next| next.min(longest));
         }
     }
 
-    /// Whether little of the estimate is sent.
+    /// Sets whether little of the estimate is sent.
     pub fn set_small(&mut self, small: bool) {
         self.small = small;
     }
 
-    /// The estimate was decreased: what is being probed is moot, and the queue has to empty first.
+    /// Ends the current probe after a decrease, and waits for the queue to empty.
     pub fn decreased(&mut self, now: Instant) {
         self.end_cluster();
         self.climbs = false;
@@ -121,12 +121,12 @@ impl Prober {
         self.next = self.quiet_until;
     }
 
-    /// Whether a probe is under way or follows at once.
+    /// Returns whether a probe is active or follows at once.
     pub fn is_probing(&self, estimate: DataRate) -> bool {
         self.cluster.is_some() || (self.climbs && self.wants_more(estimate))
     }
 
-    /// When [`Prober::poll`] has something to do. `estimate` is the present one.
+    /// Returns when [`Prober::poll`] is due. `estimate` is the current one.
     pub fn poll_timeout(&self, estimate: DataRate) -> Option<Instant> {
         match &self.cluster {
             Some(cluster) => Some(cluster.poll_timeout()),
@@ -134,7 +134,7 @@ impl Prober {
         }
     }
 
-    /// Begins an attempt if it is time, and says what padding is due.
+    /// Starts an attempt if it is due, and returns the padding to send.
     pub fn poll(&mut self, estimate: DataRate, log: &SentLog, now: Instant) -> Option<Padding> {
         if self.cluster.is_none()
             && self.wants_more(estimate)
@@ -145,15 +145,15 @@ impl Prober {
         self.cluster.as_mut()?.padding(log, now)
     }
 
-    /// Takes a packet that was reported, and how long it waited on the way if it arrived.
+    /// Takes a reported packet, and its waiting time if it arrived.
     pub fn reported(&mut self, packet: &PacketResult, waited: Option<Duration>) {
         if let Some(cluster) = &mut self.cluster {
             cluster.reported(packet, waited);
         }
     }
 
-    /// The outcome of the attempt, once it is known. If most of it passed, and more than the estimate says, the
-    /// next one follows.
+    /// Returns the result of the attempt once it is known. If most of it passed, and more than the
+    /// estimate, the next attempt follows.
     pub fn take_result(&mut self, estimate: DataRate, now: Instant) -> Option<ProbeResult> {
         let result = self.cluster.as_mut()?.result(now)?;
         self.end_cluster();
@@ -182,7 +182,7 @@ impl Prober {
 
     fn begin(&mut self, estimate: DataRate, log: &SentLog, now: Instant) {
         let first = std::mem::take(&mut self.first);
-        // Of what stood still more falls into a long one.
+        // A long cluster catches more of the time for which the receiver stood still.
         let is_long = self.small && self.unclear == 0;
         let usual = if is_long { LONG_DURATION } else { DURATION };
         let (duration, step) = match (self.for_receiver, first, self.climbs) {

@@ -1,31 +1,32 @@
-//! How long packets wait on the way: the delay above the least that was seen lately.
+//! The waiting time of packets on the way: the delay above the lowest recent one.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::PacketResult;
 
-/// The least delay is that of so many periods, so that a longer route and clocks that drift are
+/// The periods over which the lowest delay counts, so that longer routes and clock drift are
 /// forgotten after a while.
 const PERIODS: usize = 6;
 const PERIOD: Duration = Duration::from_secs(5);
-/// What all packets of this time waited is a queue that stays. Frames are bursts, behind which it is gone again.
+/// The least wait of all packets within this time is a standing queue. Frames are bursts, after
+/// which the queue is empty again.
 const STAYS: Duration = Duration::from_millis(250);
 
-/// The queue of the way, by the delay from sending to arrival. The two clocks differ by an unknown
-/// constant: only differences count.
+/// The queue of the way, from the delays between sending and arrival. The two clocks differ by an
+/// unknown constant, so only differences count.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    /// The start of each period, and the least delay in it, in microseconds.
+    /// The start and the lowest delay of each period, in microseconds.
     least: VecDeque<(Duration, i64)>,
-    /// The same of the last reports.
+    /// The same for the last reports.
     recent: VecDeque<(Duration, i64)>,
     delay: Duration,
     before: Duration,
 }
 
 impl Queue {
-    /// Takes the packets of a feedback message. What the last of them waited is what counts.
+    /// Takes the packets of a feedback message. The wait of the last one counts.
     pub fn push(&mut self, packets: &[PacketResult]) {
         let Some((last, arrival)) = packets
             .iter()
@@ -47,7 +48,7 @@ impl Queue {
                     self.least.pop_front();
                 }
                 if self.least.is_empty() {
-                    // Packets are relayed when it would grow.
+                    // Packets are being relayed when it would grow.
                     self.least.reserve_exact(PERIODS);
                 }
                 self.least.push_back((last.sent, least));
@@ -63,12 +64,13 @@ impl Queue {
         self.delay = self.waited(last.sent, arrival);
     }
 
-    /// What a packet waited.
+    /// Returns the wait of a packet.
     pub fn waited(&self, sent: Duration, arrival: Duration) -> Duration {
         self.above_least(micros(arrival) - micros(sent))
     }
 
-    /// What every packet waited lately. All who share the queue see the same, whatever they send themselves.
+    /// Returns the least wait of recent packets. All flows that share the queue see the same,
+    /// whatever they send.
     pub fn standing(&self) -> Duration {
         let least = self.recent.iter().map(|(_, delay)| *delay).min();
         least.map_or(Duration::ZERO, |least| self.above_least(least))
@@ -80,17 +82,17 @@ impl Queue {
         Duration::from_micros(u64::try_from(above).unwrap_or(0))
     }
 
-    /// Whether it is not shorter than it was.
+    /// Returns whether the queue is at least as long as before.
     pub fn grows(&self) -> bool {
         self.delay >= self.before
     }
 
-    /// What the last packets waited.
+    /// Returns the wait of the last packets.
     pub fn delay(&self) -> Duration {
         self.delay
     }
 
-    /// The route may have changed: the present delay is the least from now on.
+    /// Takes the current delay as the lowest one, since the route may have changed.
     pub fn rebase(&mut self) {
         *self = Self::default();
     }
@@ -127,7 +129,7 @@ mod tests {
     #[test]
     fn a_queue_stands_when_it_is_not_gone_between_frames() {
         let mut queue = Queue::default();
-        // What the packets of each 100 ms waited, and what stands after them.
+        // The waits of the packets of each 100 ms, and the standing queue after them.
         for (n, waits, stands) in [
             (0, [0, 0], 0),
             (1, [5, 60], 0),

@@ -1,4 +1,4 @@
-//! How much in how much time.
+//! Bitrates.
 
 use std::iter::Sum;
 use std::ops::{Add, Sub};
@@ -14,35 +14,35 @@ impl DataRate {
     /// Nothing.
     pub const ZERO: DataRate = DataRate(0);
 
-    /// A rate in bit/s.
+    /// Makes a rate from bit/s.
     pub const fn bps(bits_per_second: u64) -> Self {
         Self(bits_per_second)
     }
 
-    /// A rate in kbit/s.
+    /// Makes a rate from kbit/s.
     pub const fn kbps(kilobits_per_second: u64) -> Self {
         Self(kilobits_per_second.saturating_mul(1_000))
     }
 
-    /// In bit/s.
+    /// Returns the rate in bit/s.
     pub const fn as_bps(self) -> u64 {
         self.0
     }
 
-    /// The rate at which `bytes` pass in `time`; none if no time passes.
+    /// Returns the rate of `bytes` in `time`, or `None` if `time` is zero.
     pub fn of(bytes: u64, time: Duration) -> Option<Self> {
         let bits = u128::from(bytes) * 8 * NANOS;
         let rate = bits.checked_div(time.as_nanos())?;
         Some(Self(u64::try_from(rate).unwrap_or(u64::MAX)))
     }
 
-    /// The whole bytes that pass in `time`.
+    /// Returns the whole bytes that pass in `time`.
     pub fn bytes_in(self, time: Duration) -> u64 {
         let bytes = u128::from(self.0).saturating_mul(time.as_nanos()) / (8 * NANOS);
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 
-    /// How long `bytes` take; an hour at most, which stands for "never".
+    /// Returns the time that `bytes` take, at most an hour, which stands for "never".
     pub fn time_for(self, bytes: u64) -> Duration {
         const NEVER: Duration = Duration::from_secs(3_600);
         let nanos = (u128::from(bytes) * 8 * NANOS).checked_div(u128::from(self.0));
@@ -50,7 +50,7 @@ impl DataRate {
         nanos.map_or(NEVER, Duration::from_nanos).min(NEVER)
     }
 
-    /// The rate times `factor`, which is not negative.
+    /// Returns the rate multiplied by `factor`, which must not be negative.
     #[must_use]
     pub fn times(self, factor: f64) -> Self {
         Self((self.0 as f64 * factor) as u64)

@@ -1,32 +1,33 @@
 //! Whether the queue on the way grows: the trend of the delay, and a threshold that adapts to its
-//! noise (draft-ietf-rmcat-gcc-02 section 5.4; a line instead of the Kalman filter, as libwebrtc).
+//! noise (draft-ietf-rmcat-gcc-02 section 5.4, with a line instead of the Kalman filter, like
+//! libwebrtc).
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::groups::GroupDelta;
 
-/// Groups that the line is laid through.
+/// The groups that the line is fitted to.
 const WINDOW: usize = 20;
-/// Weight of the past in the smoothed delay.
+/// The weight of the past in the smoothed delay.
 const SMOOTHING: f64 = 0.9;
-/// The slope is multiplied by this, and by the number of groups up to the next constant, to be
-/// comparable with a threshold in milliseconds.
+/// The slope is multiplied by this, and by the number of groups up to the next constant, for
+/// comparison with a threshold in ms.
 const GAIN: f64 = 4.0;
 const MAX_GROUPS: u32 = 60;
-/// Overuse has to last this long, in milliseconds, ...
+/// The least duration of overuse, in ms.
 const OVERUSE_TIME: f64 = 10.0;
-/// The threshold's start and bounds, in milliseconds.
+/// The start and the bounds of the threshold, in ms.
 const FIRST_THRESHOLD: f64 = 12.5;
 const THRESHOLD: (f64, f64) = (6.0, 600.0);
-/// How quickly the threshold follows upwards and downwards, for each millisecond.
+/// The speed at which the threshold follows upwards and downwards, per ms.
 const FOLLOW: (f64, f64) = (0.008_7, 0.039);
-/// What lies further above the threshold is a burst, which it does not follow.
+/// Values further above the threshold are bursts, which it does not follow.
 const BURST_ABOVE: f64 = 15.0;
-/// One step of the threshold covers this time at most, in milliseconds.
+/// The most time that one step of the threshold covers, in ms.
 const MAX_STEP: f64 = 100.0;
 
-/// What the delay says of the link.
+/// The usage of the link that the delay indicates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Usage {
     /// The queue keeps its length.
@@ -38,18 +39,18 @@ pub(super) enum Usage {
     Over,
 }
 
-/// The trend of the delay and what it means.
+/// The trend of the delay, and its meaning.
 #[derive(Debug, Default)]
 pub(super) struct Trend {
     groups: u32,
     first_at: Option<Duration>,
     delay: f64,
     smoothed: f64,
-    /// Time of arrival and smoothed delay, in milliseconds.
+    /// Arrival times and smoothed delays, in ms.
     points: VecDeque<(f64, f64)>,
     slope: f64,
     threshold: Threshold,
-    /// Milliseconds above the threshold, and in how many groups.
+    /// The time above the threshold, in ms, and the number of groups.
     over: Option<(f64, u32)>,
     usage: Usage,
 }
@@ -88,7 +89,7 @@ impl Trend {
         self.detect(before, delta);
     }
 
-    /// What the last groups say.
+    /// Returns the usage that the last groups indicate.
     pub fn usage(&self) -> Usage {
         self.usage
     }
@@ -103,7 +104,7 @@ impl Trend {
             let (time, groups) = self.over.unwrap_or((-millis(delta.sent) / 2.0, 0));
             let (time, groups) = (time + millis(delta.sent), groups + 1);
             self.over = Some((time, groups));
-            // A single group is noise, a slope that falls again is a queue that stops growing.
+            // A single group is noise. A falling slope is a queue that stops growing.
             if time > OVERUSE_TIME && groups > 1 && self.slope >= before {
                 self.over = None;
                 self.usage = Usage::Over;
@@ -131,13 +132,13 @@ impl Threshold {
             return;
         }
         let follow = if distance < 0.0 { FOLLOW.1 } else { FOLLOW.0 };
-        // A step that is too long would go beyond what it follows.
+        // A longer step would overshoot.
         let share = (follow * since.min(MAX_STEP)).min(1.0);
         self.value = (self.value + share * distance).clamp(THRESHOLD.0, THRESHOLD.1);
     }
 }
 
-/// The slope of the line with the least squares; none if all points stand at one time.
+/// Returns the slope of the least-squares line, or `None` if all points have the same time.
 fn slope(points: &VecDeque<(f64, f64)>) -> Option<f64> {
     let count = points.len() as f64;
     let (x, y) = points
@@ -159,7 +160,7 @@ fn millis(duration: Duration) -> f64 {
 mod tests {
     use super::*;
 
-    /// Groups that leave every `sent` ms and arrive every `arrived(n)` ms.
+    /// Takes groups that leave every `sent` ms and arrive every `arrived(n)` ms.
     fn usage_after(trend: &mut Trend, groups: u32, sent: u64, arrived: impl Fn(u32) -> u64) {
         let mut at = Duration::from_secs(1);
         if let (Some(first), Some(last)) = (trend.first_at, trend.points.back()) {

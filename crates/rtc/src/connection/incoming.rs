@@ -1,4 +1,4 @@
-//! What comes in: RTP to be relayed, RTCP to be acted on.
+//! Incoming packets: RTP to relay, and RTCP to act on.
 
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -16,58 +16,58 @@ use crate::bandwidth::{DataRate, Measure};
 use crate::streams::{Accepted, SenderClock, StreamKey};
 use crate::transport::{self, DropReason};
 
-/// Packets that the transport-wide feedback of a datagram may report on: as many as are ever awaited. A few bytes can
-/// stand for 65,535.
+/// The most packets that the transport-wide feedback of a datagram may report on: as many as are
+/// ever awaited. A few bytes can stand for 65,535.
 const MAX_STATUSES: u16 = 8_192;
-/// Packets that a datagram may ask for again: as many as are remembered.
+/// The most retransmissions that a datagram may request: as many packets as are remembered.
 const MAX_REQUESTS: usize = 1_024;
-/// What a round trip is taken to be before the receiver has reported: less than the time after which receivers ask again, as
-/// they do so a few times only.
+/// The assumed round trip before the receiver has reported: less than the time after which
+/// receivers repeat a request, since they repeat it only a few times.
 const UNREPORTED: Duration = Duration::from_millis(20);
 
-/// Why a datagram was refused.
+/// The reason why a datagram was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Refusal {
-    /// The transport would not have it.
+    /// The transport refused it.
     Transport(DropReason),
-    /// RTP that is malformed in the clear.
+    /// The decrypted RTP packet is malformed.
     MalformedRtp,
-    /// RTP of a stream that no m-line stands for.
+    /// No m-line has this RTP stream.
     UnknownStream,
 }
 
-/// What a datagram was.
+/// The content of a datagram.
 #[derive(Debug)]
 pub enum Received {
-    /// Dealt with: STUN, DTLS, SCTP, RTCP, padding, or a packet that came before.
+    /// The datagram has been handled: STUN, DTLS, SCTP, RTCP, padding, or a repeated packet.
     Consumed,
-    /// An RTP packet to be relayed.
+    /// An RTP packet to relay.
     Rtp(Incoming),
-    /// It is not acceptable.
+    /// The datagram was refused.
     Refused(Refusal),
 }
 
-/// An RTP packet in the clear, retransmissions put back into their original form.
+/// A decrypted RTP packet. Retransmissions are restored to their original form.
 #[derive(Debug)]
 pub struct Incoming {
-    /// Index of the m-line.
+    /// The index of the m-line.
     pub media: usize,
-    /// Simulcast encoding, 0 the lowest.
+    /// The simulcast encoding. 0 is the lowest.
     pub encoding: u8,
-    /// Its extended sequence number. Those of an encoding go on when its SSRC changes.
+    /// The extended sequence number. The numbers of an encoding continue when its SSRC changes.
     pub seq: SeqNo,
-    /// Changes with the SSRC: timestamps and picture numbers jump then.
+    /// Changes with the SSRC, when timestamps and picture ids jump.
     pub generation: u8,
-    /// Its codec.
+    /// The codec.
     pub codec: Codec,
-    /// Where it stands in the datagram.
+    /// The place of the packet in the datagram.
     pub range: Range<usize>,
-    /// Its header, offsets relative to the range.
+    /// The header, with offsets relative to the range.
     pub header: Header,
 }
 
 impl Connection {
-    /// Takes a datagram that came by UDP, which is decrypted in place.
+    /// Takes a datagram received by UDP and decrypts it in place.
     pub fn receive(
         &mut self,
         now: Instant,
@@ -78,13 +78,13 @@ impl Connection {
         self.receive_by(now, Path::udp(local, remote), datagram)
     }
 
-    /// Takes a datagram that came by `path`, which is decrypted in place.
+    /// Takes a datagram received on `path` and decrypts it in place.
     pub fn receive_by(&mut self, now: Instant, path: Path, datagram: &mut [u8]) -> Received {
         let received = self.transport.receive_by(now, path, datagram);
         self.take(now, received, datagram)
     }
 
-    /// Goes on with what the transport made of the datagram.
+    /// Handles the result of the transport.
     pub(crate) fn take(
         &mut self,
         now: Instant,
@@ -182,7 +182,7 @@ impl Connection {
         })
     }
 
-    /// Puts a retransmission back into its original form (RFC 4588 section 4): the first two bytes of
+    /// Restores a retransmission to its original form (RFC 4588 section 4): the first two bytes of
     /// the payload are the original sequence number.
     fn receive_repair(
         &mut self,
@@ -326,7 +326,7 @@ impl Connection {
         }
     }
 
-    /// Takes no more requests than are `left`.
+    /// Handles at most `left` retransmission requests.
     fn nacked(&mut self, nack: &Nack<'_>, left: &mut usize, now: Instant) {
         let ours = |media: &super::Media| {
             let stream = media.sending.as_ref().filter(|_| media.repairs());
@@ -364,8 +364,8 @@ impl Connection {
         self.push_feedback(Feedback::Keyframe { media: index });
     }
 
-    /// Round trip of what an m-line sends, with the queue that it waits in: what reports and transport-wide feedback say. Checks
-    /// are seldom and find no queue, mostly.
+    /// Returns the round trip of an m-line's outgoing stream, queues included, from reports and
+    /// transport-wide feedback. Connectivity checks are rare and mostly find no queue.
     fn round_trip_of(&self, index: usize) -> Duration {
         let bandwidth = self.bandwidth.as_ref();
         let heard = bandwidth.filter(|b| b.measure() == Measure::Transport && b.is_heard());
@@ -379,7 +379,8 @@ impl Connection {
             .unwrap_or(UNREPORTED)
     }
 
-    /// Round trip for retransmission requests: what STUN measured, or a usual one.
+    /// Returns the round trip for retransmission requests: the one that STUN measured, or a usual
+    /// one.
     pub(super) fn assumed_round_trip(&self) -> Duration {
         self.round_trip().unwrap_or(Duration::from_millis(50))
     }

@@ -1,15 +1,15 @@
-//! When a peer is asked for keyframes: at once, but not too often, and again if none comes.
+//! Keyframe requests to a peer: at once, but not too often, and repeated if no keyframe arrives.
 
 use std::time::{Duration, Instant};
 
-/// The least time between two requests for an encoding: encoders answer no sooner.
+/// The least time between two requests for an encoding. Encoders do not answer sooner.
 const APART: Duration = Duration::from_millis(300);
-/// A request whose keyframe has not come after so long is repeated: it or the keyframe may have been lost.
+/// The time after which a request is repeated, since it or the keyframe may have been lost.
 const REPEATED: Duration = Duration::from_secs(1);
-/// How often: of what is encrypted end to end no keyframe can be told.
+/// The most repetitions. Keyframes cannot be recognized with end-to-end encryption.
 const REPEATS: u8 = 2;
 
-/// What a peer is to be asked for, by m-line and encoding.
+/// Requests to a peer, by m-line and encoding.
 #[derive(Debug, Default)]
 pub(super) struct KeyframeRequests {
     all: Vec<Request>,
@@ -24,12 +24,12 @@ struct Request {
 }
 
 impl KeyframeRequests {
-    /// Somebody needs a keyframe: it is asked for as soon as it may be, and again if none comes.
+    /// Requests a keyframe as soon as possible, and again if none arrives.
     pub(super) fn want(&mut self, of: (usize, u8), now: Instant) {
         self.add(of, REPEATS, now);
     }
 
-    /// A keyframe is welcome: it is asked for as soon as it may be.
+    /// Requests a keyframe as soon as possible, but only once.
     pub(super) fn want_once(&mut self, of: (usize, u8), now: Instant) {
         self.add(of, 0, now);
     }
@@ -54,7 +54,7 @@ impl KeyframeRequests {
         }
     }
 
-    /// One came: whoever waited has it.
+    /// Ends the request of an encoding, whose keyframe has arrived.
     pub(super) fn came(&mut self, of: (usize, u8)) {
         let request = self.all.iter_mut().find(|request| request.of == of);
         if let Some(request) = request {
@@ -62,12 +62,12 @@ impl KeyframeRequests {
         }
     }
 
-    /// When the next one is to be asked for.
+    /// Returns when the next request is due.
     pub(super) fn next(&self) -> Option<Instant> {
         self.all.iter().filter_map(|request| request.due).min()
     }
 
-    /// Asks for what is due.
+    /// Passes the requests that are due to `ask`.
     pub(super) fn ask(&mut self, now: Instant, mut ask: impl FnMut((usize, u8)) -> Asked) {
         let due = |request: &&mut Request| request.due.is_some_and(|due| due <= now);
         for request in self.all.iter_mut().filter(due) {
@@ -84,14 +84,14 @@ impl KeyframeRequests {
     }
 }
 
-/// Whether a request was written.
+/// The result of writing a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asked {
-    /// It was.
+    /// It was written.
     Yes,
-    /// It goes into the next datagram.
+    /// It has to go into the next datagram.
     NoRoom,
-    /// Nothing comes from there.
+    /// There is no such stream.
     NotThere,
 }
 
@@ -114,7 +114,7 @@ mod tests {
             self.requests.want((0, 1), now);
         }
 
-        /// How many leave at a time.
+        /// Returns how many requests are due at once.
         fn asked(&mut self, ms: u64) -> usize {
             let (now, mut count) = (self.at(ms), 0);
             self.requests.ask(now, |of| {

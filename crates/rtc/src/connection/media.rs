@@ -1,4 +1,4 @@
-//! An m-line: what comes in on it, what goes out.
+//! An m-line: its incoming and outgoing streams.
 
 use std::time::Instant;
 
@@ -9,38 +9,39 @@ use smallvec::SmallVec;
 
 use crate::streams::{Accepted, ReceiveStream, SendStream, SenderClock, Succession};
 
-/// Encodings of an m-line at most.
+/// The most encodings of an m-line.
 const MAX_ENCODINGS: usize = 3;
 
 /// The state of one m-line.
 #[derive(Debug)]
 pub struct Media {
-    /// Its identification.
+    /// The mid.
     pub mid: Mid,
-    /// What it carries.
+    /// The kind of media.
     pub kind: Kind,
-    /// The peer sends.
+    /// Whether the peer sends.
     pub recv: bool,
-    /// We send.
+    /// Whether this side sends.
     pub send: bool,
-    /// How many encodings the peer sends: 1 without simulcast.
+    /// The number of encodings that the peer sends: 1 without simulcast.
     pub encodings: u8,
     payloads: SmallVec<[Payload; 2]>,
     pub(super) receiving: SmallVec<[Option<Encoding>; 1]>,
-    /// The numbers of what comes in; they outlive the streams, which end while the m-line is on hold.
+    /// The numbering of incoming packets. It outlives the streams, which end while the m-line is on
+    /// hold.
     successions: Option<Box<[Succession; MAX_ENCODINGS]>>,
     pub(super) sending: Option<SendStream>,
     pub(super) source_clock: Option<SenderClock>,
     pub(super) reported_lost: u64,
 }
 
-/// One incoming encoding.
+/// An incoming encoding.
 #[derive(Debug)]
 pub(super) struct Encoding {
     pub(super) stream: ReceiveStream,
     pub(super) active: bool,
     pub(super) lost_at_report: u64,
-    /// When a keyframe was asked for because packets were given up.
+    /// When a keyframe was requested because packets were counted as lost.
     pub(super) gave_up: Option<Instant>,
 }
 
@@ -80,7 +81,8 @@ impl Media {
             self.receiving.clear();
         }
         match &mut self.sending {
-            // It stays while on hold: a repair stream that began anew would repeat SRTP's nonces.
+            // The stream stays while on hold: a repair stream that starts again would repeat nonces
+            // of SRTP.
             Some(stream) if stream.ssrc() == line.local_ssrc => stream.set_rtx(line.local_rtx_ssrc),
             sending => {
                 *sending = self
@@ -90,14 +92,14 @@ impl Media {
         }
     }
 
-    /// Fetches what a packet that leaves changes, ahead.
+    /// Prefetches the state that a sent packet changes.
     #[inline]
     pub(super) fn fetch_sending(&self) {
-        // Whether there is a stream is not looked at: that would be waited for.
+        // Whether there is a stream is not checked, since that would wait for the memory.
         fetch_head(&self.sending, SendStream::HEAD);
     }
 
-    /// Fetches what comes in with a packet, ahead.
+    /// Prefetches the state that a received packet needs.
     #[inline]
     pub(super) fn fetch(&self) {
         fetch(&self.kind);
@@ -106,7 +108,7 @@ impl Media {
         fetch(&self.successions);
     }
 
-    /// Fetches the numbers of an encoding, once what leads to them is there.
+    /// Prefetches the numbering of an encoding, once the state that leads to it is in the cache.
     #[inline]
     pub(super) fn fetch_numbers(&self, encoding: u8) {
         if let Some(all) = &self.successions
@@ -116,7 +118,7 @@ impl Media {
         }
     }
 
-    /// The payload type that `pt` is or repairs; true if it repairs.
+    /// Returns the payload type that `pt` is or repairs, and whether it repairs.
     pub(super) fn payload(&self, pt: Pt) -> Option<(&Payload, bool)> {
         let plain = self
             .payloads
@@ -131,36 +133,36 @@ impl Media {
         })
     }
 
-    /// Whether the peer may ask for retransmissions of what we send. Where that was not agreed, packets
-    /// are not made to be repeated to the letter, as SRTP demands under the same number.
+    /// Returns whether the peer may request retransmissions. Without that agreement, packets are
+    /// not made so that they can be repeated exactly, as SRTP demands for the same number.
     pub(super) fn repairs(&self) -> bool {
         self.send && self.payloads.iter().any(|payload| payload.feedback.nack)
     }
 
-    /// The first agreed payload type: it stands for the feedback of the m-line.
+    /// Returns the first agreed payload type, whose feedback counts for the m-line.
     pub(super) fn main_payload(&self) -> Option<&Payload> {
         self.payloads.first()
     }
 
-    /// The agreed payload types, most preferred first.
+    /// Returns the agreed payload types, most preferred first.
     pub fn payloads(&self) -> &[Payload] {
         &self.payloads
     }
 
-    /// RTP clock in Hz.
+    /// Returns the RTP clock rate in Hz.
     pub fn clock_rate(&self) -> u32 {
         self.main_payload()
             .map_or(90_000, |payload| payload.clock_rate)
     }
 
-    /// What comes in, an entry an encoding, lowest first.
+    /// Returns the incoming encodings, lowest first.
     pub fn received(&self) -> impl Iterator<Item = Option<&ReceiveStream>> {
         self.receiving
             .iter()
             .map(|encoding| encoding.as_ref().map(|e| &e.stream))
     }
 
-    /// What goes out, or went out before the m-line was put on hold.
+    /// Returns the outgoing stream. It stays while the m-line is on hold.
     pub fn sent(&self) -> Option<&SendStream> {
         self.sending.as_ref()
     }
@@ -173,7 +175,7 @@ impl Media {
             .min()
     }
 
-    /// The incoming stream of an encoding, made anew when its SSRC changed.
+    /// Returns the incoming stream of an encoding. Makes a new one if its SSRC has changed.
     pub(super) fn encoding(&mut self, index: u8, ssrc: Ssrc) -> Option<&mut Encoding> {
         let clock_rate = self.clock_rate();
         let nack = self
@@ -201,14 +203,14 @@ impl Media {
         }))
     }
 
-    /// How the numbers of an encoding go on over its SSRCs.
+    /// Returns the numbering of an encoding over its SSRCs.
     pub(super) fn succession(&mut self, index: u8) -> Option<&mut Succession> {
         self.successions
             .get_or_insert_default()
             .get_mut(usize::from(index))
     }
 
-    /// The encoding whose packets have `ssrc`.
+    /// Returns the encoding with this SSRC.
     pub(super) fn encoding_of(&self, ssrc: Ssrc) -> Option<u8> {
         let at = self
             .receiving
@@ -219,7 +221,7 @@ impl Media {
 }
 
 impl Encoding {
-    /// Whether the packet counts as new.
+    /// Returns whether the packet counts as new.
     pub(super) fn is_new(accepted: Accepted) -> bool {
         match accepted {
             Accepted::First | Accepted::Yes | Accepted::AfterLongGap => true,

@@ -24,14 +24,14 @@ pub use incoming::{Incoming, Received, Refusal};
 use keyframes::KeyframeRequests;
 pub use media::Media;
 
-/// How streams are watched and reported on.
+/// How streams are monitored and reported on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamConfig {
-    /// How often transport-wide feedback is sent.
+    /// The interval of transport-wide feedback.
     pub twcc_period: Duration,
-    /// How long a medium may be silent before that is told; none: it never is.
+    /// The time without packets after which a stream is reported silent. `None` disables it.
     pub no_media: Option<Duration>,
-    /// Packets lost within a second that are told as a slow link; 0: never.
+    /// Packets lost within a second that are reported as a slow link. 0 disables it.
     pub slow_link_threshold: u32,
 }
 
@@ -45,69 +45,69 @@ impl Default for StreamConfig {
     }
 }
 
-/// What the peer says, or does not say any more, of the streams.
+/// A change that concerns the streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Feedback {
-    /// A packet that we sent is to be sent again.
+    /// The peer requests a retransmission.
     Nack {
-        /// Index of the m-line.
+        /// The index of the m-line.
         media: usize,
-        /// The number it was sent with.
+        /// The sequence number of the packet, as sent.
         seq: SeqNo,
     },
-    /// The peer needs a keyframe of what we send.
+    /// The peer requests a keyframe.
     Keyframe {
-        /// Index of the m-line.
+        /// The index of the m-line.
         media: usize,
     },
-    /// The bitrate that the peer believes it can receive, in bit/s.
+    /// The bitrate that the peer can receive by its own estimate, in bit/s.
     Remb(u64),
-    /// A sender report for what the peer sends.
+    /// A sender report of the peer.
     SenderReport {
-        /// Index of the m-line.
+        /// The index of the m-line.
         media: usize,
         /// The encoding.
         encoding: u8,
-        /// What it says.
+        /// The clock of the stream.
         clock: SenderClock,
     },
-    /// An encoding of the peer's started or fell silent.
+    /// An encoding of the peer started or fell silent.
     Receiving {
-        /// Index of the m-line.
+        /// The index of the m-line.
         media: usize,
         /// The encoding.
         encoding: u8,
-        /// Whether packets come.
+        /// Whether packets arrive.
         receiving: bool,
     },
     /// Many packets were lost within a second.
     SlowLink {
-        /// Index of the m-line.
+        /// The index of the m-line.
         media: usize,
-        /// True: on their way to us.
+        /// Whether they were lost on their way to this side.
         uplink: bool,
-        /// How many.
+        /// The number of lost packets.
         lost: u32,
     },
 }
 
-/// Feedback kept until it is polled; more is dropped (a NACK storm).
+/// The most feedback that is kept until it is polled. More is dropped (a NACK storm).
 const MAX_FEEDBACK: usize = 1_024;
 
 /// One PeerConnection.
 ///
 /// After each call that changes it, poll [`Connection::poll_transmit`], then
-/// [`Connection::poll_feedback`] and the transport's events, until none is left.
+/// [`Connection::poll_feedback`] and the transport's events, until all are empty.
 ///
-/// What each packet needs stands first, together with the same of the transport: with thousands of connections none
-/// of it is in the cache.
+/// Fields that each packet needs come first, next to those of the transport: with thousands of
+/// connections, none of them is in the cache.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Connection {
     media: Vec<Media>,
     next_report: Option<Instant>,
     next_transport_seq: u16,
-    /// Who measures what the link carries, and what that needs to know of each packet.
+    /// The side that measures the bandwidth.
     measure: Option<Measure>,
     sent_log: SentLog,
     /// ICE, DTLS, SRTP and SCTP.
@@ -119,18 +119,18 @@ pub struct Connection {
     next_twcc: Option<Instant>,
     bandwidth: Option<Box<Bandwidth>>,
     padding: Option<bandwidth::PaddingStream>,
-    /// Bytes of padding that are to leave now.
+    /// Padding to send now, in bytes.
     padding_due: usize,
-    /// A second of media has passed since that was polled.
+    /// Whether a second with media has passed since the last poll.
     second_passed: bool,
     feedback: VecDeque<Feedback>,
     keyframes: KeyframeRequests,
     fir_sequence: u8,
-    /// The cap of what the peer sends, and whether it has been told.
+    /// The cap of the peer's bitrate, and whether the peer knows it.
     bitrate: Bitrate,
-    /// What those that receive it can take, in bit/s.
+    /// The bitrate that the receivers of the peer's video can take, in bit/s.
     limit: Option<u64>,
-    /// Index of the m-line that a report found no room for: it goes into the next datagram.
+    /// The index of the m-line at which the reports continue in the next datagram.
     next_sender: usize,
     scratch: Vec<u16>,
     malformed_rtcp: u64,
@@ -143,13 +143,13 @@ enum Bitrate {
     Lifted,
 }
 
-/// What is told to a peer when its cap is lifted, in bit/s: more than it sends.
+/// The bitrate sent to a peer whose cap is lifted, in bit/s: more than it sends.
 const NO_CAP: u64 = 1 << 30;
-/// Between two reports (RFC 3550 section 6.2 allows less than 5 s for busy sessions).
+/// The interval of reports (RFC 3550 section 6.2 allows less than 5 s for busy sessions).
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Connection {
-    /// A connection that waits for its first negotiation.
+    /// Makes a connection that waits for its first negotiation.
     pub fn new(
         transport: TransportConfig,
         config: StreamConfig,
@@ -183,7 +183,7 @@ impl Connection {
         }
     }
 
-    /// Takes the outcome of an offer/answer exchange, the first as any later one.
+    /// Applies the result of an offer/answer exchange, the first or a later one.
     pub fn negotiate(
         &mut self,
         negotiated: &Negotiated,
@@ -215,22 +215,22 @@ impl Connection {
         self.transport.set_remote(&negotiated.transport, now)
     }
 
-    /// The last round trip to the peer, as its connectivity checks measure it; none before the first.
+    /// Returns the last round trip that connectivity checks measured, or `None` before the first.
     pub fn round_trip(&self) -> Option<Duration> {
         self.transport.rtt()
     }
 
-    /// The m-lines.
+    /// Returns the m-lines.
     pub fn media(&self) -> &[Media] {
         &self.media
     }
 
-    /// The rids of an m-line's encodings, lowest first; none without simulcast by rid.
+    /// Returns the rids of an m-line's encodings, lowest first. Empty without simulcast by rid.
     pub fn rids(&self, media: usize) -> &[Rid] {
         self.demux.rids(media)
     }
 
-    /// The SSRC that repairs an encoding of an m-line, once known.
+    /// Returns the SSRC that repairs an encoding of an m-line, once known.
     pub fn repair_of(&self, media: usize, encoding: u8) -> Option<Ssrc> {
         let media = u16::try_from(media).ok()?;
         self.demux.ssrc(StreamKey {
@@ -240,32 +240,32 @@ impl Connection {
         })
     }
 
-    /// Changes how streams are watched from now on.
+    /// Sets how streams are monitored from now on.
     pub fn set_streams(&mut self, config: StreamConfig) {
         self.config = config;
     }
 
-    /// Whether a second of media has passed since the last call: what was counted is worth a look. While nothing comes or leaves
-    /// it never has.
+    /// Returns whether a second with media has passed since the last call, so that the counters may
+    /// have changed.
     pub fn poll_second(&mut self) -> bool {
         mem::take(&mut self.second_passed)
     }
 
-    /// The numbers of the header extensions.
+    /// Returns the ids of the header extensions.
     pub fn extensions(&self) -> &portunus_rtp::ExtensionMap {
         self.demux.extensions()
     }
 
-    /// What the peer said of the streams.
+    /// Returns the next feedback.
     pub fn poll_feedback(&mut self) -> Option<Feedback> {
         self.feedback.pop_front()
     }
 
-    /// Bytes at its start that sending reads, to be fetched ahead ([`fetch_head`]). [`Connection::fetch_stream`] and
-    /// [`Connection::fetch_key`] do the same for what that leads to.
+    /// The leading bytes of the connection that sending reads, to be prefetched ([`fetch_head`]).
+    /// [`Connection::fetch_stream`] and [`Connection::fetch_key`] prefetch what they point to.
     pub const HEAD: usize = mem::offset_of!(Self, transport) + Transport::HEAD;
 
-    /// [`fetch`]es what sending on an m-line reads, once the connection is there.
+    /// [`fetch`]es the state that sending on an m-line reads, once the connection is in the cache.
     #[inline]
     pub fn fetch_stream(&self, media: usize) {
         self.transport.fetch_sealer();
@@ -275,28 +275,29 @@ impl Connection {
         }
     }
 
-    /// [`fetch`]es the key for sending, once the stream is there.
+    /// [`fetch`]es the key for sending, once the stream is in the cache.
     #[inline]
     pub fn fetch_key(&self) {
         self.transport.fetch_key();
     }
 
-    /// [`fetch`]es what [`Connection::receive`] reads of the connection itself. [`Connection::fetch_intake`] and
-    /// [`Connection::fetch_stream_of`] do the same for what that leads to.
+    /// [`fetch`]es the state that [`Connection::receive`] reads of the connection itself.
+    /// [`Connection::fetch_intake`] and [`Connection::fetch_stream_of`] prefetch what it points to.
     #[inline]
     pub fn fetch_receiver(&self) {
         fetch_head(self, Self::HEAD);
         fetch(&self.demux);
     }
 
-    /// [`fetch`]es what leads to the peer's key and streams, once the connection is there.
+    /// [`fetch`]es the pointers to the peer's key and streams, once the connection is in the cache.
     #[inline]
     pub fn fetch_intake(&self) {
         self.transport.fetch_opener();
         self.demux.fetch();
     }
 
-    /// [`fetch`]es the peer's key, and the state of the stream that an SSRC is known to belong to, which is returned.
+    /// [`fetch`]es the peer's key, and the state of the stream with a known SSRC. Returns the key
+    /// of the stream.
     #[inline]
     pub fn fetch_stream_of(&self, ssrc: Ssrc) -> Option<StreamKey> {
         self.transport.fetch_peer_key();
@@ -307,7 +308,7 @@ impl Connection {
         Some(key)
     }
 
-    /// [`fetch`]es the numbers of a stream, once its state is there.
+    /// [`fetch`]es the numbering of a stream, once its state is in the cache.
     #[inline]
     pub fn fetch_numbers(&self, key: StreamKey) {
         if let Some(media) = self.media.get(usize::from(key.media)) {
@@ -315,16 +316,16 @@ impl Connection {
         }
     }
 
-    /// The next transport-wide sequence number.
+    /// Returns the next transport-wide sequence number.
     pub fn next_transport_seq(&mut self) -> u16 {
         let seq = self.next_transport_seq;
         self.next_transport_seq = seq.wrapping_add(1);
         seq
     }
 
-    /// Seals the RTP packet in `buf[..len]`, whose payload may go on in `tail`, in place; the room
-    /// after it takes the rest and the tag. Returns the length of the datagram, to be sent to the
-    /// selected pair and told to [`Connection::sent`].
+    /// Seals the RTP packet in `buf[..len]` in place. Its payload may continue in `tail`. The rest
+    /// of `buf` takes that and the tag. Returns the length of the datagram, to be sent to the
+    /// selected pair and passed to [`Connection::sent`].
     #[inline]
     pub fn seal_rtp(
         &self,
@@ -336,8 +337,8 @@ impl Connection {
         transport.seal_rtp_with_tail(seq, header_len, len, tail, buf)
     }
 
-    /// Packets of an m-line are on their way. True: the next report has a time now, which
-    /// [`Connection::poll_timeout`] tells.
+    /// Counts sent packets of an m-line. Returns true if the next report has become due at a time,
+    /// which [`Connection::poll_timeout`] returns.
     pub fn sent(&mut self, media: usize, burst: &Burst, now: Instant) -> bool {
         if burst.is_empty() {
             return false;
@@ -352,12 +353,12 @@ impl Connection {
         is_first
     }
 
-    /// The number for a packet of the repair stream of an m-line.
+    /// Returns the next sequence number of an m-line's repair stream.
     pub fn next_rtx(&mut self, media: usize) -> Option<SeqNo> {
         Some(self.media.get_mut(media)?.sending.as_mut()?.next_rtx())
     }
 
-    /// A packet of an m-line without repair stream is sent again.
+    /// Counts a retransmission of an m-line without a repair stream.
     pub fn count_retransmission(&mut self, media: usize) {
         if let Some(stream) = self
             .media
@@ -368,7 +369,7 @@ impl Connection {
         }
     }
 
-    /// Seals a packet that is sent again, like [`Connection::seal_rtp`] but not counted as new.
+    /// Seals a retransmission like [`Connection::seal_rtp`], without counting it as new.
     pub fn seal_again(
         &mut self,
         seq: SeqNo,
@@ -378,34 +379,35 @@ impl Connection {
         self.transport.seal_rtp(seq, header_len, len, buf)
     }
 
-    /// Asks the peer for a keyframe (PLI, or FIR where only that was agreed): at once, or 300 ms after the request before,
-    /// and up to twice again if none comes within a second.
+    /// Requests a keyframe from the peer (PLI, or FIR if only that was agreed on): at once, or 300
+    /// ms after the last request, and up to twice again if none arrives within a second.
     pub fn request_keyframe(&mut self, media: usize, encoding: u8, now: Instant) {
         self.keyframes.want((media, encoding), now);
     }
 
-    /// The same for nobody who waits: never again for the same.
+    /// Requests a keyframe without repeating the request.
     pub fn request_keyframe_once(&mut self, media: usize, encoding: u8, now: Instant) {
         self.keyframes.want_once((media, encoding), now);
     }
 
-    /// A keyframe of an encoding came: who waited for one has it.
+    /// Ends the keyframe request of an encoding, whose keyframe has arrived.
     pub fn keyframe_came(&mut self, media: usize, encoding: u8) {
         self.keyframes.came((media, encoding));
     }
 
-    /// Caps what the peer sends, in bit/s; none lifts the cap. It is told at once and once a second.
+    /// Caps the peer's bitrate, in bit/s. `None` lifts the cap. It is sent at once and then every
+    /// second.
     pub fn set_bitrate(&mut self, bitrate: Option<u64>, now: Instant) {
         self.bitrate = match (bitrate, self.bitrate) {
             (Some(cap), _) => Bitrate::Cap(cap),
-            // There was none: nothing is to be told.
+            // There was no cap, so there is none to lift.
             (None, Bitrate::Unset) => return,
             (None, _) => Bitrate::Lifted,
         };
         self.next_report = Some(now);
     }
 
-    /// The most that the peer is told to send, in bit/s.
+    /// Returns the bitrate cap sent to the peer, in bit/s.
     pub fn bitrate_cap(&self) -> Option<u64> {
         match (self.bitrate, self.limit) {
             (Bitrate::Cap(cap), limit) => Some(limit.map_or(cap, |limit| limit.min(cap))),
@@ -413,8 +415,8 @@ impl Connection {
         }
     }
 
-    /// What those that receive the peer's video can take, in bit/s: it is told like a cap, and never more
-    /// than the cap. None: whatever it sends.
+    /// Limits the peer's bitrate to what its receivers can take, in bit/s. It is sent like a cap
+    /// and never exceeds the cap. `None` means no limit.
     pub fn limit_bitrate(&mut self, limit: Option<u64>, now: Instant) {
         let before = std::mem::replace(&mut self.limit, limit);
         if limit == before {
@@ -424,21 +426,21 @@ impl Connection {
             self.bitrate = Bitrate::Lifted;
         }
         let unlimited = |limit: Option<u64>| limit.unwrap_or(u64::MAX);
-        // Less is told at once, more with the next report.
+        // A lower limit is sent at once, a higher one with the next report.
         if unlimited(limit) < unlimited(before) {
             self.next_report = Some(now);
         }
         self.next_report.get_or_insert(now);
     }
 
-    /// The clock of the stream that an m-line relays, in the timestamps of what is sent.
+    /// Sets the clock of the stream that an m-line relays, in timestamps of the outgoing stream.
     pub fn set_source_clock(&mut self, media: usize, clock: Option<SenderClock>) {
         if let Some(media) = self.media.get_mut(media) {
             media.source_clock = clock;
         }
     }
 
-    /// A datagram to be sent, written into `buf`.
+    /// Writes the next datagram to send into `buf`.
     pub fn poll_transmit(&mut self, now: Instant, buf: &mut [u8]) -> Option<Transmit> {
         if let Some(transmit) = self.transport.poll_transmit(buf) {
             return Some(transmit);
@@ -464,11 +466,11 @@ impl Connection {
         })
     }
 
-    /// When [`Connection::handle_timeout`] has something to do.
+    /// Returns when [`Connection::handle_timeout`] is due.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let transport = self.transport.poll_timeout();
         if !self.can_send() {
-            // A report that is due waits until it can leave: it must not keep its owner awake.
+            // A due report waits until it can leave. It must not keep the owner awake.
             return transport;
         }
         let streams = self.media.iter().filter_map(Media::next_nack).min();
@@ -489,7 +491,7 @@ impl Connection {
         .min()
     }
 
-    /// Time has passed.
+    /// Handles the timeouts that are due.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.transport.handle_timeout(now);
         if let Some(bandwidth) = &mut self.bandwidth {
@@ -497,12 +499,12 @@ impl Connection {
         }
     }
 
-    /// RTCP packets of the peer that could not be read.
+    /// Returns the number of malformed RTCP packets of the peer.
     pub fn malformed_rtcp(&self) -> u64 {
         self.malformed_rtcp
     }
 
-    /// Whether there are a path and keys for media.
+    /// Returns whether there are a path and keys for media.
     fn can_send(&self) -> bool {
         let transport = &self.transport;
         transport.is_connected()

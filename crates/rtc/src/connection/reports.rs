@@ -1,4 +1,4 @@
-//! The RTCP that goes out: reports, retransmission and keyframe requests, bitrate caps, feedback.
+//! Outgoing RTCP: reports, retransmission and keyframe requests, bitrate caps, feedback.
 
 use std::time::{Duration, Instant};
 
@@ -13,23 +13,23 @@ use smallvec::SmallVec;
 use super::keyframes::Asked;
 use super::media::Encoding;
 use super::{Bitrate, Connection, Feedback, Media, NO_CAP, REPORT_INTERVAL};
-use crate::streams::ReportFigures;
+use crate::streams::{ArrivalReport, ReportFigures};
 
-/// The cname of all streams of the server.
+/// The CNAME of all streams of the server.
 const CNAME: &str = "portunus";
-/// A compound stays below any path's MTU.
+/// The most bytes of a compound packet: below any path's MTU.
 const MAX_COMPOUND: usize = 1_100;
-/// Blocks that a report holds (5 bits count them).
+/// The most blocks of a report, whose count has 5 bits.
 const MAX_BLOCKS: usize = 31;
-/// A sender report without blocks, and the cname after the last one, in bytes.
+/// The bytes of a sender report without blocks, and of the CNAME after the last one.
 const REPORT_ROOM: usize = 28 + 24;
-/// A stream that was silent for longer needs no reports.
+/// A stream that has been silent for longer needs no reports.
 const QUIET: Duration = Duration::from_secs(5);
-/// The least time between two keyframe requests for packets that were given up.
+/// The least time between two keyframe requests because of lost packets.
 const GIVE_UP_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Connection {
-    /// Writes one compound packet with what is due; none if nothing is.
+    /// Writes a compound packet with all that is due. Returns `None` if nothing is.
     pub(super) fn write_rtcp(&mut self, now: Instant, buf: &mut [u8]) -> Option<usize> {
         let due = self.next_report.is_some_and(|at| at <= now);
         if due && self.next_sender == 0 {
@@ -47,13 +47,13 @@ impl Connection {
         (!out.is_empty()).then(|| out.len())
     }
 
-    /// The SSRC that speaks for this side: that of the first stream we send or could send.
+    /// Returns the SSRC of this side in reports: the first stream that it sends or could send.
     fn sender_ssrc(&self) -> Ssrc {
         let sending = self.media.iter().find_map(|media| media.sending.as_ref());
         sending.map_or(Ssrc(1), |stream| stream.ssrc())
     }
 
-    /// Writes the reports of this second, or what found no room in the datagram before.
+    /// Writes the reports of this second, or those that did not fit the last datagram.
     fn write_reports(&mut self, now: Instant, sender: Ssrc, out: &mut CompoundWriter<'_>) {
         let begins = self.next_sender == 0;
         let blocks = if begins {
@@ -71,7 +71,7 @@ impl Connection {
             written = out.push(&report).is_ok();
         }
         if written {
-            // What finds no room is sent with the next report.
+            // Without room, it goes into the next report.
             let _ = out.push(&CnameWriter {
                 ssrc: sender,
                 cname: CNAME,
@@ -80,13 +80,13 @@ impl Connection {
         if more {
             return;
         }
-        // What is sent or received later begins anew.
+        // Streams that start later start new reports.
         let flowing = self.streams_active(now);
         let capped = self.write_bitrate(now, sender, out);
         self.next_report = (flowing || capped).then(|| now + REPORT_INTERVAL);
     }
 
-    /// What is reported of the streams that come in: as many as one packet holds.
+    /// Returns the report blocks of incoming streams, as many as one packet holds.
     fn report_blocks(&mut self, now: Instant) -> SmallVec<[ReportBlock; 8]> {
         let encodings = self
             .media
@@ -107,8 +107,8 @@ impl Connection {
         figures.take(MAX_BLOCKS).map(block).collect()
     }
 
-    /// Writes a report for each stream that goes out, the blocks in the first. Says whether there was
-    /// one, and whether there are more than the datagram holds.
+    /// Writes a report for each outgoing stream, with the blocks in the first. Returns whether
+    /// there was one, and whether more have to go into another datagram.
     fn write_sender_reports(
         &mut self,
         now: Instant,
@@ -145,7 +145,7 @@ impl Connection {
         (reported, false)
     }
 
-    /// Tells the cap; says whether it is to be told again.
+    /// Writes the bitrate cap. Returns whether it has to be repeated.
     fn write_bitrate(&mut self, now: Instant, sender: Ssrc, out: &mut CompoundWriter<'_>) -> bool {
         let (bitrate, again) = match (self.bitrate_cap(), self.bitrate) {
             (Some(cap), _) => (cap, true),
@@ -161,7 +161,7 @@ impl Connection {
             .filter(|encoding| encoding.active && heard_lately(encoding, now));
         let ssrcs: SmallVec<[Ssrc; 8]> = streams.map(|e| e.stream.ssrc()).take(8).collect();
         if ssrcs.is_empty() {
-            // Told as soon as video comes.
+            // It is sent as soon as video arrives.
             return false;
         }
         let written = out
@@ -199,7 +199,7 @@ impl Connection {
             let given_up = encoding
                 .stream
                 .take_nacks(now, round_trip, |seq| scratch.push(seq.wire()));
-            // A path that loses much would only lose more under a keyframe for each loss.
+            // A keyframe for each loss would only add losses on a lossy path.
             let lately = encoding
                 .gave_up
                 .is_some_and(|at| now.saturating_duration_since(at) < GIVE_UP_INTERVAL);
@@ -209,7 +209,7 @@ impl Connection {
             }
             for lost in scratch.chunks(64) {
                 let lost = lost.iter().copied();
-                // Without room it is asked for again after a round trip.
+                // Without room, the request is repeated after a round trip.
                 let _ = out.push(&NackWriter {
                     sender,
                     media: encoding.stream.ssrc(),
@@ -281,7 +281,11 @@ impl Connection {
             .next()
             .unwrap_or(sender);
         let room = out.room();
-        let (count, base, arrivals) = self.arrivals.take();
+        let ArrivalReport {
+            count,
+            base,
+            arrivals,
+        } = self.arrivals.take();
         let reported = match TwccWriter::new((sender, media), count, base, arrivals, room) {
             Some((writer, rest)) if out.push(&writer).is_ok() => arrivals.len() - rest.len(),
             _ => 0,
@@ -290,7 +294,7 @@ impl Connection {
         self.next_twcc = (!self.arrivals.is_empty()).then(|| now + Duration::from_millis(1));
     }
 
-    /// Once a second: who fell silent, who lost much.
+    /// Checks once a second which streams fell silent and which lost many packets.
     fn watch(&mut self, now: Instant) {
         self.second_passed = true;
         let threshold = u64::from(self.config.slow_link_threshold);
@@ -325,7 +329,7 @@ impl Connection {
         }
     }
 
-    /// Whether anything was received lately, is watched or is waiting to be reported.
+    /// Returns whether any stream received packets lately, is monitored, or has to be reported.
     fn streams_active(&self, now: Instant) -> bool {
         let watched = self.config.no_media.is_some();
         let receiving = |media: &Media| {

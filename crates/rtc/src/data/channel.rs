@@ -11,18 +11,18 @@ use sctp_proto::{PayloadProtocolIdentifier, StreamId};
 pub struct DataOptions {
     /// Messages arrive in the order in which they were sent.
     pub ordered: bool,
-    /// How hard their delivery is tried.
+    /// The reliability of the delivery.
     pub reliability: Reliability,
 }
 
-/// How hard delivery is tried (RFC 8832 section 5.1).
+/// The reliability of the delivery (RFC 8832 section 5.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reliability {
-    /// Until it succeeds.
+    /// Retransmit until the delivery succeeds.
     Reliable,
-    /// At most this many times after the first.
+    /// At most this many retransmissions.
     MaxRetransmits(u32),
-    /// For this long; whole milliseconds.
+    /// Retransmit for this time, in whole milliseconds.
     MaxLifetime(Duration),
 }
 
@@ -35,21 +35,21 @@ impl Default for DataOptions {
     }
 }
 
-/// A message, borrowed: text or bytes (RFC 8831 section 8).
+/// A borrowed message: text or bytes (RFC 8831 section 8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum DataPayload<'a> {
     Text(&'a str),
     Binary(&'a [u8]),
 }
 
 impl DataPayload<'_> {
-    /// Its length, in bytes.
+    /// Returns its length, in bytes.
     pub fn len(&self) -> usize {
         self.bytes().len()
     }
 
-    /// Whether it is empty.
+    /// Returns whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -61,7 +61,8 @@ impl DataPayload<'_> {
         }
     }
 
-    /// As SCTP carries it: an empty message is one zero byte of a kind of its own.
+    /// Returns the message as SCTP carries it. An empty one is one zero byte with its own
+    /// identifier.
     pub(super) fn to_wire(self) -> (PayloadProtocolIdentifier, Bytes) {
         use PayloadProtocolIdentifier as Ppid;
         let ppid = match (self, self.is_empty()) {
@@ -75,17 +76,17 @@ impl DataPayload<'_> {
     }
 }
 
-/// A message received: text or bytes.
+/// A received message: text or bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum DataMessage {
     Text(String),
     Binary(Vec<u8>),
 }
 
 impl DataMessage {
-    /// Takes what SCTP carried; none for a kind that WebRTC does not have, and for text that is not
-    /// UTF-8.
+    /// Reads a message as SCTP carries it. Returns `None` for unknown identifiers, and for text
+    /// that is not UTF-8.
     pub(super) fn from_wire(ppid: PayloadProtocolIdentifier, bytes: Vec<u8>) -> Option<Self> {
         match ppid {
             PayloadProtocolIdentifier::String => {
@@ -99,12 +100,12 @@ impl DataMessage {
     }
 }
 
-/// Where a channel stands.
+/// The state of a channel.
 #[derive(Debug, PartialEq)]
 pub(super) enum State {
-    /// It has no stream: the association is not there yet.
+    /// It has no stream, since the association is not established yet.
     Waiting(VecDeque<(PayloadProtocolIdentifier, Bytes)>),
-    /// It was offered; until the peer accepts, everything is sent in order (RFC 8832 section 6).
+    /// It was offered. Until the peer accepts, all messages are sent in order (RFC 8832 section 6).
     Offered(StreamId),
     /// It is open in both directions.
     Open(StreamId),

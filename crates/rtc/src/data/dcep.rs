@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use super::{DataOptions, Reliability};
 
-/// Longest label taken, in bytes.
+/// The longest label, in bytes.
 pub const MAX_LABEL: usize = 1024;
-/// Longest subprotocol name taken, in bytes.
+/// The longest subprotocol name, in bytes.
 pub const MAX_PROTOCOL: usize = 63;
 
 const OPEN: u8 = 3;
 const ACK: u8 = 2;
 
-/// The bit of the channel type that says: not in order.
+/// The bit of the channel type for unordered delivery.
 const UNORDERED: u8 = 0x80;
 const RELIABLE: u8 = 0;
 const MAX_RETRANSMITS: u8 = 1;
@@ -30,7 +30,7 @@ pub(crate) enum Message {
 }
 
 impl Message {
-    /// Reads a message; none if it is malformed or its names are too long.
+    /// Reads a message. Returns `None` if it is malformed or its names are too long.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let (kind, rest) = bytes.split_first()?;
         match *kind {
@@ -67,7 +67,7 @@ impl Message {
         }
     }
 
-    /// The message as bytes; the names' lengths have been checked.
+    /// Returns the message as bytes. The lengths of its names have been checked.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         match self {
             Message::Ack => vec![ACK],
@@ -95,14 +95,18 @@ impl Message {
     }
 }
 
-/// A lifetime as it stands on the wire.
+/// Returns a lifetime in ms, as on the wire.
 pub(crate) fn milliseconds(time: Duration) -> u32 {
     u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
     use super::*;
     use proptest::prelude::*;
 

@@ -1,5 +1,10 @@
-//! A peer that speaks SCTP badly, on purpose.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+//! A peer that deliberately speaks SCTP badly.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test fails by a panic"
+)]
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -19,7 +24,7 @@ const CONFIG: DataConfig = DataConfig {
     max_message_size: 0,
 };
 
-/// Sets the CRC32c of an SCTP packet (RFC 9260 appendix A), so that damage gets past it.
+/// Sets the CRC32c of an SCTP packet (RFC 9260 appendix A), so that damaged packets pass the check.
 fn set_checksum(packet: &mut [u8]) {
     if packet.len() < 12 {
         return;
@@ -39,7 +44,7 @@ fn set_checksum(packet: &mut [u8]) {
     packet[8..12].copy_from_slice(&(!crc).to_le_bytes());
 }
 
-/// Damages fields, lengths and chunk types, or puts chunks of different packets together.
+/// Damages fields, lengths and chunk types, or joins chunks of different packets.
 fn damage(rng: &mut StdRng, packet: &mut Vec<u8>, seen: &[Vec<u8>]) {
     match rng.random_range(0..6) {
         0 => packet.truncate(rng.random_range(0..=packet.len())),
@@ -77,7 +82,7 @@ fn damage(rng: &mut StdRng, packet: &mut Vec<u8>, seen: &[Vec<u8>]) {
     set_checksum(packet);
 }
 
-/// Returns how many messages arrived all the same.
+/// Returns how many messages arrived nevertheless.
 fn torment(seed: u64) -> usize {
     let mut arrived = 0;
     let mut rng = StdRng::seed_from_u64(seed);
@@ -151,8 +156,8 @@ fn a_hostile_peer_stops_nothing_but_itself() {
     );
 }
 
-/// Sends 1,000 small messages to a side that sends each back, over links that lose, delay and turn round the order of packets.
-/// Says whether all were back within two minutes of virtual time.
+/// Sends 1,000 small messages to a side that echoes each, over links that lose, delay and reorder
+/// packets. Returns whether all came back within two minutes of virtual time.
 fn echo(seed: u64) -> bool {
     const MESSAGES: usize = 1_000;
     let mut rng = StdRng::seed_from_u64(seed);
@@ -264,7 +269,7 @@ fn an_init_that_comes_late_ends_nothing() {
     ));
 }
 
-/// Lets the sides talk until both are silent.
+/// Exchanges packets until both sides are silent.
 fn settle(sides: &mut [Data; 2], now: Instant) {
     for _ in 0..8 {
         for (from, to) in [(0, 1), (1, 0)] {
@@ -293,7 +298,7 @@ fn a_channel_opens_while_another_is_closed_by_the_peer() {
         std::iter::from_fn(|| data.poll_event())
             .any(|event| matches!(event, DataEvent::Closed { label } if label == "first"))
     };
-    // Step by step, to be quicker than the end of it.
+    // Step by step, to act before the exchange is complete.
     for (from, to) in [(0, 1), (1, 0), (0, 1), (1, 0)] {
         let mut packets = Vec::new();
         sides[from].transmit(now, |packet| packets.push(packet.to_vec()));
@@ -304,7 +309,7 @@ fn a_channel_opens_while_another_is_closed_by_the_peer() {
             break;
         }
     }
-    // The stream is being reset still.
+    // The stream is still being reset.
     sides[1].open("second", "", DataOptions::default()).unwrap();
     sides[1].send("second", DataPayload::Text("2")).unwrap();
     settle(&mut sides, now);
@@ -364,7 +369,8 @@ fn malformed_packets_are_counted_and_end_nothing() {
         }
     }
     assert!(!sides[1].take_malformed());
-    // A SACK, a HEARTBEAT and a DATA chunk too short, of an association that is known and with the right checksum.
+    // A SACK, a HEARTBEAT and a DATA chunk that are too short, for a known association and with the
+    // right checksum.
     for chunk in [&[3, 0, 0, 4][..], &[4, 0, 0, 4], &[0, 3, 0, 8, 0, 0, 0, 1]] {
         let mut packet = [&last[..12], chunk].concat();
         set_checksum(&mut packet);

@@ -4,10 +4,10 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use super::ContentType;
-use super::record::{RecordOpener, RecordSealer, split};
+use super::record::{Record, RecordOpener, RecordSealer};
 
-/// The last flight is sent again at most this often, and this many times in all: enough for any
-/// loss, too little to be of use to someone who forges a peer's repetitions.
+/// The least interval and the most repetitions of the last flight: enough for any loss, too few to
+/// be of use to somebody who forges a peer's repetitions.
 const MIN_REPEAT: Duration = Duration::from_millis(20);
 const MAX_REPEATS: u8 = 40;
 
@@ -19,18 +19,18 @@ const FATAL: u8 = 2;
 pub(crate) struct Established {
     sealer: RecordSealer,
     opener: RecordOpener,
-    /// The server's last flight: the peer may still miss it.
+    /// The server's last flight, which the peer may still lack.
     last_flight: Vec<Vec<u8>>,
     repeats: u8,
     last_repeat: Option<Instant>,
 }
 
-/// What a datagram brought.
+/// The effect of a datagram.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Incoming {
-    /// The peer ended the association: by `close_notify` or by a fatal alert (its code).
+    /// The peer ended the association by `close_notify`, or by a fatal alert with this code.
     Closed(Option<u8>),
-    /// Nothing that ends it.
+    /// The association continues.
     Open {
         /// Whether at least one of its records was authentic or a known repetition.
         accepted: bool,
@@ -52,8 +52,8 @@ impl Established {
         }
     }
 
-    /// Opens a datagram's records in place and hands application data to `deliver`; what is to be
-    /// sent is appended to `out`.
+    /// Opens a datagram's records in place and passes application data to `deliver`. Appends
+    /// datagrams to send to `out`.
     pub(crate) fn receive(
         &mut self,
         now: Instant,
@@ -63,22 +63,23 @@ impl Established {
     ) -> Incoming {
         let mut accepted = false;
         let mut rest = datagram;
-        while let Some((header, record, tail)) = split(rest) {
+        while let Some((record, tail)) = Record::split(rest) {
+            let Record { header, bytes } = record;
             rest = tail;
             match header.content {
-                // The peer's Finished again: our last flight did not reach it. In plain text come
-                // the other messages of its flight, which need no answer of their own.
+                // A repeated Finished of the peer shows that it did not get our last flight. The
+                // other messages of its flight come in plain text and need no answer.
                 ContentType::Handshake if header.epoch == 1 => {
                     accepted |= self.repeat_last_flight(now, out);
                 }
                 ContentType::Handshake | ContentType::ChangeCipherSpec => {}
                 ContentType::ApplicationData => {
-                    if let Some(data) = self.opener.open(header, record) {
+                    if let Some(data) = self.opener.open(header, bytes) {
                         accepted = true;
                         deliver(data);
                     }
                 }
-                ContentType::Alert => match self.opener.open(header, record) {
+                ContentType::Alert => match self.opener.open(header, bytes) {
                     Some([_, CLOSE_NOTIFY]) => return Incoming::Closed(None),
                     Some([FATAL, code]) => return Incoming::Closed(Some(*code)),
                     Some(_) => accepted = true,
@@ -89,7 +90,7 @@ impl Established {
         Incoming::Open { accepted }
     }
 
-    /// Makes a datagram of application data; none if it is too long for one.
+    /// Makes a datagram of application data. Returns `None` if the data is too long for one.
     pub(crate) fn seal(&mut self, data: &[u8]) -> Option<Vec<u8>> {
         self.sealer.seal(ContentType::ApplicationData, data)
     }

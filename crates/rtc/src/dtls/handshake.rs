@@ -1,4 +1,5 @@
-//! The handshake: AWS-LC over an in-memory pipe, its datagrams kept and sent again by our clock.
+//! The handshake: AWS-LC over an in-memory pipe. Its datagrams are kept, and retransmitted by our
+//! clock.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -16,18 +17,19 @@ use super::randoms::Randoms;
 use super::record::{RecordHeader, RecordOpener, RecordSealer, headers};
 use super::{ContentType, DtlsError, Established, MTU};
 
-/// When a flight that is not answered is sent again; doubles up to [`MAX_RESEND`].
+/// The time until the first retransmission of an unanswered flight. It doubles up to
+/// [`MAX_RESEND`].
 const FIRST_RESEND: Duration = Duration::from_millis(100);
 const MAX_RESEND: Duration = Duration::from_secs(1);
-/// How long a handshake is tried.
+/// The longest duration of a handshake.
 const GIVE_UP: Duration = Duration::from_secs(20);
 
-/// Records that overtook the end of the handshake are kept: at most this many datagrams.
+/// The most datagrams kept that overtook the end of the handshake.
 const MAX_EARLY: usize = 4;
 
 const EXPORTER: &str = "EXTRACTOR-dtls_srtp";
 
-/// A handshake under way.
+/// A handshake in progress.
 pub(crate) struct Handshake {
     stream: SslStream<Pipe>,
     role: DtlsRole,
@@ -35,33 +37,33 @@ pub(crate) struct Handshake {
     /// The datagrams of the last flight sent.
     flight: Vec<Vec<u8>>,
     randoms: Randoms,
-    /// The first sequence number of epoch 1 that has not been sent with.
+    /// The first unused sequence number of epoch 1.
     next_sequence: u64,
-    /// Application data that came before the handshake was done.
+    /// Application data that arrived before the end of the handshake.
     early: Vec<Vec<u8>>,
     started: Instant,
     resend: Option<(Instant, Duration)>,
 }
 
-/// Where a handshake stands after a step.
+/// The state of a handshake after a step.
 pub(crate) enum Progress {
-    /// It goes on.
+    /// It continues.
     Pending,
-    /// It is done.
+    /// It is complete.
     Done(Box<Done>),
 }
 
-/// What comes of a handshake.
+/// The result of a handshake.
 pub(crate) struct Done {
     pub(crate) established: Established,
-    /// None: the peer does not speak SRTP (it wants data channels only).
+    /// `None` if the peer does not speak SRTP because it wants only data channels.
     pub(crate) srtp: Option<(Sealer, Opener)>,
-    /// Datagrams that came before the handshake was done.
+    /// Datagrams that arrived before the end of the handshake.
     pub(crate) early: Vec<Vec<u8>>,
 }
 
 impl Handshake {
-    /// Starts a handshake; the client's first datagrams are appended to `out`.
+    /// Starts a handshake. Appends the client's first datagrams to `out`.
     pub(crate) fn start(
         context: &openssl::ssl::SslContextRef,
         role: DtlsRole,
@@ -91,12 +93,12 @@ impl Handshake {
         Ok(handshake)
     }
 
-    /// The random of its ClientHello, once that came.
+    /// Returns the random of its ClientHello, once received.
     pub(super) fn client_random(&self) -> Option<[u8; 32]> {
         self.randoms.client
     }
 
-    /// The same handshake, given up when `other` would be.
+    /// Returns the same handshake with the deadline of `other`.
     pub(super) fn since(self, other: &Self) -> Self {
         Self {
             started: other.started,
@@ -104,7 +106,7 @@ impl Handshake {
         }
     }
 
-    /// Takes a datagram; answers are appended to `out`.
+    /// Takes a datagram. Appends answers to `out`.
     pub(crate) fn receive(
         &mut self,
         now: Instant,
@@ -123,13 +125,13 @@ impl Handshake {
         self.step(now, out)
     }
 
-    /// When [`Self::handle_timeout`] wants to be called.
+    /// Returns when [`Self::handle_timeout`] is due.
     pub(crate) fn poll_timeout(&self) -> Instant {
         let give_up = self.started + GIVE_UP;
         self.resend.map_or(give_up, |(at, _)| at.min(give_up))
     }
 
-    /// Sends the last flight again if it is time to; gives up in the end.
+    /// Retransmits the last flight if it is time, or fails after the deadline.
     pub(crate) fn handle_timeout(
         &mut self,
         now: Instant,
@@ -146,15 +148,15 @@ impl Handshake {
         if now < at {
             return Ok(());
         }
-        // With their old numbers, by which the peer drops those that it has; it sends its own flight
-        // again by itself.
+        // The datagrams keep their numbers, by which the peer drops those it has. It retransmits
+        // its own flight by itself.
         out.extend(self.flight.iter().cloned());
         let delay = (delay * 2).min(MAX_RESEND);
         self.resend = Some((now + delay, delay));
         Ok(())
     }
 
-    /// Lets AWS-LC go on with what there is.
+    /// Lets AWS-LC process its input.
     fn step(&mut self, now: Instant, out: &mut Vec<Vec<u8>>) -> Result<Progress, DtlsError> {
         let result = self.stream.do_handshake();
         let sent = std::mem::take(&mut self.stream.get_mut().outgoing);
@@ -177,7 +179,7 @@ impl Handshake {
         }
     }
 
-    /// Checks the peer's certificate and takes the keys out of AWS-LC.
+    /// Checks the peer's certificate and takes the keys from AWS-LC.
     fn finish(&mut self) -> Result<Done, DtlsError> {
         let ssl = self.stream.ssl();
         if !is_vouched_for(ssl, &self.fingerprints) {
@@ -192,7 +194,7 @@ impl Handshake {
         let sealer = RecordSealer::new(own, self.next_sequence).ok_or(DtlsError::Keys)?;
         let opener = RecordOpener::new(peers).ok_or(DtlsError::Keys)?;
         let srtp = srtp_keys(ssl, self.role)?;
-        // The server's flight is the last one: only the client can notice that it got lost.
+        // The server sends the last flight, and only the client can notice its loss.
         let last_flight = match self.role {
             DtlsRole::Client => Vec::new(),
             DtlsRole::Server => std::mem::take(&mut self.flight),
@@ -215,8 +217,8 @@ impl fmt::Debug for Handshake {
     }
 }
 
-/// Whether the peer's certificate has one of the fingerprints. Where there are SHA-256 ones, only
-/// those count (RFC 8122 section 5: the preferred hash function decides).
+/// Returns whether the peer's certificate has one of the fingerprints. If there are SHA-256 ones,
+/// only those count (RFC 8122 section 5: the preferred hash function decides).
 fn is_vouched_for(ssl: &SslRef, fingerprints: &[Fingerprint]) -> bool {
     let Some(certificate) = ssl.peer_certificate() else {
         return false;
@@ -239,7 +241,7 @@ fn is_vouched_for(ssl: &SslRef, fingerprints: &[Fingerprint]) -> bool {
     }
 }
 
-/// The SRTP keys (RFC 5764 section 4.2).
+/// Returns the SRTP keys (RFC 5764 section 4.2).
 fn srtp_keys(ssl: &SslRef, role: DtlsRole) -> Result<Option<(Sealer, Opener)>, DtlsError> {
     let Some(selected) = ssl.selected_srtp_profile() else {
         return Ok(None);
@@ -261,7 +263,7 @@ fn srtp_keys(ssl: &SslRef, role: DtlsRole) -> Result<Option<(Sealer, Opener)>, D
     Ok(Some((sealer, opener)))
 }
 
-/// What AWS-LC takes for a socket: whole datagrams in, whole datagrams out.
+/// The socket of AWS-LC: whole datagrams in, whole datagrams out.
 #[derive(Debug, Default)]
 struct Pipe {
     incoming: VecDeque<Vec<u8>>,

@@ -1,7 +1,8 @@
-//! The handshake of a connection, and those that other ClientHellos have begun.
+//! The handshake of a connection, and those that other ClientHellos started.
 //!
-//! Somebody who knows the peer's address can send a ClientHello in the peer's name. The peer's own has another random, so each random
-//! has a handshake, and the handshake that is completed first counts. A forged one is never: it lacks the peer's certificate.
+//! Somebody who knows the peer's address can send a ClientHello in the peer's name. The peer's own
+//! has another random, so each random has a handshake, and the first complete one counts. A forged
+//! one never completes, since it lacks the peer's certificate.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -13,23 +14,23 @@ use super::DtlsError;
 use super::handshake::{Handshake, Progress};
 use super::randoms::Randoms;
 
-/// Handshakes beside the one that is answered. Each takes some tens of KiB.
+/// The most handshakes besides the current one. Each takes some tens of KiB.
 const MOST_OTHERS: usize = 2;
 
-/// Handshakes under way, of which one is answered.
+/// The handshakes in progress. Only the current one is answered.
 #[derive(Debug)]
 pub(crate) struct Handshakes {
     context: SslContext,
     role: DtlsRole,
     fingerprints: Vec<Fingerprint>,
-    /// The one whose ClientHello came last: only its flight is sent again.
+    /// The handshake with the latest ClientHello. Only its flight is retransmitted.
     current: Handshake,
-    /// The oldest first.
+    /// The other handshakes, the oldest first.
     others: VecDeque<Handshake>,
 }
 
 impl Handshakes {
-    /// Starts a handshake; the client's first datagrams are appended to `out`.
+    /// Starts a handshake. Appends the client's first datagrams to `out`.
     pub(crate) fn start(
         context: &SslContextRef,
         role: DtlsRole,
@@ -46,7 +47,7 @@ impl Handshakes {
         })
     }
 
-    /// Takes a datagram; answers are appended to `out`.
+    /// Takes a datagram. Appends answers to `out`.
     pub(crate) fn receive(
         &mut self,
         now: Instant,
@@ -81,7 +82,7 @@ impl Handshakes {
         }
     }
 
-    /// Gives a datagram to those that are not answered. Returns what comes of the one that is done.
+    /// Passes a datagram to the other handshakes. Returns the result of the one that completes.
     fn offer_to_others(
         &mut self,
         now: Instant,
@@ -104,7 +105,8 @@ impl Handshakes {
         done
     }
 
-    /// From now on, answers the handshake whose ClientHello has this random, which begins if there is none.
+    /// Makes the handshake with this ClientHello random the current one. Starts it if there is
+    /// none.
     fn answer(&mut self, random: [u8; 32], now: Instant) -> Result<(), DtlsError> {
         if self.current.client_random().is_none_or(|own| own == random) {
             return Ok(());
@@ -128,12 +130,12 @@ impl Handshakes {
         Ok(())
     }
 
-    /// When [`Self::handle_timeout`] wants to be called.
+    /// Returns when [`Self::handle_timeout`] is due.
     pub(crate) fn poll_timeout(&self) -> Instant {
         self.current.poll_timeout()
     }
 
-    /// Sends the last flight again if it is time to; gives up in the end.
+    /// Retransmits the last flight if it is time, or fails after the deadline.
     pub(crate) fn handle_timeout(
         &mut self,
         now: Instant,

@@ -12,7 +12,7 @@ const MAX_BLOCK: usize = 2 * 32 + 2 * 4;
 #[derive(Clone, Copy)]
 pub(crate) struct DirectionKeys {
     pub(crate) key: [u8; 32],
-    /// Bytes of `key` that count: 16 or 32.
+    /// The used bytes of `key`: 16 or 32.
     pub(crate) key_len: usize,
     /// The implicit part of the nonce.
     pub(crate) iv: [u8; 4],
@@ -24,10 +24,10 @@ pub(crate) struct KeyBlock {
     pub(crate) server: DirectionKeys,
 }
 
-/// What a finished handshake agreed on, from which all keys are derived.
+/// The result of a handshake, from which all keys are derived.
 pub(crate) struct Secrets {
     hash: hmac::Algorithm,
-    /// Bytes of the suite's AES key.
+    /// The bytes of the suite's AES key.
     key_len: usize,
     master: [u8; 48],
     server_random: [u8; 32],
@@ -35,7 +35,7 @@ pub(crate) struct Secrets {
 }
 
 impl Secrets {
-    /// Takes them out of AWS-LC; none for a suite without AES-GCM.
+    /// Takes the secrets from AWS-LC. Returns `None` for a suite without AES-GCM.
     pub(super) fn of(ssl: &SslRef, randoms: &Randoms) -> Option<Self> {
         let name = ssl.current_cipher()?.name();
         let (hash, key_len) = if name.ends_with("AES128-GCM-SHA256") {
@@ -56,7 +56,7 @@ impl Secrets {
         (len == secrets.master.len()).then_some(secrets)
     }
 
-    /// The keys of the record layer.
+    /// Returns the keys of the record layer.
     pub(crate) fn key_block(&self) -> Option<KeyBlock> {
         let key_len = self.key_len;
         let mut block = [0; MAX_BLOCK];
@@ -110,10 +110,14 @@ fn prf(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
     use super::*;
 
-    /// The SHA-256 vector that the TLS working group's list keeps for the PRF of TLS 1.2.
+    /// The SHA-256 test vector of the TLS working group's list for the PRF of TLS 1.2.
     #[test]
     fn the_prf_of_tls_1_2() {
         let hex = |s: &str| -> Vec<u8> {

@@ -1,11 +1,11 @@
-//! DTLS 1.2 (RFC 6347): the handshake by AWS-LC, the records after it by [`record`].
+//! DTLS 1.2 (RFC 6347): the handshake by AWS-LC, and later records by [`record`].
 //!
-//! A TLS library's object for a connection holds tens of KiB for as long as it lives (OpenSSL's 48 KiB,
-//! measured). So it lives for the handshake only; what comes after (data channels, alerts) is few and
-//! simple and is done with the handshake's keys by an own record layer of a few hundred bytes.
+//! A TLS library's connection object holds tens of KiB as long as it lives (48 KiB with OpenSSL,
+//! measured). So it lives for the handshake only. What follows (data channels, alerts) is rare and
+//! simple, and uses the handshake's keys in a record layer of our own with a few hundred bytes.
 //!
-//! AWS-LC takes half of the time of OpenSSL 3.0 for a handshake, and less memory; RSA certificates, as
-//! GStreamer has them, it takes too.
+//! AWS-LC takes half the time of OpenSSL 3.0 for a handshake, and less memory. It accepts RSA
+//! certificates too, which GStreamer has.
 
 mod established;
 mod handshake;
@@ -18,29 +18,29 @@ pub(crate) use established::{Established, Incoming};
 pub(crate) use handshake::{Done, Progress};
 pub(crate) use handshakes::Handshakes;
 
-/// Largest DTLS datagram sent, in bytes: fits the MTU of tunnels, over IPv6 too.
+/// The largest DTLS datagram sent, in bytes. It fits the MTU of tunnels, also over IPv6.
 pub const MTU: usize = 1_200;
 
-/// Bytes of application data that one datagram holds.
+/// The bytes of application data that fit one datagram.
 pub(crate) const MAX_DATA: usize = MTU - record::OVERHEAD;
 
-/// Why a handshake failed, for the log and for the API.
+/// The reason why a handshake failed, for the log and the API.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DtlsError {
-    /// AWS-LC gave up on what the peer sent.
+    /// AWS-LC rejected the peer's messages.
     #[error("DTLS handshake failed: {0}")]
     Handshake(String),
-    /// The certificate is not the one that was announced in SDP.
+    /// The certificate is not the one announced in SDP.
     #[error("the peer's certificate does not match any fingerprint of its SDP")]
     Fingerprint,
-    /// The peer did not answer for too long.
+    /// The peer did not answer in time.
     #[error("DTLS handshake timed out after {seconds} s")]
     Timeout {
-        /// How long the handshake was tried.
+        /// The duration of the handshake.
         seconds: u64,
     },
-    /// The crypto library refused the keys that came of the handshake.
+    /// The crypto library refused the keys of the handshake.
     #[error("the keys of the DTLS handshake cannot be used")]
     Keys,
 }

@@ -1,16 +1,17 @@
-//! The random values of a handshake's hellos (RFC 5246 section 7.4.1), of which the record layer's keys are
-//! made; read from the datagrams, since the TLS library does not tell them.
+//! The random values of a handshake's hellos (RFC 5246 section 7.4.1), from which the keys of the
+//! record layer are derived. They are read from the datagrams, since the TLS library does not
+//! expose them.
 
 use super::ContentType;
 use super::record::{HEADER, RecordHeader};
 
-/// The header of a handshake message (RFC 6347 section 4.2.2): type, length, sequence, fragment's offset and
-/// length.
+/// The header of a handshake message (RFC 6347 section 4.2.2): type, length, sequence, offset and
+/// length of the fragment.
 const MESSAGE_HEADER: usize = 12;
 const CLIENT_HELLO: u8 = 1;
 const SERVER_HELLO: u8 = 2;
 
-/// What the hellos said so far.
+/// The values found so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Randoms {
     pub(super) client: Option<[u8; 32]>,
@@ -18,14 +19,14 @@ pub(super) struct Randoms {
 }
 
 impl Randoms {
-    /// Those of a datagram.
+    /// Returns the values in a datagram.
     pub(super) fn of(datagram: &[u8]) -> Self {
         let mut randoms = Self::default();
         randoms.observe(datagram);
         randoms
     }
 
-    /// Looks for hellos in a datagram that was sent or received; the first of each counts.
+    /// Looks for hellos in a sent or received datagram. The first of each counts.
     pub(super) fn observe(&mut self, mut datagram: &[u8]) {
         while let Some(header) = RecordHeader::parse(datagram) {
             let Some((record, rest)) = datagram
@@ -55,7 +56,7 @@ impl Randoms {
                 _ => return,
             };
             if *offset == [0; 3] && random.is_none() {
-                // After the version.
+                // The random follows the version.
                 *random = fragment
                     .get(2..)
                     .and_then(<[u8]>::first_chunk::<32>)

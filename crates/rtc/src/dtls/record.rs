@@ -6,13 +6,13 @@ use portunus_srtp::ReplayWindow;
 use super::ContentType;
 use super::key_block::DirectionKeys;
 
-/// Bytes before a record's fragment: type, version, epoch, sequence number, length.
+/// The bytes before a record's fragment: type, version, epoch, sequence number, length.
 pub(crate) const HEADER: usize = 13;
-/// Explicit part of the nonce, before the ciphertext.
+/// The explicit part of the nonce, before the ciphertext.
 const EXPLICIT_NONCE: usize = 8;
 const TAG: usize = 16;
 
-/// By how many bytes a record is longer than what it carries.
+/// The bytes by which a record is longer than its content.
 pub(crate) const OVERHEAD: usize = HEADER + EXPLICIT_NONCE + TAG;
 
 const VERSION: [u8; 2] = [0xFE, 0xFD];
@@ -24,7 +24,7 @@ pub(crate) struct RecordHeader {
     pub(crate) epoch: u16,
     /// 48 bits.
     pub(crate) sequence: u64,
-    /// Bytes after the header.
+    /// The bytes after the header.
     pub(crate) len: usize,
 }
 
@@ -43,14 +43,23 @@ impl RecordHeader {
     }
 }
 
-/// Splits the first record off a datagram; none if it is malformed or cut short.
-pub(crate) fn split(datagram: &mut [u8]) -> Option<(RecordHeader, &mut [u8], &mut [u8])> {
-    let header = RecordHeader::parse(datagram)?;
-    let (record, rest) = datagram.split_at_mut_checked(HEADER + header.len)?;
-    Some((header, record, rest))
+/// A record in a datagram.
+pub(crate) struct Record<'a> {
+    pub(crate) header: RecordHeader,
+    /// The whole record with its header.
+    pub(crate) bytes: &'a mut [u8],
 }
 
-/// The headers of a datagram's records, as far as they are well-formed.
+impl<'a> Record<'a> {
+    /// Splits the first record off a datagram. Returns `None` if it is malformed or truncated.
+    pub(crate) fn split(datagram: &'a mut [u8]) -> Option<(Self, &'a mut [u8])> {
+        let header = RecordHeader::parse(datagram)?;
+        let (bytes, rest) = datagram.split_at_mut_checked(HEADER + header.len)?;
+        Some((Record { header, bytes }, rest))
+    }
+}
+
+/// Returns the headers of a datagram's records, up to the first malformed one.
 pub(crate) fn headers(mut datagram: &[u8]) -> impl Iterator<Item = RecordHeader> {
     std::iter::from_fn(move || {
         let header = RecordHeader::parse(datagram)?;
@@ -59,7 +68,7 @@ pub(crate) fn headers(mut datagram: &[u8]) -> impl Iterator<Item = RecordHeader>
     })
 }
 
-/// Seals what this side sends.
+/// Seals outgoing records.
 pub(crate) struct RecordSealer {
     key: LessSafeKey,
     iv: [u8; 4],
@@ -67,7 +76,7 @@ pub(crate) struct RecordSealer {
 }
 
 impl RecordSealer {
-    /// `sequence` is the first number that the handshake has not used in epoch 1.
+    /// Makes a sealer. `sequence` is the first unused number of epoch 1.
     pub(crate) fn new(keys: &DirectionKeys, sequence: u64) -> Option<Self> {
         Some(Self {
             key: expand(keys)?,
@@ -76,7 +85,7 @@ impl RecordSealer {
         })
     }
 
-    /// Makes a record that carries `payload`; none if it is too long for one.
+    /// Makes a record with `payload`. Returns `None` if it is too long for one.
     pub(crate) fn seal(&mut self, content: ContentType, payload: &[u8]) -> Option<Vec<u8>> {
         let mut record = Vec::with_capacity(payload.len() + OVERHEAD);
         let number = sequence_number(self.sequence);
@@ -101,7 +110,7 @@ impl RecordSealer {
     }
 }
 
-/// Opens what the peer sends.
+/// Opens incoming records.
 pub(crate) struct RecordOpener {
     key: LessSafeKey,
     iv: [u8; 4],
@@ -110,7 +119,7 @@ pub(crate) struct RecordOpener {
 
 impl RecordOpener {
     pub(crate) fn new(keys: &DirectionKeys) -> Option<Self> {
-        // Number 0 is the peer's Finished message, which AWS-LC has had.
+        // Number 0 is the peer's Finished message, which AWS-LC has taken.
         Some(Self {
             key: expand(keys)?,
             iv: keys.iv,
@@ -118,8 +127,8 @@ impl RecordOpener {
         })
     }
 
-    /// Opens a record of epoch 1 in place and returns what it carries; none if it is not authentic
-    /// or was received before.
+    /// Opens a record of epoch 1 in place and returns its content. Returns `None` if it is not
+    /// authentic or repeated.
     pub(crate) fn open<'a>(
         &mut self,
         header: RecordHeader,
@@ -153,7 +162,7 @@ fn expand(keys: &DirectionKeys) -> Option<LessSafeKey> {
     ))
 }
 
-/// Epoch 1 and the sequence number, as they stand in the header.
+/// Returns epoch 1 and the sequence number, as in the header.
 fn sequence_number(sequence: u64) -> [u8; 8] {
     ((1 << 48) | (sequence & 0xFFFF_FFFF_FFFF)).to_be_bytes()
 }

@@ -1,4 +1,4 @@
-//! What is known of an attempt to connect by ICE, in one line for the log.
+//! The state of an attempt to connect by ICE, in one line for the log.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -6,35 +6,36 @@ use std::time::{Duration, Instant};
 
 use is::CandidateKind;
 
-use super::{Ice, LocalCandidate, address};
+use super::candidate::address;
+use super::{Ice, LocalCandidate};
 use crate::Carrier;
 use crate::path::TransportAddress;
 
-/// How many candidates of a kind are named.
+/// The most candidates of a kind that are listed.
 const NAMED: usize = 8;
 
-/// What is known of an attempt to connect by ICE that has not succeeded yet, or of a connection that broke.
+/// The state of an ICE attempt that has not succeeded yet, or of a broken connection.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IceAttempt {
-    /// Time since the attempt began, or since the peer last consented (RFC 7675).
+    /// The time since the attempt started, or since the peer last consented (RFC 7675).
     pub time: Duration,
-    /// Whether a pair has worked before: the peer is gone, rather than out of reach.
+    /// Whether a pair has worked before, so that the peer is gone rather than out of reach.
     pub was_connected: bool,
     /// This side's candidates.
     pub locals: Vec<LocalCandidate>,
-    /// The peer's candidates: the usable ones that it named, and those that its checks showed.
+    /// The peer's candidates: the usable ones that it sent, and those found by its checks.
     pub remotes: Vec<RemoteCandidate>,
-    /// Candidates of the peer that hide its address by mDNS names which were not resolved.
+    /// Candidates of the peer with mDNS names that were not resolved.
     pub ignored_mdns: u32,
-    /// TCP candidates of the peer of which no use is made.
+    /// TCP candidates of the peer that are not used.
     pub ignored_tcp: u32,
-    /// Whether the peer said that it connects by TCP, to where this side listens.
+    /// Whether the peer announced that it connects by TCP, and this side listens.
     pub may_connect: bool,
     /// Connectivity checks that this side sent.
     pub checks_sent: u64,
-    /// Answers to them.
+    /// Responses to these checks.
     pub checks_answered: u64,
-    /// Connectivity checks of the peer that came.
+    /// Connectivity checks received from the peer.
     pub checks_received: u64,
     /// Whether this side nominates a pair.
     pub controlling: bool,
@@ -45,17 +46,17 @@ pub struct IceAttempt {
 /// A candidate of the peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemoteCandidate {
-    /// Where it is.
+    /// The address.
     pub address: SocketAddr,
-    /// What carries datagrams to it.
+    /// The carrier of datagrams to it.
     pub carrier: Carrier,
     /// `host`, `srflx`, `prflx` or `relay`.
     pub kind: &'static str,
 }
 
 impl Ice {
-    /// Returns what is known of the attempt that is under way. Returns `None` while a pair works, before the remote side is
-    /// known, and after failure.
+    /// Returns the state of the current attempt. Returns `None` while a pair works, before the
+    /// remote side is known, and after failure.
     pub(crate) fn attempt(&self, now: Instant) -> Option<IceAttempt> {
         let alive = self.alive?;
         let works = self.selected.is_some() && self.agent.state().is_connected();
@@ -103,11 +104,14 @@ impl fmt::Display for IceAttempt {
         let locals = self.locals.iter();
         list(
             f,
-            locals.map(|local| (local.address, local.kind(), local.carrier())),
+            locals.map(|it| describe(it.address, it.kind(), it.carrier())),
         )?;
         f.write_str("; remote")?;
         let remotes = self.remotes.iter();
-        list(f, remotes.map(|it| (it.address, it.kind, it.carrier)))?;
+        list(
+            f,
+            remotes.map(|it| describe(it.address, it.kind, it.carrier)),
+        )?;
         write!(
             f,
             "; {} checks sent, {} answered, {} received; ignored {} mDNS and {} TCP candidates; \
@@ -124,19 +128,15 @@ impl fmt::Display for IceAttempt {
 
 fn list(
     f: &mut fmt::Formatter<'_>,
-    candidates: impl ExactSizeIterator<Item = (SocketAddr, &'static str, Carrier)>,
+    candidates: impl ExactSizeIterator<Item = String>,
 ) -> fmt::Result {
     let more = candidates.len().saturating_sub(NAMED);
     if candidates.len() == 0 {
         return f.write_str(" none");
     }
-    for (n, (address, kind, carrier)) in candidates.take(NAMED).enumerate() {
+    for (n, candidate) in candidates.take(NAMED).enumerate() {
         let comma = if n == 0 { "" } else { "," };
-        let carrier = match carrier {
-            Carrier::Udp => "",
-            Carrier::Tcp => ", tcp",
-        };
-        write!(f, "{comma} {address} ({kind}{carrier})")?;
+        write!(f, "{comma} {candidate}")?;
     }
     if more > 0 {
         write!(f, " and {more} more")
@@ -145,7 +145,15 @@ fn list(
     }
 }
 
-/// A candidate's kind as the API shows it.
+fn describe(address: SocketAddr, kind: &str, carrier: Carrier) -> String {
+    let carrier = match carrier {
+        Carrier::Udp => "",
+        Carrier::Tcp => ", tcp",
+    };
+    format!("{address} ({kind}{carrier})")
+}
+
+/// Returns the name of a candidate type in the API.
 pub(crate) const fn kind_name(kind: CandidateKind) -> &'static str {
     match kind {
         CandidateKind::Host => "host",

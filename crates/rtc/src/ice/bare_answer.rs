@@ -1,7 +1,8 @@
-//! Answers to connectivity checks that lack XOR-MAPPED-ADDRESS, or have one that is not to be known.
+//! Responses to connectivity checks with a missing or unknown XOR-MAPPED-ADDRESS.
 //!
-//! RFC 8489 section 7.3.1.1 demands it, and ffmpeg's WHIP muxer leaves it out. What it would say is not needed to know
-//! that the pair works: with host candidates it is the address that the check was sent from, as the peer knows it.
+//! RFC 8489 section 7.3.1.1 demands this attribute, but ffmpeg's WHIP muxer omits it. It is not
+//! needed to know that the pair works: with host candidates it is the address from which the check
+//! was sent.
 
 use std::net::SocketAddr;
 
@@ -12,23 +13,25 @@ const MAGIC: [u8; 4] = [0x21, 0x12, 0xA4, 0x42];
 const HEADER: usize = 20;
 const XOR_MAPPED_ADDRESS: u16 = 0x0020;
 const MESSAGE_INTEGRITY: u16 = 0x0008;
-/// MESSAGE-INTEGRITY with its head.
+/// The bytes of MESSAGE-INTEGRITY with its head.
 const INTEGRITY_LEN: usize = 24;
 
-/// Makes another answer of one, with the password that it is signed with, and the mapped address that it is to have.
+/// Rewrites a response: the response, the password that signs it, and the new mapped address.
 pub(super) type Rewrite = fn(&[u8], &str, SocketAddr) -> Option<Vec<u8>>;
 
-/// The answer with the attribute that it lacks, signed anew; none if it is anything else, or not authentic.
+/// Returns the response with the missing attribute, signed again. Returns `None` for other
+/// datagrams, and if it is not authentic.
 pub(super) fn complete(datagram: &[u8], password: &str, mapped: SocketAddr) -> Option<Vec<u8>> {
     rewrite(datagram, password, mapped, Mapped::Missing)
 }
 
-/// The answer with another mapped address, signed anew; none if it is anything else, or not authentic.
+/// Returns the response with another mapped address, signed again. Returns `None` for other
+/// datagrams, and if it is not authentic.
 pub(super) fn replace(datagram: &[u8], password: &str, mapped: SocketAddr) -> Option<Vec<u8>> {
     rewrite(datagram, password, mapped, Mapped::There)
 }
 
-/// Whether an answer has XOR-MAPPED-ADDRESS.
+/// Whether a response has XOR-MAPPED-ADDRESS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mapped {
     Missing,
@@ -66,7 +69,8 @@ fn rewrite(
     Some(answer)
 }
 
-/// None unless the attributes have an authentic MESSAGE-INTEGRITY, and the mapped address is before it as `expected`.
+/// Returns `None` unless the attributes have an authentic MESSAGE-INTEGRITY, with the mapped
+/// address before it as `expected`.
 fn verify(key: &hmac::Key, head: &[u8], attributes: &[u8], expected: Mapped) -> Option<()> {
     let mut offset = 0_usize;
     let mut found = Mapped::Missing;
@@ -79,7 +83,7 @@ fn verify(key: &hmac::Key, head: &[u8], attributes: &[u8], expected: Mapped) -> 
             let claimed = rest
                 .get(4..4 + 20)
                 .filter(|_| len == 20 && found == expected)?;
-            // The length in the head is the one up to here (RFC 8489 section 14.5).
+            // The length in the head has to end here (RFC 8489 section 14.5).
             let covered = u16::try_from(offset.checked_add(INTEGRITY_LEN)?).ok()?;
             let mut signed = head.get(..2)?.to_vec();
             signed.extend(covered.to_be_bytes());
@@ -96,7 +100,8 @@ fn verify(key: &hmac::Key, head: &[u8], attributes: &[u8], expected: Mapped) -> 
     }
 }
 
-/// The value of XOR-MAPPED-ADDRESS; `mask` is the magic cookie and the transaction (RFC 8489 section 14.2).
+/// Returns the value of XOR-MAPPED-ADDRESS. `mask` is the magic cookie and the transaction id (RFC
+/// 8489 section 14.2).
 fn xor(address: SocketAddr, mask: &[u8]) -> Vec<u8> {
     let (family, ip) = match address {
         SocketAddr::V4(v4) => (1, v4.ip().octets().to_vec()),
@@ -111,14 +116,19 @@ fn xor(address: SocketAddr, mask: &[u8]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
     use is::stun::StunMessage;
 
     use super::*;
 
     const PASSWORD: &str = "wn4SThBjs9wW9YL1kKHE9lwT";
 
-    /// An answer as ffmpeg 8.1 makes it: MESSAGE-INTEGRITY, then FINGERPRINT (which nobody looks at).
+    /// Returns a response like that of ffmpeg 8.1: MESSAGE-INTEGRITY, then FINGERPRINT, which is
+    /// ignored.
     fn bare() -> Vec<u8> {
         let mut answer = vec![1, 1, 0, 24, 0x21, 0x12, 0xA4, 0x42];
         answer.extend(*b"transaction!");

@@ -1,27 +1,29 @@
-//! Candidates: how the peer's are read and how ours are announced (RFC 8839 section 5.1).
+//! Candidates: reading the peer's and announcing ours (RFC 8839 section 5.1).
 
 use std::net::{IpAddr, SocketAddr};
 
-use is::{Candidate, CandidateKind};
+use is::{Candidate, CandidateKind, Protocol};
 
 use crate::Carrier;
 use crate::path::TransportAddress;
 
+use super::candidate_text::CandidateText;
 use super::mdns::is_mdns;
 
-/// A candidate of this side: of the host, or at a TURN server.
+/// A candidate of this side: a host candidate, or a relayed one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LocalCandidate {
-    /// What peers are told.
+    /// The address announced to peers.
     pub address: SocketAddr,
-    /// The bound socket's address; differs from `address` behind a 1:1 NAT. A relayed address is its own.
+    /// The address of the bound socket. It differs from `address` behind a 1:1 NAT. For a relayed
+    /// candidate, it is the same.
     pub base: SocketAddr,
-    /// By what it is reached.
+    /// The transport to reach it.
     pub transport: CandidateTransport,
 }
 
 impl LocalCandidate {
-    /// Of UDP.
+    /// Makes a host candidate for UDP.
     pub const fn udp(address: SocketAddr, base: SocketAddr) -> Self {
         Self {
             address,
@@ -30,7 +32,7 @@ impl LocalCandidate {
         }
     }
 
-    /// An address at a TURN server, which relays UDP.
+    /// Makes a candidate at a TURN server that relays UDP.
     pub const fn relayed(address: SocketAddr) -> Self {
         Self {
             address,
@@ -39,7 +41,7 @@ impl LocalCandidate {
         }
     }
 
-    /// `host` or `relay`.
+    /// Returns the type: `host` or `relay`.
     pub const fn kind(&self) -> &'static str {
         match self.transport {
             CandidateTransport::Relayed => "relay",
@@ -49,7 +51,7 @@ impl LocalCandidate {
         }
     }
 
-    /// The same for the agent.
+    /// Converts it for the ICE agent.
     pub(super) fn to_agent(self) -> Option<Candidate> {
         let carrier = self.carrier().name();
         let candidate = match self.transport {
@@ -59,7 +61,7 @@ impl LocalCandidate {
         candidate.ok()
     }
 
-    /// What carries datagrams to and from it.
+    /// Returns the carrier of datagrams to and from it.
     pub const fn carrier(&self) -> Carrier {
         match self.transport {
             CandidateTransport::Udp | CandidateTransport::Relayed => Carrier::Udp,
@@ -68,39 +70,57 @@ impl LocalCandidate {
     }
 }
 
-/// By what a candidate is reached; with TCP, who connects (RFC 6544 section 4.1).
+/// The transport of a candidate. With TCP, it says which side connects (RFC 6544 section 4.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CandidateTransport {
     /// UDP.
     Udp,
     /// TCP: the peer connects to it.
     TcpPassive,
-    /// TCP: this side connects from it to passive candidates of the peer. Whoever has such a candidate makes the
-    /// connection when there is something to send to one.
+    /// TCP: this side connects from it to passive candidates of the peer. The owner of the socket
+    /// makes the connection when there is a datagram to send to one.
     TcpActive,
-    /// UDP, by way of a TURN server (RFC 8656).
+    /// UDP through a TURN server (RFC 8656).
     Relayed,
 }
 
-/// The port that active candidates name (RFC 6544 section 4.5): nothing connects to it.
+/// The port in active candidates (RFC 6544 section 4.5), to which nothing connects.
 const DISCARD_PORT: u16 = 9;
-/// Type preferences of host candidates (RFC 8445 section 5.1.2.1); that of TCP is below all of UDP but those of relays
-/// (RFC 6544 section 4.2).
+/// Type preferences of host candidates (RFC 8445 section 5.1.2.1). TCP is below UDP, but above
+/// relays (RFC 6544 section 4.2).
 const UDP_PREFERENCE: u32 = 126;
 const TCP_PREFERENCE: u32 = 90;
 const RELAY_PREFERENCE: u32 = 0;
-/// Direction preferences (RFC 6544 section 4.2), which stand above 13 bits of other ones.
+/// Direction preferences (RFC 6544 section 4.2), above 13 bits of other preferences.
 const PASSIVE: u32 = 4 << 13;
 const ACTIVE: u32 = 6 << 13;
 
-/// The texts (`candidate:…`) that tell a peer of `candidates`, most preferred first.
+/// Returns the address and carrier of a candidate.
+pub(super) fn address(candidate: &Candidate) -> TransportAddress {
+    TransportAddress {
+        carrier: carrier(candidate.proto()),
+        address: candidate.addr(),
+    }
+}
+
+/// Returns the carrier for a protocol of the agent.
+pub(super) fn carrier(protocol: Protocol) -> Carrier {
+    match protocol {
+        Protocol::Udp => Carrier::Udp,
+        Protocol::Tcp | Protocol::SslTcp | Protocol::Tls => Carrier::Tcp,
+    }
+}
+
+/// Returns the lines (`candidate:…`) that announce `candidates` to a peer, the most preferred
+/// first.
 pub fn candidate_lines(candidates: &[LocalCandidate]) -> Vec<String> {
     let line = |(n, candidate): (usize, &LocalCandidate)| {
         let (ip, port) = (candidate.address.ip(), candidate.address.port());
         let among = |most: u32| most.saturating_sub(n as u32);
         let (preference, local_preference, port, extension) = match candidate.transport {
             CandidateTransport::Udp => (UDP_PREFERENCE, among(65_535), port, ""),
-            // The related address is for diagnosis, and has to be there (RFC 8839 section 5.1): it tells nothing.
+            // The related address is for diagnosis and mandatory (RFC 8839 section 5.1). It reveals
+            // nothing here.
             CandidateTransport::Relayed => {
                 let related = match ip {
                     IpAddr::V4(_) => " raddr 0.0.0.0 rport 9",
@@ -117,7 +137,7 @@ pub fn candidate_lines(candidates: &[LocalCandidate]) -> Vec<String> {
                 (TCP_PREFERENCE, local, DISCARD_PORT, " tcptype active")
             }
         };
-        // Component 1 (RFC 8445 section 5.1.2.1).
+        // The component is 1 (RFC 8445 section 5.1.2.1).
         let priority = (preference << 24) | (local_preference << 8) | 255;
         let (n, carrier, kind) = (n + 1, candidate.carrier().name(), candidate.kind());
         format!("candidate:{n} 1 {carrier} {priority} {ip} {port} typ {kind}{extension}")
@@ -125,68 +145,39 @@ pub fn candidate_lines(candidates: &[LocalCandidate]) -> Vec<String> {
     candidates.iter().enumerate().map(line).collect()
 }
 
-/// What the text of a remote candidate turned out to be.
+/// The content of a remote candidate's text.
 #[derive(Debug)]
 pub(crate) enum Parsed {
     /// A UDP candidate.
     Usable(Candidate),
-    /// A passive TCP candidate: of use to those who connect.
+    /// A passive TCP candidate, for sides that connect.
     Passive(Candidate),
-    /// An active TCP candidate: the peer connects to those who listen.
+    /// An active TCP candidate: the peer connects to listening sides.
     Active,
-    /// The end of candidates: nothing to add.
+    /// The end of candidates.
     End,
-    /// Well-formed, but of no use here, and why.
+    /// A well-formed candidate that cannot be used, with the reason.
     Ignored(Ignored),
 }
 
-/// Why a remote candidate is of no use.
+/// The reason why a remote candidate cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ignored {
-    /// The address is a `.local` name (mDNS) that was not resolved: the peer is found by its own checks.
+    /// The address is a `.local` name (mDNS) that was not resolved. The peer is found by its own
+    /// checks.
     Mdns,
-    /// The transport is not UDP, and nobody here connects to it.
+    /// The transport is not UDP, and this side does not connect to it.
     Tcp,
-    /// No datagram can be sent to the address, or it is of a second component (RTCP).
+    /// The address cannot be sent to, or it belongs to a second component (RTCP).
     Address,
 }
 
-/// A candidate text that is not understood.
+/// A malformed candidate.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("malformed candidate: {0}")]
 pub struct CandidateError(pub(crate) String);
 
-/// The meaning of a text that a peer sends as a candidate. Peers write candidates as in SDP, with or without `a=` and
-/// `candidate:` before them, and with or without a line end behind them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CandidateText<'a> {
-    /// A candidate: what stands after `candidate:`.
-    Candidate(&'a str),
-    /// No more candidates will come.
-    End,
-}
-
-impl<'a> CandidateText<'a> {
-    /// Reads the first line of `text`. Returns `None` if it is neither a candidate nor the end of them.
-    pub fn read(text: &'a str) -> Option<Self> {
-        let line = text.trim().lines().next().unwrap_or_default();
-        let line = strip_prefix(line, "a=").unwrap_or(line).trim();
-        let value = strip_prefix(line, "candidate:").map(str::trim_start);
-        if value.unwrap_or(line).is_empty() || line.eq_ignore_ascii_case("end-of-candidates") {
-            return Some(CandidateText::End);
-        }
-        let is_typed = || line.split_whitespace().nth(6) == Some("typ");
-        let bare = || is_typed().then_some(line);
-        value.or_else(bare).map(CandidateText::Candidate)
-    }
-}
-
-fn strip_prefix<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
-    let (start, rest) = text.split_at_checked(prefix.len())?;
-    start.eq_ignore_ascii_case(prefix).then_some(rest)
-}
-
-/// Reads a candidate as it stands in SDP or comes by trickle.
+/// Reads a candidate from SDP or trickle.
 pub(crate) fn parse(text: &str) -> Result<Parsed, CandidateError> {
     let malformed = |why: &str| CandidateError(format!("{text}: {why}"));
     let value = match CandidateText::read(text) {
@@ -227,7 +218,7 @@ pub(crate) fn parse(text: &str) -> Result<Parsed, CandidateError> {
     }
     let who_connects = extensions.tcptype.map(str::to_ascii_lowercase);
     match who_connects.as_deref() {
-        // The address of who connects is of no use, and may be a name.
+        // The address of the connecting side is not used, and may be a name.
         Some("active") if is_tcp => return Ok(Parsed::Active),
         Some("passive") if is_tcp => {}
         _ if is_tcp => return Ok(Parsed::Ignored(Ignored::Tcp)),
@@ -238,7 +229,7 @@ pub(crate) fn parse(text: &str) -> Result<Parsed, CandidateError> {
         true => Ignored::Mdns,
         false => Ignored::Address,
     };
-    // What is no address is a name, or has the name of an interface behind it.
+    // Other texts are names, or addresses with the name of an interface.
     let address = address.parse().map(|ip| SocketAddr::new(ip, port)).ok();
     let Some(address) = address.filter(|address| is_reachable(*address)) else {
         return Ok(Parsed::Ignored(useless));
@@ -268,8 +259,8 @@ pub(crate) fn parse(text: &str) -> Result<Parsed, CandidateError> {
     })
 }
 
-/// What stands after a candidate's type, as far as it matters here. RFC 8839 has pairs of names and values; some peers leave
-/// a value out.
+/// The used extensions after a candidate's type. RFC 8839 has pairs of names and values, but some
+/// peers omit a value.
 #[derive(Default)]
 struct Extensions<'a> {
     raddr: Option<&'a str>,
@@ -293,7 +284,7 @@ impl<'a> Extensions<'a> {
         extensions
     }
 
-    /// The related address. It is only told, so a malformed one counts as absent.
+    /// Returns the related address. It is only informative, so a malformed one counts as absent.
     fn related(&self) -> Option<SocketAddr> {
         Some(SocketAddr::new(
             self.raddr?.parse().ok()?,
@@ -302,11 +293,11 @@ impl<'a> Extensions<'a> {
     }
 }
 
-/// A remote candidate that the peer's checks, and no signalling, tell of.
+/// Makes a remote candidate that is known from the peer's checks, not from signalling.
 ///
-/// The agent takes the first of the candidates with the same address and kind for the one that is meant. By this
-/// foundation it knows those that were not signalled, and puts one in the place of another at the same address: there is
-/// never a second one.
+/// The agent identifies candidates by address and type, and uses the first match. It recognizes
+/// unsignalled ones by this foundation, and replaces one at the same address, so there is never a
+/// second one.
 pub(super) fn peer_reflexive(at: TransportAddress, priority: u32) -> Candidate {
     let (kind, foundation) = (CandidateKind::PeerReflexive, "tmp_prflx".into());
     Candidate::from_parts(
@@ -330,7 +321,12 @@ fn is_reachable(address: SocketAddr) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
     use super::*;
 
     #[test]

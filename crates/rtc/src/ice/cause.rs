@@ -1,19 +1,19 @@
-//! Why ICE does not succeed: one sentence for the log, for events and for administrators.
+//! The reason why ICE does not succeed: one sentence for the log, events and administrators.
 
 use std::net::IpAddr;
 
 use super::{CandidateTransport, IceAttempt};
 use crate::scope::{Scope, are_neighbours};
 
-/// How many addresses a sentence names.
+/// The most addresses in a sentence.
 const NAMED: usize = 3;
 
-/// Why ICE does not succeed.
+/// The reason why ICE does not succeed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IceCause {
-    /// A short code, which stays the same. docs/admin.md lists all of them.
+    /// A stable short code. docs/admin.md lists all codes.
     pub code: &'static str,
-    /// What was seen, and what to change.
+    /// The observation, and the advice.
     pub text: String,
 }
 
@@ -25,7 +25,7 @@ impl IceCause {
 }
 
 impl IceAttempt {
-    /// Returns the most likely cause why the attempt has not succeeded, and what to change.
+    /// Returns the most likely cause of the failure, and advice.
     pub fn cause(&self) -> IceCause {
         let time = self.time.as_secs();
         if self.was_connected {
@@ -70,7 +70,7 @@ impl IceAttempt {
         }
     }
 
-    /// The client has named no address that is of use, and none of its checks came.
+    /// The client has sent no usable address, and none of its checks arrived.
     fn without_candidates(&self) -> IceCause {
         let (time, closed) = (self.time.as_secs(), self.closed_ports());
         let (mdns, tcp) = (self.ignored_mdns, self.ignored_tcp);
@@ -106,7 +106,7 @@ impl IceAttempt {
         }
     }
 
-    /// The client has named addresses, but nothing came from there.
+    /// The client has sent addresses, but nothing arrived from them.
     fn without_checks(&self) -> IceCause {
         let (time, clients) = (self.time.as_secs(), list(self.remote_ips()));
         let of_same_version =
@@ -155,7 +155,7 @@ impl IceAttempt {
         )
     }
 
-    /// Why nothing of the client reaches the server, as a clause.
+    /// Returns why the client's packets do not reach the server, as a clause.
     fn closed_ports(&self) -> String {
         let protocols = match self.may_connect {
             true => "UDP and TCP ports of media",
@@ -173,19 +173,21 @@ impl IceAttempt {
         }
     }
 
-    /// Whether the client is in another network than those that the server's addresses can be reached from.
+    /// Returns whether the client is outside of all networks from which the server's addresses can
+    /// be reached.
     fn is_out_of_reach(&self) -> bool {
         let farthest = self.remote_ips().map(Scope::of).max();
         let is_near = |remote| self.local_ips().any(|local| are_neighbours(local, remote));
         self.widest() < farthest && !self.remote_ips().any(is_near)
     }
 
-    /// From how far away the server can be reached at best.
+    /// Returns the widest scope of the server's addresses.
     fn widest(&self) -> Option<Scope> {
         self.local_ips().map(Scope::of).max()
     }
 
-    /// The addresses that the client is told. Active candidates are none to connect to.
+    /// Returns the addresses announced to the client. Active candidates are omitted, since nothing
+    /// connects to them.
     fn local_ips(&self) -> impl Iterator<Item = IpAddr> {
         let told = |transport| transport != CandidateTransport::TcpActive;
         let locals = self.locals.iter().filter(move |it| told(it.transport));
@@ -197,7 +199,7 @@ impl IceAttempt {
     }
 }
 
-/// Names the first addresses, each once.
+/// Lists the first addresses, each once.
 fn list(addresses: impl Iterator<Item = IpAddr>) -> String {
     let mut named: Vec<IpAddr> = Vec::new();
     let mut more = false;
@@ -214,14 +216,15 @@ fn list(addresses: impl Iterator<Item = IpAddr>) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use std::net::SocketAddr;
     use std::time::Duration;
 
     use super::*;
     use crate::{Carrier, LocalCandidate, RemoteCandidate};
 
-    /// An attempt of 9 s: the server has told a public address, the client has named one, and nothing came.
+    /// Returns an attempt of 9 s: the server has a public address, the client has sent one, and
+    /// nothing arrived.
     fn silent() -> IceAttempt {
         IceAttempt {
             time: Duration::from_secs(9),

@@ -1,4 +1,4 @@
-//! Checks under way: between which addresses each of them went.
+//! Pending connectivity checks, with their paths.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use crate::Path;
 use crate::demux::Transaction;
 
-/// How long a check can be answered; what comes later is as good as lost.
+/// The time within which a check can be answered. Later responses count as lost.
 pub const ANSWERABLE: Duration = Duration::from_secs(10);
 
-/// Checks kept at most: with the intervals between them, more than all pairs have under way.
+/// The most checks kept: more than all pairs have pending at their interval.
 const MOST: usize = 512;
-/// Room that is kept for as many.
+/// The capacity that is kept.
 const FEW: usize = 16;
 
 #[derive(Debug, Clone, Copy)]
@@ -22,7 +22,7 @@ struct Check {
     path: Path,
 }
 
-/// The checks that can be answered.
+/// The checks that can still be answered.
 #[derive(Debug, Default)]
 pub(super) struct Checks {
     in_order: VecDeque<Check>,
@@ -30,7 +30,7 @@ pub(super) struct Checks {
 }
 
 impl Checks {
-    /// It is `now`: what is too old is forgotten.
+    /// Sets the time and drops expired checks.
     pub(super) fn tell_time(&mut self, now: Instant) {
         self.now = Some(now);
         let is_over = |check: &Check| now.saturating_duration_since(check.sent) >= ANSWERABLE;
@@ -42,7 +42,7 @@ impl Checks {
         }
     }
 
-    /// A check leaves by `path`.
+    /// Records a check sent on `path`.
     pub(super) fn note(&mut self, transaction: Transaction, path: Path) {
         let Some(sent) = self.now else { return };
         if self.in_order.len() >= MOST {
@@ -55,7 +55,8 @@ impl Checks {
         });
     }
 
-    /// Whether an answer that came by `path` took the way of the check, back (RFC 8445 section 7.2.5.2.1).
+    /// Returns whether a response on `path` took the check's path backwards (RFC 8445 section
+    /// 7.2.5.2.1).
     pub(super) fn is_symmetric(&self, transaction: Transaction, path: Path) -> bool {
         self.in_order.iter().rev().any(|check| {
             check.transaction == transaction
@@ -65,7 +66,7 @@ impl Checks {
         })
     }
 
-    /// When a check left that is under way.
+    /// Returns when a pending check was sent.
     pub(super) fn sent(&self, transaction: Transaction) -> Option<Instant> {
         let mut checks = self.in_order.iter().rev();
         let check = checks.find(|check| check.transaction == transaction)?;
@@ -77,14 +78,15 @@ impl Checks {
     }
 }
 
-/// Whether two addresses are one. The kernel tells more of IPv6 addresses than candidates do.
+/// Returns whether two addresses are equal. IPv6 addresses from the kernel have more fields than
+/// those of candidates.
 fn is_same(one: SocketAddr, other: SocketAddr) -> bool {
     one.port() == other.port() && one.ip() == other.ip()
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
     use crate::demux::stun_check;
 

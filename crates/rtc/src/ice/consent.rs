@@ -1,12 +1,13 @@
-//! Consent to send (RFC 7675), and an end to trying.
+//! Consent to send (RFC 7675), and the end of an attempt.
 
 use std::time::Instant;
 
 use super::{Ice, IceEvent, PATIENCE};
 
 impl Ice {
-    /// RFC 7675: only an answer to a check of ours, on the pair in use, renews consent. A lite agent
-    /// makes no checks and goes by those of the peer, of which the agent's state tells.
+    /// Updates consent, and fails without it. Only a response to our check on the selected pair
+    /// renews it (RFC 7675). A lite agent makes no checks and goes by those of the peer, which the
+    /// agent's state reflects.
     pub(super) fn check_consent(&mut self, now: Instant) {
         let Some(alive) = self.alive else { return };
         if self.agent.ice_lite() {

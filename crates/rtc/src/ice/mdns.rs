@@ -1,29 +1,31 @@
-//! Remote candidates with an mDNS name in the place of an address (draft-ietf-mmusic-mdns-ice-candidates).
+//! Remote candidates with an mDNS name instead of an address
+//! (draft-ietf-mmusic-mdns-ice-candidates).
 
 use std::net::IpAddr;
 
-use super::CandidateText;
+use super::candidate_text::CandidateText;
 
-/// The place of a candidate's transport and address among its words.
+/// The positions of a candidate's transport and address among its words.
 const TRANSPORT: usize = 2;
 const ADDRESS: usize = 4;
 /// The longest label of a name, in bytes (RFC 1035 section 2.3.4).
 const MAX_LABEL: usize = 63;
 const SUFFIX: &str = ".local";
 
-/// The address of a candidate is an mDNS name.
+/// Returns whether the address of a candidate is an mDNS name.
 pub(super) fn is_mdns(address: &str) -> bool {
     name_of_host(address).is_some()
 }
 
-/// What stands before `.local`.
+/// Returns the part before `.local`.
 fn name_of_host(address: &str) -> Option<&str> {
     let (host, suffix) = address.split_at_checked(address.len().checked_sub(SUFFIX.len())?)?;
     suffix.eq_ignore_ascii_case(SUFFIX).then_some(host)
 }
 
-/// Returns the mDNS name in the candidate `text`. Returns `None` if it has an address, if the name has several labels, or
-/// if the candidate is not of UDP: who connects by TCP is not connected to.
+/// Returns the mDNS name in the candidate `text`. Returns `None` if it has an address, if the name
+/// has several labels, or if the candidate is not for UDP: a peer that connects by TCP is not
+/// connected to.
 pub fn mdns_name(text: &str) -> Option<&str> {
     let Some(CandidateText::Candidate(value)) = CandidateText::read(text) else {
         return None;
@@ -39,7 +41,7 @@ pub fn mdns_name(text: &str) -> Option<&str> {
     is_label(host).then_some(name)
 }
 
-/// Returns the candidate `text` with `address` in the place of its mDNS name.
+/// Replaces the mDNS name in the candidate `text` by `address`.
 pub fn with_address(text: &str, address: IpAddr) -> String {
     let Some(CandidateText::Candidate(value)) = CandidateText::read(text) else {
         return text.to_owned();

@@ -1,16 +1,19 @@
-//! ICE (RFC 8445): the agent of the crate `is`, with what it leaves to its user: bound and announced
-//! addresses, consent freshness (RFC 7675), an end to trying, and a report of why.
+//! ICE (RFC 8445): the agent of the crate `is`, with bound and announced addresses, consent
+//! freshness (RFC 7675), a time limit, and a report on failures.
 
 mod attempt;
 mod bare_answer;
 mod candidate;
+mod candidate_text;
 mod cause;
 mod checks;
 mod consent;
-mod leave;
+mod event;
 mod mdns;
+mod nominations;
 mod pairs;
 mod probe;
+mod selected_pair;
 mod sources;
 mod tcp;
 #[cfg(test)]
@@ -22,7 +25,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use is::stun::{StunMessage, StunPacket};
-use is::{Candidate, IceAgent, IceAgentEvent, IceConnectionState, IceCreds, Protocol};
+use is::{Candidate, IceAgent, IceAgentEvent, IceCreds};
 use portunus_sdp::negotiated::{IceCredentials, RemoteTransport};
 
 use crate::demux::{stun_answer, stun_check};
@@ -32,108 +35,45 @@ use crate::{Carrier, Path};
 use attempt::kind_name;
 pub use attempt::{IceAttempt, RemoteCandidate};
 pub(crate) use candidate::Ignored;
-pub use candidate::{
-    CandidateError, CandidateText, CandidateTransport, LocalCandidate, candidate_lines,
-};
-use candidate::{Parsed, parse};
+pub use candidate::{CandidateError, CandidateTransport, LocalCandidate, candidate_lines};
+use candidate::{Parsed, address, carrier, parse};
+pub use candidate_text::CandidateText;
 pub use cause::IceCause;
 pub use checks::ANSWERABLE;
 use checks::Checks;
-use leave::Nominations;
+pub use event::IceState;
+pub(crate) use event::{Datagram, IceEvent, StunOutcome};
 pub use mdns::{mdns_name, with_address};
+use nominations::Nominations;
 use pairs::Pairs;
 pub use pairs::{PairFigures, PairProgress};
 use probe::Probe;
+pub use selected_pair::SelectedPair;
 use sources::Sources;
 
-/// Consent: how long a pair may stay without an answer to our checks (RFC 7675 section 5.1). A new
+/// The longest time without a response to our checks (consent, RFC 7675 section 5.1). A new
 /// negotiation has as long to find a pair.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Interval of checks on a pair that works; RFC 7675 asks for 5 s.
+/// The interval of checks on a working pair. RFC 7675 recommends 5 s.
 const CONSENT_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Unanswered checks after which a pair is given up. With the intervals above that takes less time
-/// than [`PATIENCE`], so that another pair may take over.
+/// Unanswered checks after which a pair fails. At the intervals above, this takes less than
+/// [`PATIENCE`], so that another pair can take over.
 const MAX_UNANSWERED: usize = 7;
 
-/// Pace of checks while pairs are tried (Ta, RFC 8445 section 14).
+/// The interval of checks while pairs are tried (Ta, RFC 8445 section 14).
 const PACE: Duration = Duration::from_millis(20);
 
-/// Remote candidates taken from signalling; more are ignored.
+/// The most remote candidates from signalling. More are ignored.
 const MAX_REMOTE_CANDIDATES: usize = 32;
-/// Local candidates beyond which none is learnt from answers: all of a machine's addresses, and what NATs make of them.
+/// The most local candidates, above which none is learnt from responses: all addresses of a
+/// machine, and those of NATs.
 const MAX_LOCAL_CANDIDATES: usize = 64;
-/// Checks that the agent keeps for the time when the remote side is known.
+/// The most checks that the agent keeps until the remote side is known.
 const MAX_EARLY: usize = 100;
-/// Pairs under check.
+/// The most pairs to check.
 const MAX_PAIRS: usize = 100;
-
-/// The states of the ICE agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum IceState {
-    /// The remote side's parameters are not known.
-    New,
-    /// Pairs are being checked.
-    Checking,
-    /// A pair works.
-    Connected,
-    /// A pair works, and there are no others left to try.
-    Completed,
-    /// No pair works at the moment.
-    Disconnected,
-}
-
-/// The pair in use. The addresses stand first, since each packet needs them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(C)]
-pub struct SelectedPair {
-    /// The bound address of this side.
-    pub local: SocketAddr,
-    /// The peer's address.
-    pub remote: SocketAddr,
-    /// What carries datagrams between them.
-    pub carrier: Carrier,
-    /// This side's address is at a TURN server.
-    pub is_relayed: bool,
-    /// What kind of candidate that is: `host`, `prflx`, `srflx` or `relay`.
-    pub remote_kind: &'static str,
-}
-
-impl SelectedPair {
-    /// What kind of candidate this side's is: `host` or `relay`.
-    pub const fn local_kind(&self) -> &'static str {
-        match self.is_relayed {
-            true => "relay",
-            false => "host",
-        }
-    }
-}
-
-/// What the agent has to say.
-#[derive(Debug)]
-pub(crate) enum IceEvent {
-    State(IceState),
-    Selected(SelectedPair),
-    /// Authentic messages come by UDP from this address.
-    Source(SocketAddr),
-    Failed(IceAttempt),
-}
-
-/// A datagram to send.
-#[derive(Debug)]
-pub(crate) struct Datagram {
-    pub(crate) path: Path,
-    pub(crate) bytes: Vec<u8>,
-}
-
-/// Whether a STUN datagram was taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StunOutcome {
-    Accepted,
-    Malformed,
-    Refused,
-}
 
 /// The ICE agent of one transport.
 #[derive(Debug)]
@@ -141,37 +81,38 @@ pub(crate) enum StunOutcome {
 pub(crate) struct Ice {
     selected: Option<SelectedPair>,
     agent: IceAgent,
-    /// Only checks of the peer are answered, unless it is lite, too.
+    /// Whether only the peer's checks are answered, unless the peer is lite too.
     lite: bool,
-    /// A pair was in use, whose connection is closed.
+    /// Whether a pair was selected whose connection has closed.
     was_connected: bool,
-    /// The peer says that it connects by TCP, and we listen.
+    /// Whether the peer announced that it connects by TCP, and this side listens.
     may_connect: bool,
-    /// One candidate for each bound address, carrier and IP version: the agent knows them as announced.
+    /// One candidate for each bound address, carrier and IP version. The agent knows them by their
+    /// announced addresses.
     locals: Vec<LocalCandidate>,
     remote: Option<IceCredentials>,
-    /// When trying began or the peer last consented; none before the remote side is known and after
-    /// failure.
+    /// When the attempt started, or when the peer last consented. `None` before the remote side is
+    /// known, and after failure.
     alive: Option<Instant>,
-    /// Answers received on the pair in use when that was last looked at.
+    /// The responses on the selected pair at the last check for consent.
     answers: u64,
-    /// Nothing but reports is sent to the peer, see [`Ice::hear_media`].
+    /// Whether only reports are sent to the peer, see [`Ice::hear_media`].
     receive_only: bool,
-    /// When authentic media last came on the pair in use; noted only if `receive_only`.
+    /// When authentic media last arrived on the selected pair. Set only if `receive_only`.
     media_heard: Option<Instant>,
     sources: Sources,
-    /// Addresses of the remote candidates that were signalled.
+    /// The addresses of signalled remote candidates.
     signalled: Vec<TransportAddress>,
     checks: Checks,
     pairs: Pairs,
     nominations: Nominations,
-    /// Whether the pair in use works.
+    /// The test whether the selected pair works.
     probe: Probe,
     /// See RFC 8445 section 7.3.1.1.
     tie_breaker: u64,
-    /// What leaves before anything that the agent has to send.
+    /// Datagrams to send before those of the agent.
     out: VecDeque<Datagram>,
-    /// Checks that came before the remote side was known, which the agent keeps.
+    /// Checks that arrived before the remote side was known, which the agent keeps.
     early: usize,
     ignored_mdns: u32,
     ignored_tcp: u32,
@@ -180,7 +121,7 @@ pub(crate) struct Ice {
 }
 
 impl Ice {
-    /// Bytes at its start that each packet needs.
+    /// The leading bytes that each packet needs.
     pub(crate) const HEAD: usize = mem::offset_of!(SelectedPair, remote_kind);
 
     pub(crate) fn new(
@@ -239,7 +180,7 @@ impl Ice {
         }
     }
 
-    /// Takes the remote side's parameters; new credentials restart ICE.
+    /// Sets the remote side's parameters. New credentials restart ICE.
     pub(crate) fn set_remote(
         &mut self,
         remote: &RemoteTransport,
@@ -252,7 +193,7 @@ impl Ice {
         {
             self.restart(None, now);
         }
-        // A lite peer makes no checks: we have to (RFC 8445 section 6.1.1), or else nobody would.
+        // A lite peer makes no checks, so this side has to (RFC 8445 section 6.1.1).
         self.agent.set_ice_lite(self.lite && !remote.ice_lite);
         if remote.ice_lite {
             self.agent.set_controlling(true);
@@ -271,7 +212,7 @@ impl Ice {
         result
     }
 
-    /// Forgets the remote side and its pairs; the pair in use stays in use until another is found.
+    /// Forgets the remote side and its pairs. The selected pair stays until another is found.
     pub(crate) fn restart(&mut self, local: Option<IceCredentials>, now: Instant) {
         let local = local.map_or_else(|| self.agent.local_credentials().clone(), credentials);
         self.agent.ice_restart(local, true);
@@ -288,7 +229,7 @@ impl Ice {
         self.refresh();
     }
 
-    /// Whether the peer gets no media and no data, which counts for [`Ice::hear_media`].
+    /// Sets whether the peer gets no media and no data, which enables [`Ice::hear_media`].
     pub(crate) fn set_receive_only(&mut self, receive_only: bool) {
         self.receive_only = receive_only;
         if !receive_only {
@@ -296,10 +237,10 @@ impl Ice {
         }
     }
 
-    /// Takes note of authentic media that came by `path`.
+    /// Takes note of authentic media on `path`.
     ///
-    /// Consent is what lets us send (RFC 7675). A publisher that gets nothing but reports shows by its media that it is
-    /// there; ffmpeg's leaves our checks unanswered once it sends.
+    /// Consent permits sending (RFC 7675). A publisher that gets only reports shows by its media
+    /// that it is there. That of ffmpeg does not answer checks once it sends.
     pub(crate) fn hear_media(&mut self, now: Instant, path: Path) {
         if self.probe.is_on() {
             self.weigh(path.peer(), now);
@@ -309,12 +250,13 @@ impl Ice {
         }
     }
 
-    /// Sets the role for the negotiation to come.
+    /// Sets the role for the next negotiation.
     pub(crate) fn set_controlling(&mut self, controlling: bool) {
         self.agent.set_controlling(controlling && !self.lite);
     }
 
-    /// Takes a remote candidate; which ones are of no use is counted. Each negotiation may name those that are known.
+    /// Takes a remote candidate, and counts it if it cannot be used. Each negotiation may repeat
+    /// known ones.
     pub(crate) fn add_remote_candidate(
         &mut self,
         text: &str,
@@ -354,7 +296,7 @@ impl Ice {
         Ok(Some(ignored))
     }
 
-    /// Candidates of the peer that were not used: mDNS names, and TCP that nobody connects by.
+    /// Returns the numbers of ignored candidates: with mDNS names, and for TCP.
     pub(crate) fn ignored(&self) -> (u32, u32) {
         (self.ignored_mdns, self.ignored_tcp)
     }
@@ -364,14 +306,15 @@ impl Ice {
         locals.any(|candidate| candidate.transport == transport)
     }
 
-    /// Whether a candidate was gathered before a restart, or for one that is to come (RFC 8838 section 4.1).
+    /// Returns whether a candidate belongs to the time before a restart, or after one to come (RFC
+    /// 8838 section 4.1).
     fn is_of_another_session(&self, candidate: &Candidate) -> bool {
         let of = candidate.ufrag().zip(self.remote.as_ref());
         of.is_some_and(|(ufrag, remote)| ufrag != remote.ufrag)
     }
 
-    /// Whether the address in an answer is known as ours, or few of those were learnt from answers: a check may be answered
-    /// again and again, each time with another.
+    /// Returns whether the mapped address of a response is known, or may be learnt. A check can be
+    /// answered repeatedly, each time with another address.
     fn has_room_for(&self, message: &StunMessage<'_>) -> bool {
         if !message.is_successful_binding_response() {
             return true;
@@ -383,7 +326,7 @@ impl Ice {
                 .any(|candidate| Some(candidate.addr()) == mapped)
     }
 
-    /// Takes a STUN datagram that came by `path`.
+    /// Takes a STUN datagram received on `path`.
     pub(crate) fn receive(&mut self, now: Instant, path: Path, datagram: &[u8]) -> StunOutcome {
         self.checks.tell_time(now);
         let Some(destination) = self.announced(path) else {
@@ -445,24 +388,25 @@ impl Ice {
         if self.remote.is_none() {
             self.early = MAX_EARLY.min(self.early + 1);
         }
-        // The agent makes triggered checks when it is told the time.
+        // The agent makes triggered checks when its timeout is handled.
         self.handle_timeout(now);
         StunOutcome::Accepted
     }
 
-    /// Whether ICE has verified that the peer is where `path` leads to: from there, and to there only, DTLS
-    /// may flow.
+    /// Returns whether ICE has verified the peer's address on `path`. DTLS is accepted from there
+    /// only, and sent there only.
     pub(crate) fn is_verified(&self, path: Path) -> bool {
         let peer = path.peer();
         self.selected.is_some_and(|pair| pair.peer() == peer) || self.is_valid(peer)
     }
 
-    /// Whether authentic checks came from where `path` leads to.
+    /// Returns whether authentic checks arrived from the peer's address on `path`.
     pub(crate) fn is_source(&self, path: Path) -> bool {
         self.sources.contains(path.peer())
     }
 
-    /// Whether there is a valid pair to where the peer was heard. The agent tells no carriers apart there.
+    /// Returns whether there is a valid pair to an address from which the peer was heard. The agent
+    /// ignores carriers there.
     fn is_valid(&self, peer: TransportAddress) -> bool {
         self.sources.contains(peer) && self.agent.has_viable_remote_candidate(peer.address)
     }
@@ -476,7 +420,8 @@ impl Ice {
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         self.checks.tell_time(now);
         if self.remote.is_some() {
-            // The agent takes one of these at a time, and does not look at its clock then: it would not ask for another turn.
+            // The agent handles one of these per call, without looking at its clock, and would not
+            // ask for another call.
             for _ in 0..mem::take(&mut self.early) {
                 self.agent.handle_timeout(now);
             }
@@ -577,13 +522,13 @@ impl Ice {
         self.deadline = self.agent.poll_timeout().filter(|_| self.alive.is_some());
     }
 
-    /// The announced address that stands for the bound one of a path.
+    /// Returns the announced address for the bound address of a path.
     fn announced(&self, path: Path) -> Option<SocketAddr> {
         let local = self.locals.get(usize::from(self.local_of(path)?))?;
         Some(local.address)
     }
 
-    /// The index of the local candidate at the bound end of a path.
+    /// Returns the index of the local candidate of a path.
     fn local_of(&self, path: Path) -> Option<u8> {
         let matches = |c: &LocalCandidate| {
             let is_same = c.base == path.local && c.carrier() == path.carrier;
@@ -593,14 +538,14 @@ impl Ice {
         u8::try_from(index).ok()
     }
 
-    /// Whether the bound end of a path is at a TURN server.
+    /// Returns whether a bound address is at a TURN server.
     pub(crate) fn is_relayed(&self, base: SocketAddr) -> bool {
         let is_it =
             |c: &LocalCandidate| c.base == base && c.transport == CandidateTransport::Relayed;
         self.locals.iter().any(is_it)
     }
 
-    /// The bound address behind an announced one.
+    /// Returns the bound address for an announced one.
     fn base(&self, carrier: Carrier, announced: SocketAddr) -> SocketAddr {
         let mut locals = self.locals.iter();
         let found = locals.find(|c| c.address == announced && c.carrier() == carrier);
@@ -608,7 +553,7 @@ impl Ice {
     }
 }
 
-/// Which addresses of a peer are not forgotten, however long it is not heard from there.
+/// Returns a test for the peer's addresses that are never forgotten.
 fn never_forgotten(
     selected: Option<SelectedPair>,
     signalled: &[TransportAddress],
@@ -618,36 +563,9 @@ fn never_forgotten(
     }
 }
 
-/// Where a candidate is.
-fn address(candidate: &Candidate) -> TransportAddress {
-    TransportAddress {
-        carrier: carrier(candidate.proto()),
-        address: candidate.addr(),
-    }
-}
-
-fn carrier(protocol: Protocol) -> Carrier {
-    match protocol {
-        Protocol::Udp => Carrier::Udp,
-        Protocol::Tcp | Protocol::SslTcp | Protocol::Tls => Carrier::Tcp,
-    }
-}
-
 fn credentials(credentials: IceCredentials) -> IceCreds {
     IceCreds {
         ufrag: credentials.ufrag,
         pass: credentials.pwd,
-    }
-}
-
-impl From<IceConnectionState> for IceState {
-    fn from(state: IceConnectionState) -> Self {
-        match state {
-            IceConnectionState::New => IceState::New,
-            IceConnectionState::Checking => IceState::Checking,
-            IceConnectionState::Connected => IceState::Connected,
-            IceConnectionState::Completed => IceState::Completed,
-            IceConnectionState::Disconnected => IceState::Disconnected,
-        }
     }
 }

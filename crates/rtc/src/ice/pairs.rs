@@ -1,4 +1,4 @@
-//! What is known of each pair of candidates, for whoever looks into a PeerConnection. The agent keeps it to itself.
+//! The state of each pair of candidates, for inspection. The agent does not expose it.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -6,54 +6,55 @@ use std::time::{Duration, Instant};
 use is::Candidate;
 
 use super::attempt::kind_name;
-use super::{Ice, MAX_PAIRS, MAX_UNANSWERED, address};
+use super::candidate::address;
+use super::{Ice, MAX_PAIRS, MAX_UNANSWERED};
 use crate::Carrier;
 use crate::path::TransportAddress;
 
 /// A pair of candidates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PairFigures {
-    /// What peers are told of this side's end.
+    /// The announced address of this side.
     pub local: SocketAddr,
-    /// What kind of candidate that is: `host` or `relay`.
+    /// The type of the local candidate: `host` or `relay`.
     pub local_kind: &'static str,
-    /// The peer's end.
+    /// The peer's address.
     pub remote: SocketAddr,
-    /// What kind of candidate that is: `host`, `prflx`, `srflx` or `relay`.
+    /// The type of the remote candidate: `host`, `prflx`, `srflx` or `relay`.
     pub remote_kind: &'static str,
-    /// What carries datagrams between them.
+    /// The carrier of datagrams between them.
     pub carrier: Carrier,
-    /// How far it is.
+    /// The progress of the checks.
     pub progress: PairProgress,
-    /// It is the pair in use.
+    /// Whether it is the selected pair.
     pub is_selected: bool,
-    /// Round trip of the last check that was answered.
+    /// The round trip of the last answered check.
     pub round_trip: Option<Duration>,
-    /// Checks that left.
+    /// Checks sent.
     pub checks_sent: u32,
-    /// Those that were answered.
+    /// Checks answered.
     pub checks_answered: u32,
-    /// Checks of the peer that came.
+    /// Checks received from the peer.
     pub checks_received: u32,
 }
 
-/// How far a pair is.
+/// The progress of a pair's checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PairProgress {
-    /// It was not tried yet.
+    /// No check was made yet.
     Waiting,
-    /// Checks are under way; none was answered yet.
+    /// Checks were sent, and none was answered yet.
     InProgress,
-    /// A check was answered; where this side makes none, the peer made one.
+    /// A check was answered. If this side makes none, the peer made one.
     Succeeded,
-    /// Checks are not answered.
+    /// Checks are unanswered.
     Failed,
 }
 
-/// This side's end of a pair, as an index of the local candidates, and the peer's.
+/// The index of the local candidate, and the peer's address.
 type Ends = (u8, TransportAddress);
 
-/// The pairs that checks took.
+/// The pairs with checks.
 #[derive(Debug, Default)]
 pub(super) struct Pairs {
     known: Vec<Pair>,
@@ -65,13 +66,13 @@ struct Pair {
     sent: u32,
     answered: u32,
     received: u32,
-    /// Since the last one that was answered.
+    /// Checks since the last answered one.
     unanswered: u8,
     round_trip: Option<Duration>,
 }
 
 impl Pairs {
-    /// A check leaves.
+    /// Counts a check sent.
     pub(super) fn checked(&mut self, ends: Ends) {
         if let Some(pair) = self.pair(ends) {
             pair.sent = pair.sent.saturating_add(1);
@@ -79,7 +80,7 @@ impl Pairs {
         }
     }
 
-    /// A check of the peer came, or the answer to the check that left at `sent`.
+    /// Counts a check of the peer, or the response to the check sent at `sent`.
     pub(super) fn heard(
         &mut self,
         ends: Ends,
@@ -108,7 +109,7 @@ impl Pairs {
             Some(at) => at,
             None if self.known.len() >= MAX_PAIRS => return None,
             None => {
-                // Most peers have one or two, and a vector would take four.
+                // Most peers have one or two pairs, and a vector would reserve four.
                 self.known.reserve_exact(1);
                 self.known.push(Pair {
                     ends,
@@ -144,7 +145,7 @@ impl Ice {
         self.agent.controlling()
     }
 
-    /// The candidates of the peer, as they stand in SDP after `candidate:`.
+    /// Returns the candidates of the peer, as in SDP after `candidate:`.
     pub(crate) fn remote_candidates(&self) -> Vec<String> {
         let text = |candidate: Candidate| {
             let text = candidate.to_sdp_string();
@@ -154,7 +155,8 @@ impl Ice {
         self.agent.remote_candidates().map(text).collect()
     }
 
-    /// The pairs, that in use first; those of the peer's candidates that were not tried are among them.
+    /// Returns the pairs, the selected one first. Pairs with untried candidates of the peer are
+    /// included.
     pub(crate) fn pairs(&self) -> Vec<PairFigures> {
         let remotes: Vec<(TransportAddress, &'static str)> = self
             .agent
@@ -217,7 +219,7 @@ impl Ice {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::indexing_slicing)]
+    #![allow(clippy::indexing_slicing, reason = "a test fails by a panic")]
     use super::*;
 
     fn ends(n: u16) -> Ends {

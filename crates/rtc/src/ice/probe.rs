@@ -1,45 +1,46 @@
-//! Asks at once whether the pair in use works, when the peer is heard from elsewhere.
+//! Checks at once whether the selected pair works when the peer is heard from another address.
 //!
-//! The agent checks a pair that works every 5 s. That is too seldom to notice that the peer has moved, as it does when a NAT
-//! gives it another port or a telephone goes from Wi-Fi to a mobile network.
+//! The agent checks a working pair every 5 s. That is too rare to notice that the peer has moved,
+//! as it does when a NAT gives it another port or a phone changes from Wi-Fi to a mobile network.
 
 use std::time::{Duration, Instant};
 
 use aws_lc_rs::hmac;
 use is::stun::{StunMessage, TransId};
 
-use super::{Datagram, Ice, SelectedPair, address};
+use super::candidate::address;
+use super::{Datagram, Ice, SelectedPair};
 use crate::Path;
 use crate::demux::{Transaction, stun_answer, stun_check};
 use crate::path::TransportAddress;
 
-/// Checks that are sent, and the pause between two of them.
+/// The number of checks, and the pause between two of them.
 const PROBES: usize = 4;
 const PAUSE: Duration = Duration::from_millis(150);
-/// How long the last one may take, beside the round trip of the pair.
+/// The longest wait after the last check, besides the round trip of the pair.
 const ANSWER: Duration = Duration::from_millis(300);
-/// How long a pair that has answered is not asked again. Peers check spare pairs, too.
+/// The time without checks after a pair has answered. Peers check spare pairs too.
 const REST: Duration = Duration::from_secs(2);
-/// Bytes of a check.
+/// The most bytes of a check.
 const CHECK: usize = 512;
 
-/// A doubt whether the pair in use works.
+/// A doubt whether the selected pair works.
 #[derive(Debug)]
 struct Doubt {
     began: Instant,
-    /// When the next check leaves, or the pair is given up.
+    /// When the next check is sent, or the pair fails.
     next: Instant,
-    /// Checks that have left, or could not be made.
+    /// Checks sent, or impossible to make.
     sent: usize,
 }
 
-/// Whether there is a doubt.
+/// The doubt, if there is one.
 #[derive(Debug, Default)]
 pub(super) struct Probe {
     doubt: Option<Doubt>,
-    /// The checks of the last doubt. Media that comes by the pair ends a doubt, often before the answer.
+    /// The checks of the last doubt. Media on the pair ends a doubt, often before the response.
     asked: Vec<Transaction>,
-    /// There is none before.
+    /// No new doubt starts before this time.
     rest_until: Option<Instant>,
 }
 
@@ -53,7 +54,7 @@ impl Probe {
         self.doubt.as_ref().map(|doubt| doubt.next)
     }
 
-    /// The pair in use is another one, or works.
+    /// Ends the doubt, since the selected pair works or is another one.
     pub(super) fn end(&mut self, now: Instant) {
         if self.doubt.take().is_some() {
             self.rest_until = Some(now + REST);
@@ -62,7 +63,8 @@ impl Probe {
 }
 
 impl Ice {
-    /// An authentic message has come from `there`: from the pair in use, or from elsewhere.
+    /// Takes note of an authentic message from `there`: the selected pair's address, or another
+    /// one.
     pub(super) fn weigh(&mut self, there: TransportAddress, now: Instant) {
         let Some(pair) = self.selected.filter(|_| !self.agent.ice_lite()) else {
             return;
@@ -81,7 +83,8 @@ impl Ice {
         }
     }
 
-    /// Takes an answer to one of the probes; says whether it was one. It comes from where the probe went to.
+    /// Takes a response to one of the checks. Returns whether it is one. Its path has been
+    /// verified.
     pub(super) fn take_probe_answer(&mut self, datagram: &[u8], path: Path, now: Instant) -> bool {
         let is_ours = |transaction| self.probe.asked.contains(&transaction);
         if !stun_answer(datagram).is_some_and(is_ours) {
@@ -92,14 +95,14 @@ impl Ice {
                 .is_ok_and(|message| message.verify(remote.pwd.as_bytes(), sha1))
         });
         if is_authentic && self.selected.is_some_and(|pair| pair.peer() == path.peer()) {
-            // That is consent, too (RFC 7675 section 5.1).
+            // It also renews consent (RFC 7675 section 5.1).
             self.alive = self.alive.map(|_| now);
             self.probe.end(now);
         }
         is_authentic
     }
 
-    /// Sends the next probe that is due, or leaves a pair that has answered none.
+    /// Sends the next check that is due, or leaves a pair that has answered none.
     pub(super) fn run_probe(&mut self, now: Instant) {
         let Some(doubt) = &self.probe.doubt else {
             return;
@@ -118,8 +121,8 @@ impl Ice {
         self.leave_silent_pair(pair, began, now);
     }
 
-    /// Leaves the pair in use, which has been silent since `began`, if another one works. Without another one it is kept, for what
-    /// is lost may come back.
+    /// Leaves the selected pair, which has been silent since `began`, if another one works.
+    /// Otherwise it is kept, since it may recover.
     fn leave_silent_pair(&mut self, pair: SelectedPair, began: Instant, now: Instant) {
         let since = now.saturating_duration_since(began);
         let heard = self.sources.heard_within(since + PAUSE, now);
@@ -127,7 +130,7 @@ impl Ice {
         if !heard.iter().any(|there| self.is_valid(*there)) {
             return;
         }
-        // What fell silent with it is not tried one after the other.
+        // Other pairs that fell silent with it are not tried one after the other.
         let is_dead = |there: &TransportAddress| !heard.contains(there) && self.is_valid(*there);
         let remotes = self.agent.remote_candidates().map(|c| address(&c));
         let mut dead: Vec<TransportAddress> = remotes.filter(is_dead).collect();
@@ -157,7 +160,7 @@ impl Ice {
         self.out.push_back(Datagram { path, bytes });
     }
 
-    /// A check for the peer of a pair.
+    /// Returns a check for the peer of a pair.
     fn check(&self, pair: SelectedPair) -> Option<(Transaction, Vec<u8>)> {
         let remote = self.remote.as_ref()?;
         let local = self.locals.iter().find(|it| it.base == pair.local)?;

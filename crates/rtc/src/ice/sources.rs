@@ -1,25 +1,25 @@
-//! Addresses from which a peer has been heard.
+//! The addresses from which a peer has been heard.
 
 use std::time::{Duration, Instant};
 
 use crate::path::TransportAddress;
 
-/// Addresses kept at most.
+/// The most addresses kept.
 pub(super) const MOST: usize = 64;
-/// An address that was silent for so long gives its place to another.
+/// The silence after which an address may be replaced.
 pub(super) const FORGETTABLE: Duration = Duration::from_secs(300);
-/// Addresses that are noted between two restarts: the agent keeps some hundred bytes of each until then.
+/// The most addresses recorded between two restarts: the agent keeps some hundred bytes of each.
 const MOST_EVER: usize = 2_048;
 
 #[derive(Debug, Clone, Copy)]
 struct Source {
     address: TransportAddress,
     heard: Instant,
-    /// The connection that led there is closed.
+    /// Whether the connection to it has closed.
     is_lost: bool,
 }
 
-/// The addresses from which authentic messages have come.
+/// The addresses from which authentic messages arrived.
 #[derive(Debug, Default)]
 pub(super) struct Sources {
     known: Vec<Source>,
@@ -32,13 +32,14 @@ impl Sources {
         known.any(|source| source.address == address && !source.is_lost)
     }
 
-    /// Whether a connection led to `address` that is closed.
+    /// Returns whether the connection to `address` has closed.
     pub(super) fn is_lost(&self, address: TransportAddress) -> bool {
         let mut known = self.known.iter();
         known.any(|source| source.address == address && source.is_lost)
     }
 
-    /// Whether `address` is known or can be noted, where those that are `kept` are never forgotten.
+    /// Returns whether `address` is known or can be recorded. Addresses for which `kept` is true
+    /// are never replaced.
     pub(super) fn has_room_for(
         &self,
         now: Instant,
@@ -51,7 +52,7 @@ impl Sources {
                 && (self.known.len() < MOST || self.forgettable(now, kept).is_some())
     }
 
-    /// Takes note of an authentic message from `address`, for which there is room.
+    /// Records an authentic message from `address`, for which there is room.
     pub(super) fn hear(
         &mut self,
         now: Instant,
@@ -77,7 +78,7 @@ impl Sources {
         self.known.push(heard);
     }
 
-    /// Addresses that were heard from less than `time` ago.
+    /// Returns the addresses heard from less than `time` ago.
     pub(super) fn heard_within(
         &self,
         time: Duration,
@@ -92,7 +93,8 @@ impl Sources {
             .map(|source| source.address)
     }
 
-    /// Nothing comes from `address` any more, unless by another connection. It is the first to give its place to another.
+    /// Marks the connection to `address` as closed. Another connection may reuse it. It is the
+    /// first to be replaced.
     pub(super) fn lose(&mut self, address: TransportAddress) {
         let mut known = self.known.iter_mut();
         if let Some(source) = known.find(|source| source.address == address) {
@@ -104,7 +106,7 @@ impl Sources {
         *self = Self::default();
     }
 
-    /// One that is lost, or the one that was silent for the longest time, if that is long.
+    /// Returns a closed address, or the one that has been silent longest if that is long enough.
     fn forgettable(&self, now: Instant, kept: impl Fn(TransportAddress) -> bool) -> Option<usize> {
         let silent = |source: &Source| now.saturating_duration_since(source.heard);
         let lost = self.known.iter().position(|source| source.is_lost);

@@ -1,17 +1,17 @@
-//! What is particular to TCP: a path ends with its connection, and may begin again with another one.
+//! ICE-TCP: a path ends with its connection, and may start again with another one.
 
 use std::time::Instant;
 
 use is::Candidate;
 use is::stun::StunMessage;
 
-use super::candidate::peer_reflexive;
-use super::{Ice, address};
+use super::Ice;
+use super::candidate::{address, peer_reflexive};
 use crate::Path;
 use crate::path::TransportAddress;
 
 impl Ice {
-    /// The connection that was `path` is closed: its pairs fail at once, and there is no other way to where it led.
+    /// Fails the pairs of a closed connection.
     pub(crate) fn lose(&mut self, path: Path, now: Instant) {
         let peer = path.peer();
         let candidates = self.agent.remote_candidates();
@@ -28,7 +28,8 @@ impl Ice {
         self.handle_timeout(now);
     }
 
-    /// A message has come by another connection from where one was lost: the agent would take nothing more from there.
+    /// Makes an address known to the agent again after its connection closed, since a message
+    /// arrived by another connection. Otherwise, the agent would ignore it.
     pub(super) fn find_again(&mut self, peer: TransportAddress, message: &StunMessage<'_>) {
         if let Some(priority) = message.prio()
             && self.sources.is_lost(peer)

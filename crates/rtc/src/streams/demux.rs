@@ -1,27 +1,27 @@
-//! From an RTP packet to its m-line and encoding (RFC 9143 section 9.2, RFC 8852).
+//! The m-line and encoding of an RTP packet (RFC 9143 section 9.2, RFC 8852).
 
 use portunus_rtp::{ExtensionKind, ExtensionMap, Header, Mid, Pt, Rid, Ssrc};
 use portunus_sdp::negotiated::{Kind, NegotiatedMedia};
 use portunus_srtp::fetch;
 use smallvec::SmallVec;
 
-/// Where an RTP packet belongs.
+/// The stream of an RTP packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamKey {
-    /// Index of the m-line.
+    /// The index of the m-line.
     pub media: u16,
-    /// Simulcast encoding, 0 the lowest.
+    /// The simulcast encoding. 0 is the lowest.
     pub encoding: u8,
-    /// An RTX stream (RFC 4588): it repairs the encoding.
+    /// Whether it is an RTX stream (RFC 4588) that repairs the encoding.
     pub repair: bool,
 }
 
-/// SSRCs that a peer may bring to life; further ones are refused.
+/// The most SSRCs of a peer. More are refused.
 const MAX_SSRCS: usize = 64;
-/// SSRCs of an encoding that outlive a renegotiation: the one in use, and the one that it replaces.
+/// The SSRCs of an encoding that outlive a renegotiation: the current one and its predecessor.
 const KEPT_SSRCS: usize = 2;
 
-/// Knows the SSRCs of a peer, and learns new ones from the mid and rid extensions.
+/// The known SSRCs of a peer. New ones are learnt from the mid and rid extensions.
 #[derive(Debug, Default)]
 pub struct Demux {
     known: Vec<(Ssrc, StreamKey)>,
@@ -39,8 +39,7 @@ struct Line {
 }
 
 impl Demux {
-    /// Takes the outcome of a negotiation. Of the SSRCs learnt before the newest stay, unless their
-    /// m-line is gone.
+    /// Applies a negotiation. The newest of the learnt SSRCs stay, unless their m-line is gone.
     pub fn configure(&mut self, media: &[NegotiatedMedia]) {
         self.extensions = ExtensionMap::default();
         self.media = media.iter().map(Line::new).collect();
@@ -79,12 +78,13 @@ impl Demux {
         }
     }
 
-    /// The numbers of the header extensions; the same on all m-lines (RFC 9143 section 14).
+    /// Returns the ids of the header extensions, which are the same on all m-lines (RFC 9143
+    /// section 14).
     pub fn extensions(&self) -> &ExtensionMap {
         &self.extensions
     }
 
-    /// Fetches what [`Demux::known`] looks through, ahead.
+    /// Prefetches what [`Demux::known`] searches.
     #[inline]
     pub(crate) fn fetch(&self) {
         if let Some(first) = self.known.first() {
@@ -92,19 +92,19 @@ impl Demux {
         }
     }
 
-    /// Where the packets of an SSRC belong, if any came before.
+    /// Returns the stream of a known SSRC.
     #[inline]
     pub fn known(&self, ssrc: Ssrc) -> Option<StreamKey> {
         let known = self.known.iter().find(|(known, _)| *known == ssrc);
         known.map(|(_, key)| *key)
     }
 
-    /// The rids of an m-line, lowest first.
+    /// Returns the rids of an m-line, lowest first.
     pub fn rids(&self, media: usize) -> &[Rid] {
         self.media.get(media).map_or(&[], |line| &line.rids)
     }
 
-    /// Where the packet belongs; none if nothing says so.
+    /// Returns the stream of a packet, or `None` if it cannot be determined.
     pub fn resolve(&mut self, header: &Header, packet: &[u8]) -> Option<StreamKey> {
         if let Some(key) = self.known(header.ssrc) {
             return Some(key);
@@ -113,7 +113,7 @@ impl Demux {
         self.learn(header.ssrc, key).then_some(key)
     }
 
-    /// The SSRC of an encoding or of its repair stream, once known.
+    /// Returns the SSRC of an encoding or of its repair stream, once known.
     pub fn ssrc(&self, key: StreamKey) -> Option<Ssrc> {
         self.known
             .iter()
@@ -156,7 +156,8 @@ impl Demux {
         })
     }
 
-    /// A peer that changes its tracks all day would run out of SSRCs otherwise.
+    /// Forgets replaced SSRCs, so that a peer that keeps changing its tracks does not run out of
+    /// them.
     fn forget_replaced(&mut self) {
         let mut kept: Vec<(Ssrc, StreamKey)> = Vec::new();
         for (ssrc, key) in self.known.drain(..).rev() {
@@ -199,7 +200,11 @@ impl Line {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
 
     use portunus_rtp::{Fields, write_header};
     use portunus_sdp::negotiated::RemoteSsrc;
@@ -221,7 +226,7 @@ mod tests {
         demux
     }
 
-    /// Where a packet with these extensions belongs.
+    /// Returns the stream of a packet with these extensions.
     fn resolve(
         demux: &mut Demux,
         ssrc: u32,

@@ -1,11 +1,11 @@
-//! The RTP streams of a PeerConnection: which packet belongs to which m-line and encoding, what is
-//! missing, and the RTCP that says so.
+//! The RTP streams of a PeerConnection: the m-line and encoding of each packet, lost packets, and
+//! the RTCP about them.
 
 mod demux;
-mod left_again;
 mod nack;
 mod receive;
 mod report;
+mod retransmissions;
 mod send;
 mod succession;
 mod transport_feedback;
@@ -16,4 +16,4 @@ pub use receive::{Accepted, ReceiveCounters, ReceiveStream, ReportFigures};
 pub use report::{NtpClock, SenderClock};
 pub use send::{Burst, SendCounters, SendStream, SenderFigures};
 pub use succession::Succession;
-pub use transport_feedback::ArrivalLog;
+pub use transport_feedback::{ArrivalLog, ArrivalReport};

@@ -1,21 +1,21 @@
-//! What is missing of a stream, and when to ask for it again (RFC 4585 section 6.2.1).
+//! Missing packets of a stream, and when to request them again (RFC 4585 section 6.2.1).
 
 use std::time::{Duration, Instant};
 
 use portunus_rtp::SeqNo;
 
-/// When and how often a packet is asked for.
+/// When and how often a packet is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NackLimits {
-    /// Waits for packets that were merely reordered.
+    /// The first wait, for packets that were merely reordered.
     pub first_after: Duration,
-    /// The least time between two requests for the same packet; a longer round trip wins.
+    /// The least time between two requests for a packet. A longer round trip takes precedence.
     pub again_after: Duration,
-    /// Requests for one packet before it is given up.
+    /// The requests for a packet before it counts as lost.
     pub tries: u8,
-    /// Packets waited for at once; above it the gap is given up as a whole.
+    /// The most packets awaited at once. A larger gap counts as lost as a whole.
     pub pending: usize,
-    /// The age at which a missing packet is of no more use.
+    /// The age at which a missing packet is useless.
     pub lifetime: Duration,
 }
 
@@ -39,7 +39,7 @@ struct Missing {
     tries: u8,
 }
 
-/// The packets of one stream that have not come.
+/// The missing packets of one stream.
 #[derive(Debug, Default)]
 pub struct MissingPackets {
     limits: NackLimits,
@@ -47,8 +47,8 @@ pub struct MissingPackets {
 }
 
 impl MissingPackets {
-    /// All packets after `last` and before `seq` are missing. False: there are too many; nothing is
-    /// waited for any more, and only a keyframe helps.
+    /// Adds the packets after `last` and before `seq`. Returns false if there are too many: nothing
+    /// is awaited any more, and only a keyframe helps.
     pub fn gap(&mut self, last: SeqNo, seq: SeqNo, now: Instant) -> bool {
         let count = seq.0.saturating_sub(last.0.saturating_add(1));
         let room = self.limits.pending.saturating_sub(self.missing.len());
@@ -67,7 +67,7 @@ impl MissingPackets {
         false
     }
 
-    /// A packet came after all; says whether it was missing.
+    /// Takes note of an arrived packet. Returns whether it was missing.
     pub fn arrived(&mut self, seq: SeqNo) -> bool {
         match self.missing.iter().position(|missing| missing.seq == seq) {
             Some(at) => {
@@ -78,7 +78,7 @@ impl MissingPackets {
         }
     }
 
-    /// Hands out what is to be asked for now, in order. Returns how many were given up.
+    /// Passes on the packets to request now, in order. Returns how many count as lost.
     pub fn due(&mut self, now: Instant, round_trip: Duration, mut ask: impl FnMut(SeqNo)) -> usize {
         let limits = self.limits;
         let before = self.missing.len();
@@ -97,12 +97,12 @@ impl MissingPackets {
         before - self.missing.len()
     }
 
-    /// When [`MissingPackets::due`] has something to do.
+    /// Returns when [`MissingPackets::due`] is due.
     pub fn next_due(&self) -> Option<Instant> {
         self.missing.iter().map(|missing| missing.due).min()
     }
 
-    /// Waits for nothing any more.
+    /// Forgets all missing packets.
     pub fn clear(&mut self) {
         self.missing.clear();
     }

@@ -1,4 +1,4 @@
-//! One incoming RTP stream: numbering, loss, jitter, and what its receiver reports tell.
+//! One incoming RTP stream: numbering, loss, jitter, and its receiver reports.
 
 use std::time::{Duration, Instant};
 
@@ -9,32 +9,32 @@ use super::nack::MissingPackets;
 /// Totals of an incoming stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReceiveCounters {
-    /// Packets, retransmissions and repeats excluded.
+    /// Packets without retransmissions and repeats.
     pub packets: u64,
-    /// Payload bytes of these.
+    /// The payload bytes of these.
     pub bytes: u64,
     /// Packets repaired by retransmission.
     pub retransmissions: u64,
-    /// Packets asked for again.
+    /// Packets requested again.
     pub nacks: u64,
-    /// Packets given up.
+    /// Packets that count as lost.
     pub lost: u64,
-    /// Packets that came twice.
+    /// Packets that arrived twice.
     pub repeated: u64,
-    /// Keyframes asked for.
+    /// Keyframes requested.
     pub keyframe_requests: u64,
 }
 
-/// What became of a packet.
+/// The result of a received packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Accepted {
     /// It is the first of its stream.
     First,
     /// It is new.
     Yes,
-    /// It is new, and so much before it is missing that only a keyframe helps.
+    /// It is new, and the gap before it is so large that only a keyframe helps.
     AfterLongGap,
-    /// It came before: drop it.
+    /// It arrived before and has to be dropped.
     Repeated,
 }
 
@@ -46,7 +46,7 @@ pub struct ReceiveStream {
     first: SeqNo,
     highest: SeqNo,
     started: bool,
-    /// Asks for what is missing; none where NACK was not agreed.
+    /// The missing packets. `None` if NACK was not agreed on.
     missing: Option<MissingPackets>,
     /// Interarrival jitter in timestamp units, times 16 (RFC 3550 appendix A.8).
     jitter: u32,
@@ -54,7 +54,7 @@ pub struct ReceiveStream {
     last_packet: Option<Instant>,
     counters: ReceiveCounters,
     reported: Reported,
-    /// Middle 32 bits of the last sender report's NTP time, and when it came.
+    /// The middle 32 bits of the last sender report's NTP time, and its arrival.
     last_report: Option<(u32, Instant)>,
 }
 
@@ -64,27 +64,27 @@ struct Reported {
     received: u64,
 }
 
-/// The figures of a report block (RFC 3550 section 6.4.1).
+/// The contents of a report block (RFC 3550 section 6.4.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReportFigures {
-    /// The stream reported on.
+    /// The SSRC of the stream.
     pub ssrc: Ssrc,
     /// Packets lost since the last report, in 256ths.
     pub fraction_lost: u8,
     /// Packets lost since the start.
     pub cumulative_lost: u32,
-    /// The highest sequence number, with the roll-overs above.
+    /// The highest extended sequence number.
     pub highest: u32,
-    /// In timestamp units.
+    /// The jitter, in timestamp units.
     pub jitter: u32,
-    /// Middle 32 bits of the last sender report; 0 if there was none.
+    /// The middle 32 bits of the last sender report's NTP time. 0 without one.
     pub last_sr: u32,
-    /// Since then, in 1/65,536 s.
+    /// The time since that report, in 1/65,536 s.
     pub delay_since_last_sr: u32,
 }
 
 impl ReceiveStream {
-    /// A stream of `ssrc`; with `nack` missing packets are asked for.
+    /// Makes a stream of `ssrc`. Requests missing packets if `nack` is true.
     pub fn new(ssrc: Ssrc, clock_rate: u32, nack: bool) -> Self {
         Self {
             ssrc,
@@ -102,12 +102,12 @@ impl ReceiveStream {
         }
     }
 
-    /// Its SSRC.
+    /// Returns the SSRC.
     pub fn ssrc(&self) -> Ssrc {
         self.ssrc
     }
 
-    /// Takes a packet that came on the stream itself.
+    /// Takes a packet of the stream itself.
     pub fn accept(&mut self, seq: SeqNo, timestamp: u32, bytes: usize, now: Instant) -> Accepted {
         self.last_packet = Some(now);
         if !self.started {
@@ -119,7 +119,8 @@ impl ReceiveStream {
             return Accepted::First;
         }
         if seq < self.first {
-            // The first one overtook it. SRTP has refused repeats, and what is older than its window.
+            // The first one overtook it. SRTP has refused repeats and packets older than its
+            // window.
             let first = std::mem::replace(&mut self.first, seq);
             if let Some(missing) = &mut self.missing {
                 missing.gap(seq, first, now);
@@ -154,7 +155,7 @@ impl ReceiveStream {
         }
     }
 
-    /// Takes a packet that came by retransmission: its full number if it was missing.
+    /// Takes a retransmitted packet. Returns its full number if it was missing.
     pub fn accept_repair(&mut self, original: u16, bytes: usize, now: Instant) -> Option<SeqNo> {
         let seq = self.highest.nearest(original);
         let missing = self.missing.as_mut()?;
@@ -168,8 +169,8 @@ impl ReceiveStream {
         Some(seq)
     }
 
-    /// Hands out the numbers to be asked for again now. Returns how many were given up: only a
-    /// keyframe makes up for them.
+    /// Passes on the numbers to request now. Returns how many packets count as lost, so that only a
+    /// keyframe helps.
     pub fn take_nacks(
         &mut self,
         now: Instant,
@@ -188,27 +189,27 @@ impl ReceiveStream {
         given_up
     }
 
-    /// When [`ReceiveStream::take_nacks`] has something to do.
+    /// Returns when [`ReceiveStream::take_nacks`] is due.
     pub fn next_nack(&self) -> Option<Instant> {
         self.missing.as_ref()?.next_due()
     }
 
-    /// A keyframe was asked for.
+    /// Counts a keyframe request.
     pub fn count_keyframe_request(&mut self) {
         self.counters.keyframe_requests += 1;
     }
 
-    /// The peer's sender report came; `ntp` is its full 64-bit time.
+    /// Takes a sender report. `ntp` is its full 64-bit time.
     pub fn sender_report(&mut self, ntp: u64, now: Instant) {
         self.last_report = Some(((ntp >> 16) as u32, now));
     }
 
-    /// When the last packet came.
+    /// Returns the arrival of the last packet.
     pub fn last_packet(&self) -> Option<Instant> {
         self.last_packet
     }
 
-    /// Totals. Lost is what never came up to now.
+    /// Returns the totals. Packets that have not arrived until now are lost.
     pub fn counters(&self) -> ReceiveCounters {
         ReceiveCounters {
             lost: self.expected().saturating_sub(self.counters.packets),
@@ -216,12 +217,12 @@ impl ReceiveStream {
         }
     }
 
-    /// Interarrival jitter.
+    /// Returns the interarrival jitter.
     pub fn jitter(&self) -> Duration {
         Duration::from_secs_f64(f64::from(self.jitter >> 4) / f64::from(self.clock_rate))
     }
 
-    /// The figures for a report block; the loss fraction is that since the last call.
+    /// Returns the contents of a report block. The fraction lost is that since the last call.
     pub fn report(&mut self, now: Instant) -> Option<ReportFigures> {
         if !self.started {
             return None;
@@ -239,7 +240,7 @@ impl ReceiveStream {
         Some(ReportFigures {
             ssrc: self.ssrc,
             fraction_lost: fraction as u8,
-            // 24 bits, signed, on the wire.
+            // It has 24 bits on the wire, signed.
             cumulative_lost: expected.saturating_sub(received).min(0x7f_ffff) as u32,
             highest: self.highest.0 as u32,
             jitter: self.jitter >> 4,
@@ -261,7 +262,7 @@ impl ReceiveStream {
         self.counters.bytes += bytes as u64;
     }
 
-    /// RFC 3550 appendix A.8.
+    /// Updates the jitter (RFC 3550 appendix A.8).
     fn measure(&mut self, timestamp: u32, now: Instant) {
         if let Some((last_timestamp, last_arrival)) = self.transit {
             let elapsed = now.saturating_duration_since(last_arrival).as_secs_f64();
@@ -279,7 +280,7 @@ impl ReceiveStream {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
     use super::*;
 
@@ -290,7 +291,7 @@ mod tests {
         ReceiveStream::new(Ssrc(1), 90_000, nack)
     }
 
-    /// Packets of one byte, 10 ms apart in time and timestamp.
+    /// Takes packets of one byte, 10 ms apart in time and timestamp.
     fn accept(stream: &mut ReceiveStream, start: Instant, seq: u64) -> Accepted {
         let at = start + 10 * MS * seq as u32;
         stream.accept(SeqNo(seq), seq as u32 * 900, 1, at)
@@ -311,7 +312,7 @@ mod tests {
         assert_eq!(accept(&mut stream, start, 5), Accepted::Yes);
         let due = stream.next_nack().unwrap();
         assert_eq!(asked(&mut stream, due), [2, 3, 4]);
-        // One by its own number, one by retransmission, one never.
+        // One arrives by its own number, one by retransmission, and one never.
         assert_eq!(accept(&mut stream, start, 3), Accepted::Yes);
         assert_eq!(stream.accept_repair(2, 1, due), Some(SeqNo(2)));
         let due = stream.next_nack().unwrap();
@@ -432,7 +433,7 @@ mod tests {
             accept(&mut steady, start, seq);
         }
         assert_eq!(steady.jitter(), Duration::ZERO);
-        // Every other packet is 4 ms late: the differences are 4 ms each.
+        // Every other packet is 4 ms late, so each difference is 4 ms.
         let mut stream = stream(false);
         for seq in 0..400_u32 {
             let at = start + 10 * MS * seq + 4 * MS * (seq % 2);

@@ -1,8 +1,8 @@
-//! Clocks of sender reports (RFC 3550 section 6.4).
+//! The clocks of sender reports (RFC 3550 section 6.4).
 
 use std::time::{Duration, Instant};
 
-/// Turns instants into NTP time, 32.32 fixed point.
+/// Converts instants to NTP time, 32.32 fixed point.
 #[derive(Debug, Clone, Copy)]
 pub struct NtpClock {
     at: Instant,
@@ -10,16 +10,16 @@ pub struct NtpClock {
 }
 
 impl NtpClock {
-    /// Seconds from 1900 to 1970.
+    /// The seconds from 1900 to 1970.
     pub const UNIX_EPOCH: u64 = 2_208_988_800;
 
-    /// At `at` it was `since_epoch` after 1970.
+    /// Makes a clock that is `since_epoch` after 1970 at `at`.
     pub fn new(at: Instant, since_epoch: Duration) -> Self {
         let ntp = fixed(since_epoch).wrapping_add(Self::UNIX_EPOCH << 32);
         Self { at, ntp }
     }
 
-    /// The NTP time at `instant`.
+    /// Returns the NTP time of `instant`.
     pub fn ntp(&self, instant: Instant) -> u64 {
         match instant.checked_duration_since(self.at) {
             Some(later) => self.ntp.wrapping_add(fixed(later)),
@@ -29,7 +29,7 @@ impl NtpClock {
         }
     }
 
-    /// The same as a duration since 1900.
+    /// Returns the time since 1900 as a duration.
     pub fn since_1900(&self, instant: Instant) -> Duration {
         let ntp = self.ntp(instant);
         Duration::new(ntp >> 32, 0)
@@ -37,26 +37,26 @@ impl NtpClock {
     }
 }
 
-/// 32.32 fixed point.
+/// Converts a duration to 32.32 fixed point.
 fn fixed(duration: Duration) -> u64 {
     let fraction = (u64::from(duration.subsec_nanos()) << 32) / 1_000_000_000;
     (duration.as_secs() << 32).wrapping_add(fraction)
 }
 
-/// How a stream's timestamps relate to its sender's clock, from the last sender report. Relayed on,
-/// it keeps audio and video of one sender in step at the receiver.
+/// The relation of a stream's timestamps to its sender's clock, from the last sender report.
+/// Relaying it keeps audio and video of one sender in sync.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SenderClock {
     /// The sender's NTP time.
     pub ntp: u64,
     /// The timestamp at that time.
     pub timestamp: u32,
-    /// When the report came.
+    /// The arrival of the report.
     pub at: Instant,
 }
 
 impl SenderClock {
-    /// The sender's NTP time and timestamp at `now`.
+    /// Returns the sender's NTP time and timestamp at `now`.
     pub fn at(&self, now: Instant, clock_rate: u32) -> (u64, u32) {
         let since = now.saturating_duration_since(self.at);
         let ticks = since.as_nanos() * u128::from(clock_rate) / 1_000_000_000;

@@ -1,39 +1,40 @@
-//! One outgoing RTP stream: its numbering, what the receiver reports of it, its sender reports.
+//! One outgoing RTP stream: its numbering, the receiver's reports, and its sender reports.
 
 use std::mem;
 use std::time::{Duration, Instant};
 
 use portunus_rtp::{SeqNo, Ssrc};
 
-use super::left_again::LeftAgain;
 use super::report::{NtpClock, SenderClock};
+use super::retransmissions::Retransmissions;
 
 /// Sender reports remembered until they are answered.
 const REPORTS: usize = 3;
 
-/// As many packets as are remembered may be asked for again at once, and then as many as leave: who asks for more
-/// has no use for it, and a few bytes of requests must not make megabytes of answers.
+/// The most packets that may be requested again at once: as many as are remembered, and later one
+/// per packet sent. More are of no use, and a few bytes of requests must not cause megabytes of
+/// answers.
 const REPEATS: u32 = 1_024;
 
-/// Totals of an outgoing stream. What each packet changes stands first.
+/// Totals of an outgoing stream. The fields that each packet changes come first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct SendCounters {
-    /// Packets, retransmissions excluded.
+    /// Packets without retransmissions.
     pub packets: u64,
-    /// Payload bytes of these.
+    /// The payload bytes of these.
     pub bytes: u64,
-    /// Packets sent again.
+    /// Retransmissions.
     pub retransmissions: u64,
-    /// Packets asked for again.
+    /// Packets requested again.
     pub nacks: u64,
-    /// Packets that the receiver reports lost.
+    /// Packets that the receiver reported lost.
     pub lost: u64,
     /// Keyframe requests of the receiver.
     pub keyframe_requests: u64,
 }
 
-/// An outgoing stream with its repair stream. What each packet changes stands first.
+/// An outgoing stream with its repair stream. The fields that each packet changes come first.
 #[derive(Debug)]
 #[repr(C)]
 pub struct SendStream {
@@ -41,24 +42,24 @@ pub struct SendStream {
     highest: SeqNo,
     last_sent: Option<Instant>,
     last_timestamp: u32,
-    /// Packets that may still be asked for again.
+    /// Packets that may still be requested again.
     repeats: u32,
     counters: SendCounters,
     ssrc: Ssrc,
     next_rtx: SeqNo,
-    /// The last sender reports: the middle 32 bits of their NTP time, and when they left. A receiver
-    /// may answer one while the next is on its way.
+    /// The last sender reports: the middle 32 bits of their NTP time, and when they were sent. A
+    /// receiver may answer one while the next is on its way.
     reports: [Option<(u32, Instant)>; REPORTS],
     sent_at_report: u64,
     round_trip: Option<Duration>,
-    /// The sender report that the last round trip is by, and how long the receiver had it.
+    /// The sender report for the last round trip, and how long the receiver had it.
     answered: (u32, u32),
     jitter: u32,
-    /// None before one left again.
-    left_again: Option<Box<LeftAgain>>,
+    /// `None` before the first retransmission.
+    retransmissions: Option<Box<Retransmissions>>,
 }
 
-/// Packets of a stream that leave one after the other, retransmissions excluded.
+/// Consecutive packets of a stream, without retransmissions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Burst {
     packets: u64,
@@ -68,7 +69,7 @@ pub struct Burst {
 }
 
 impl Burst {
-    /// One more packet: its number and timestamp as sent, and the bytes of its payload.
+    /// Adds a packet: its number and timestamp as sent, and the bytes of its payload.
     #[inline]
     pub fn add(&mut self, seq: SeqNo, timestamp: u32, bytes: usize) {
         self.packets += 1;
@@ -77,28 +78,28 @@ impl Burst {
         self.timestamp = timestamp;
     }
 
-    /// How many packets.
+    /// Returns the number of packets.
     pub fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// The bytes of their payloads.
+    /// Returns the payload bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Whether there is no packet in it.
+    /// Returns whether there are no packets.
     pub fn is_empty(&self) -> bool {
         self.packets == 0
     }
 }
 
-/// The figures of a sender report (RFC 3550 section 6.4.1).
+/// The contents of a sender report (RFC 3550 section 6.4.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SenderFigures {
-    /// The stream.
+    /// The SSRC of the stream.
     pub ssrc: Ssrc,
-    /// NTP time.
+    /// The NTP time.
     pub ntp: u64,
     /// The timestamp at that time.
     pub timestamp: u32,
@@ -109,11 +110,11 @@ pub struct SenderFigures {
 }
 
 impl SendStream {
-    /// Bytes at its start that [`Self::sent`] changes.
+    /// The leading bytes that [`Self::sent`] changes.
     pub(crate) const HEAD: usize =
         mem::offset_of!(Self, counters) + mem::offset_of!(SendCounters, retransmissions);
 
-    /// A stream of `ssrc`, repaired by `rtx`.
+    /// Makes a stream of `ssrc` that is repaired by `rtx`.
     pub fn new(ssrc: Ssrc, rtx: Option<Ssrc>) -> Self {
         Self {
             ssrc,
@@ -128,27 +129,27 @@ impl SendStream {
             round_trip: None,
             answered: (0, 0),
             jitter: 0,
-            left_again: None,
+            retransmissions: None,
             counters: SendCounters::default(),
         }
     }
 
-    /// Its SSRC.
+    /// Returns the SSRC.
     pub fn ssrc(&self) -> Ssrc {
         self.ssrc
     }
 
-    /// The SSRC of its repair stream.
+    /// Returns the SSRC of the repair stream.
     pub fn rtx_ssrc(&self) -> Option<Ssrc> {
         self.rtx
     }
 
-    /// A renegotiation changed the SSRC of the repair stream.
+    /// Sets the SSRC of the repair stream after a renegotiation.
     pub fn set_rtx(&mut self, rtx: Option<Ssrc>) {
         self.rtx = rtx;
     }
 
-    /// Packets were sent.
+    /// Counts sent packets.
     pub fn sent(&mut self, burst: &Burst, now: Instant) {
         self.highest = self.highest.max(burst.highest);
         self.last_timestamp = burst.timestamp;
@@ -159,7 +160,7 @@ impl SendStream {
         self.counters.bytes += burst.bytes;
     }
 
-    /// The number for a packet of the repair stream.
+    /// Returns the next number of the repair stream.
     pub fn next_rtx(&mut self) -> SeqNo {
         let seq = self.next_rtx;
         self.next_rtx = SeqNo(seq.0 + 1);
@@ -167,25 +168,25 @@ impl SendStream {
         seq
     }
 
-    /// The number for padding, which goes by the repair stream.
+    /// Returns the next number for padding, which is sent in the repair stream.
     pub fn next_padding(&mut self) -> SeqNo {
         let seq = self.next_rtx;
         self.next_rtx = SeqNo(seq.0 + 1);
         seq
     }
 
-    /// The timestamp of the last packet.
+    /// Returns the timestamp of the last packet.
     pub fn last_timestamp(&self) -> u32 {
         self.last_timestamp
     }
 
-    /// A packet was sent again under its own number.
+    /// Counts a packet that was retransmitted with its own number.
     pub fn sent_again(&mut self) {
         self.counters.retransmissions += 1;
     }
 
-    /// The receiver asked for a packet again; returns its full number if it was sent, if it did not leave again within
-    /// the last round trip, or the last few of them if that was of no use, and if not too many were asked for.
+    /// Takes a retransmission request. Returns the packet's full number if it was sent, if it was
+    /// not retransmitted within the last round trips, and if not too many were requested.
     pub fn nacked(&mut self, wire: u16, round_trip: Duration, now: Instant) -> Option<SeqNo> {
         self.counters.nacks += 1;
         let seq = self.highest.nearest(wire);
@@ -194,8 +195,8 @@ impl SendStream {
         }
         let left = self.repeats.checked_sub(1)?;
         let again = self
-            .left_again
-            .get_or_insert_with(|| Box::new(LeftAgain::new(now)));
+            .retransmissions
+            .get_or_insert_with(|| Box::new(Retransmissions::new(now)));
         if !again.leaves(seq, self.counters.packets, round_trip, now) {
             return None;
         }
@@ -203,12 +204,13 @@ impl SendStream {
         Some(seq)
     }
 
-    /// The receiver asked for a keyframe.
+    /// Counts a keyframe request.
     pub fn count_keyframe_request(&mut self) {
         self.counters.keyframe_requests += 1;
     }
 
-    /// A report block of the receiver came. Times are the middle 32 bits of NTP time and 1/65,536 s.
+    /// Takes a report block of the receiver. Times are the middle 32 bits of NTP time and 1/65,536
+    /// s.
     pub fn receiver_report(
         &mut self,
         lost: u32,
@@ -217,7 +219,7 @@ impl SendStream {
         delay: u32,
         now: Instant,
     ) {
-        // 24 bits, signed: repeats can make it negative.
+        // It has 24 bits, signed. Repeats can make it negative.
         let signed = ((lost << 8) as i32) >> 8;
         self.counters.lost = signed.max(0) as u64;
         self.jitter = jitter;
@@ -232,10 +234,10 @@ impl SendStream {
         }
     }
 
-    /// The figures for a sender report if packets left since the last one.
+    /// Returns the contents of a sender report if packets were sent since the last one.
     ///
-    /// `source` is the clock of the stream that is relayed, its timestamps already in the numbering
-    /// of this stream; without one the time of sending is taken.
+    /// `source` is the clock of the relayed stream with its timestamps in this stream's numbering.
+    /// Without it, the time of sending counts.
     pub fn report(
         &mut self,
         source: Option<SenderClock>,
@@ -266,33 +268,33 @@ impl SendStream {
         })
     }
 
-    /// Whether packets left since the last sender report.
+    /// Returns whether packets were sent since the last sender report.
     pub fn report_pending(&self) -> bool {
         self.counters.packets > self.sent_at_report
     }
 
-    /// Round trip by the last report.
+    /// Returns the round trip by the last report.
     pub fn round_trip(&self) -> Option<Duration> {
         self.round_trip
     }
 
-    /// What the round trip was computed from: the sender report that was answered (the middle 32 bits of its NTP time), and how
-    /// long the receiver had had it, in 1/65,536 s.
+    /// Returns the basis of the round trip: the answered sender report (the middle 32 bits of its
+    /// NTP time), and how long the receiver had it, in 1/65,536 s.
     pub fn answered(&self) -> Option<(u32, u32)> {
         self.round_trip.map(|_| self.answered)
     }
 
-    /// When the last packet left.
+    /// Returns when the last packet was sent.
     pub fn last_sent(&self) -> Option<Instant> {
         self.last_sent
     }
 
-    /// The receiver's jitter in timestamp units.
+    /// Returns the receiver's jitter, in timestamp units.
     pub fn remote_jitter(&self) -> u32 {
         self.jitter
     }
 
-    /// Totals.
+    /// Returns the totals.
     pub fn counters(&self) -> SendCounters {
         self.counters
     }

@@ -1,33 +1,34 @@
-//! The SSRCs that an encoding has one after the other, as one stream of numbers.
+//! The successive SSRCs of an encoding as one stream of numbers.
 //!
-//! Whoever relays an encoding seals what it sends under numbers made of those that came in. Each SSRC begins with a
-//! number of its own choice, so that without this a peer that changes its SSRC would have other packets sealed under
-//! numbers that were used already, which SRTP must not do.
+//! A relay seals packets with numbers made from the incoming ones. Each SSRC starts with a number
+//! of its own choice. Without this, a peer that changes its SSRC would cause other packets to be
+//! sealed with used numbers, which SRTP forbids.
 
 use std::time::{Duration, Instant};
 
 use portunus_rtp::{SeqNo, Ssrc};
 
-/// A packet of the SSRC before that comes so soon after the change was overtaken by it.
+/// A packet of the previous SSRC within this time was overtaken by the change.
 const AFTERMATH: Duration = Duration::from_secs(1);
 
 /// The SSRCs of one encoding, one at a time.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Succession {
     present: Option<Ssrc>,
-    /// The one before, and when it was left.
+    /// The previous SSRC, and when it ended.
     before: Option<(Ssrc, Instant)>,
-    /// The number of the present one's first packet; 0 for the first SSRC of all, which may be overtaken.
+    /// The number of the current SSRC's first packet. 0 for the very first SSRC, whose first packet
+    /// may have been overtaken.
     first: SeqNo,
-    /// What is added to its numbers, modulo 2^64.
+    /// The number added to its numbers, modulo 2^64.
     offset: u64,
     highest: SeqNo,
     generation: u8,
 }
 
 impl Succession {
-    /// Takes note of a packet's SSRC. None: it is the one before the present one, and comes late. True: it is
-    /// another one than before.
+    /// Takes note of a packet's SSRC. Returns `None` for a late packet of the previous SSRC, and
+    /// true if the SSRC is new.
     pub fn admit(&mut self, ssrc: Ssrc, seq: SeqNo, now: Instant) -> Option<bool> {
         let Some(present) = self.present else {
             self.present = Some(ssrc);
@@ -49,7 +50,8 @@ impl Succession {
         Some(true)
     }
 
-    /// The number of a packet of the present SSRC in the encoding's; none if it was overtaken by the first one.
+    /// Returns the number within the encoding for a packet of the current SSRC. Returns `None` if
+    /// it was overtaken by the first one.
     pub fn number(&mut self, seq: SeqNo) -> Option<SeqNo> {
         if seq < self.first {
             return None;
@@ -59,7 +61,8 @@ impl Succession {
         Some(number)
     }
 
-    /// Changes with the SSRC. Between packets of different generations timestamps and picture numbers jump.
+    /// Returns a number that changes with the SSRC. Timestamps and picture ids jump between
+    /// generations.
     pub fn generation(&self) -> u8 {
         self.generation
     }
@@ -67,7 +70,7 @@ impl Succession {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     const A: Ssrc = Ssrc(1);

@@ -1,10 +1,11 @@
-//! When packets arrived, for transport-wide feedback (draft-holmer-rmcat-transport-wide-cc-extensions).
+//! Arrival times of packets, for transport-wide feedback
+//! (draft-holmer-rmcat-transport-wide-cc-extensions).
 
 use std::time::{Duration, Instant};
 
 use portunus_rtp::SeqNo;
 
-/// Arrivals kept until the next feedback; at 100 ms that is 30,000 packets/s of one peer.
+/// The most arrivals kept until the next feedback: 30,000 packets/s of one peer at 100 ms.
 const MAX_ARRIVALS: usize = 3_000;
 
 /// The arrivals since the last feedback.
@@ -12,20 +13,31 @@ const MAX_ARRIVALS: usize = 3_000;
 pub struct ArrivalLog {
     epoch: Instant,
     arrivals: Vec<(u64, Duration)>,
-    /// The arrivals of the last feedback, which a late one brings in again.
+    /// The arrivals of the last feedback. A late packet reports them again.
     told: Vec<(u64, Duration)>,
-    /// The same as the wire has it, in order.
+    /// The same with wire numbers, in order.
     sorted: Vec<(u16, Duration)>,
     highest: Option<u64>,
     /// The first number that the next feedback reports on.
     base: Option<u64>,
-    /// The first number that the last feedback was to report on.
+    /// The first number that the last feedback should have reported on.
     taken_base: u64,
     feedback_count: u8,
 }
 
+/// The contents of a feedback packet.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ArrivalReport<'a> {
+    /// The number of the feedback packet.
+    pub count: u8,
+    /// The first transport sequence number that it reports on.
+    pub base: u16,
+    /// Transport sequence numbers with their arrival times, in order.
+    pub arrivals: &'a [(u16, Duration)],
+}
+
 impl ArrivalLog {
-    /// An empty log; times count from `epoch`.
+    /// Makes an empty log. Times count from `epoch`.
     pub fn new(epoch: Instant) -> Self {
         Self {
             epoch,
@@ -39,7 +51,8 @@ impl ArrivalLog {
         }
     }
 
-    /// A packet with transport sequence number `wire` arrived. What finds no room is reported lost.
+    /// Records the arrival of a packet with the transport sequence number `wire`. It is reported
+    /// lost if the log is full.
     pub fn record(&mut self, wire: u16, now: Instant) {
         let extended = self
             .highest
@@ -52,19 +65,19 @@ impl ArrivalLog {
         }
     }
 
-    /// Whether there is something to report.
+    /// Returns whether there is nothing to report.
     pub fn is_empty(&self) -> bool {
         self.arrivals.is_empty()
     }
 
-    /// Hands out the number of the feedback, the first number it reports on, and the arrivals in order.
-    pub fn take(&mut self) -> (u8, u16, &[(u16, Duration)]) {
+    /// Takes the arrivals for the next feedback.
+    pub fn take(&mut self) -> ArrivalReport<'_> {
         self.sort();
         self.sorted.clear();
         let first = self.arrivals.first().map_or(0, |(seq, _)| *seq);
         let base = self.base.map_or(first, |base| base.min(first));
         if self.base.is_some_and(|expected| first < expected) {
-            // One came late: what follows it is reported once more, or it would seem to be lost.
+            // A packet arrived late. Those after it are reported again, or they would seem lost.
             let after = self.told.iter().filter(|(seq, _)| *seq > first);
             self.arrivals.extend(after);
             self.sort();
@@ -76,7 +89,11 @@ impl ArrivalLog {
             .extend(self.arrivals.drain(..).map(|(seq, at)| (seq as u16, at)));
         let count = self.feedback_count;
         self.feedback_count = count.wrapping_add(1);
-        (count, base as u16, &self.sorted)
+        ArrivalReport {
+            count,
+            base: base as u16,
+            arrivals: &self.sorted,
+        }
     }
 
     fn sort(&mut self) {
@@ -84,13 +101,13 @@ impl ArrivalLog {
         self.arrivals.dedup_by_key(|(seq, _)| *seq);
     }
 
-    /// Puts back what found no room in the feedback packet: all after the first `reported`.
+    /// Puts back the arrivals after the first `reported`, which did not fit the feedback packet.
     pub fn put_back(&mut self, reported: usize) {
         let highest = SeqNo(self.highest.unwrap_or(0));
         let Some(rest) = self.sorted.get(reported..).filter(|rest| !rest.is_empty()) else {
             return;
         };
-        // What is lost before the rest is still to be reported.
+        // Losses before the rest still have to be reported.
         let last = reported
             .checked_sub(1)
             .and_then(|last| self.sorted.get(last));
@@ -113,14 +130,19 @@ mod tests {
         for wire in [65_534, 0, 65_535, 0, 1] {
             log.record(wire, now);
         }
-        let (count, base, arrivals) = log.take();
-        let seqs: Vec<u16> = arrivals.iter().map(|(seq, _)| *seq).collect();
-        assert_eq!((count, base), (0, 65_534));
+        let report = log.take();
+        let seqs: Vec<u16> = report.arrivals.iter().map(|(seq, _)| *seq).collect();
+        assert_eq!((report.count, report.base), (0, 65_534));
         assert_eq!(seqs, [65_534, 65_535, 0, 1]);
         log.put_back(3);
-        assert_eq!(log.take(), (1, 1, &[(1, Duration::ZERO)][..]));
+        let rest = ArrivalReport {
+            count: 1,
+            base: 1,
+            arrivals: &[(1, Duration::ZERO)],
+        };
+        assert_eq!(log.take(), rest);
         log.record(5, now);
-        assert_eq!(log.take().1, 2, "the gap before is reported as lost");
+        assert_eq!(log.take().base, 2, "the gap before is reported as lost");
     }
 
     #[test]
@@ -133,11 +155,11 @@ mod tests {
         log.take();
         log.record(7, now);
         log.record(3, now);
-        let (_, base, arrivals) = log.take();
-        let seqs: Vec<u16> = arrivals.iter().map(|(seq, _)| *seq).collect();
-        assert_eq!((base, &seqs[..]), (3, &[3, 4, 5, 7][..]));
+        let report = log.take();
+        let seqs: Vec<u16> = report.arrivals.iter().map(|(seq, _)| *seq).collect();
+        assert_eq!((report.base, &seqs[..]), (3, &[3, 4, 5, 7][..]));
         log.record(8, now);
-        assert_eq!(log.take().1, 8);
+        assert_eq!(log.take().base, 8);
     }
 
     #[test]
@@ -149,10 +171,10 @@ mod tests {
         }
         log.take();
         log.put_back(2);
-        assert_eq!(log.take().1, 12);
+        assert_eq!(log.take().base, 12);
         log.record(18, now);
         log.take();
         log.put_back(0);
-        assert_eq!(log.take().1, 16, "nothing was reported of it");
+        assert_eq!(log.take().base, 16, "nothing was reported of it");
     }
 }

@@ -1,4 +1,4 @@
-//! A link that carries only so much: a queue in front of a constant rate.
+//! A link with a constant rate and a queue in front of it.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -11,20 +11,21 @@ use crate::bandwidth::DataRate;
 /// How a bottleneck treats datagrams.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BottleneckLink {
-    /// What it carries.
+    /// The rate.
     pub rate: DataRate,
-    /// Bytes that wait at most; what comes then is dropped.
+    /// The most bytes in the queue. More datagrams are dropped.
     pub queue: usize,
-    /// From the end of the queue to the arrival.
+    /// The delay from the end of the queue to the arrival.
     pub delay: Duration,
-    /// Further delay, evenly distributed from zero up to this. Datagrams do not overtake each other.
+    /// Further delay, evenly distributed from zero up to this. Datagrams do not overtake each
+    /// other.
     pub jitter: Duration,
-    /// Share of datagrams that are lost on top, 0.0 to 1.0.
+    /// The share of datagrams lost in addition, 0.0 to 1.0.
     pub loss: f64,
 }
 
 impl BottleneckLink {
-    /// A link of this rate: 25 ms, a queue of 64 KiB, no jitter and no losses.
+    /// Makes a link with this rate, 25 ms, a queue of 64 KiB, no jitter and no loss.
     pub const fn of(rate: DataRate) -> Self {
         Self {
             rate,
@@ -36,23 +37,23 @@ impl BottleneckLink {
     }
 }
 
-/// A bottleneck with what is in it, from whichever flow.
+/// A bottleneck with its datagrams, from any flow.
 #[derive(Debug)]
 pub struct Bottleneck<T> {
     link: BottleneckLink,
     rng: StdRng,
-    /// The time up to which datagrams have left the queue.
+    /// The time up to which the queue has been simulated.
     at: Instant,
     waiting: VecDeque<(usize, T)>,
     waiting_bytes: usize,
-    /// How long the first one still takes.
+    /// The remaining time of the first one.
     first: Duration,
     in_flight: VecDeque<(Instant, T)>,
     dropped: u64,
 }
 
 impl<T> Bottleneck<T> {
-    /// An empty link. The same `seed` treats the same datagrams alike.
+    /// Makes an empty link. The same `seed` treats the same datagrams alike.
     pub fn new(seed: u64, link: BottleneckLink, now: Instant) -> Self {
         Self {
             link,
@@ -66,7 +67,7 @@ impl<T> Bottleneck<T> {
         }
     }
 
-    /// The link is another from now on, also for the rest of the datagram that is leaving.
+    /// Changes the link, also for the rest of the datagram that is being sent.
     pub fn set_link(&mut self, link: BottleneckLink, now: Instant) {
         self.advance(now);
         if let Some((bytes, _)) = self.waiting.front() {
@@ -99,20 +100,20 @@ impl<T> Bottleneck<T> {
         self.in_flight.pop_front().map(|(_, datagram)| datagram)
     }
 
-    /// When a datagram arrives or leaves the queue.
+    /// Returns when a datagram arrives or leaves the queue.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let arrival = self.in_flight.front().map(|(at, _)| *at);
         let leaves = (!self.waiting.is_empty()).then(|| self.at + self.first);
         [arrival, leaves].into_iter().flatten().min()
     }
 
-    /// How long a datagram waits that is sent now.
+    /// Returns the waiting time of a datagram sent now.
     pub fn queue_delay(&mut self, now: Instant) -> Duration {
         self.advance(now);
         self.link.rate.time_for(self.waiting_bytes as u64)
     }
 
-    /// Datagrams that found no room or were lost.
+    /// Returns the number of datagrams that were dropped or lost.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }

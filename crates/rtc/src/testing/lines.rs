@@ -1,4 +1,4 @@
-//! m-lines as if two peers had agreed on them: no SDP is involved.
+//! m-lines of two peers that have agreed, without SDP.
 
 use portunus_rtp::{ExtensionKind, ExtensionMap, Mid, Pt, Rid, Ssrc};
 use portunus_sdp::negotiated::{Codec, Feedback, Kind, NegotiatedMedia, Payload};
@@ -10,10 +10,10 @@ pub const VIDEO_PT: Pt = Pt(96);
 /// The payload type that repairs VP8.
 pub const RTX_PT: Pt = Pt(97);
 
-/// What a mirrored m-line's SSRCs have more.
+/// The difference between the SSRCs of a mirrored m-line and the original.
 const OTHER_SIDE: u32 = 0x8000_0000;
 
-/// Opus both ways.
+/// Makes an m-line with Opus both ways.
 pub fn audio(mid: &str, ssrc: u32) -> NegotiatedMedia {
     let payload = Payload {
         pt: AUDIO_PT,
@@ -28,7 +28,7 @@ pub fn audio(mid: &str, ssrc: u32) -> NegotiatedMedia {
     line(mid, Kind::Audio, vec![payload], Ssrc(ssrc), None)
 }
 
-/// VP8 both ways, with NACK and a repair stream (RFC 4588) of the next SSRC.
+/// Makes an m-line with VP8 both ways, NACK, and a repair stream (RFC 4588) with the next SSRC.
 pub fn video(mid: &str, ssrc: u32) -> NegotiatedMedia {
     let payload = Payload {
         pt: VIDEO_PT,
@@ -47,7 +47,7 @@ pub fn video(mid: &str, ssrc: u32) -> NegotiatedMedia {
     line(mid, Kind::Video, vec![payload], Ssrc(ssrc), rtx)
 }
 
-/// VP8 of which the peer sends these encodings, the lowest first.
+/// Makes an m-line with VP8 of which the peer sends these encodings, the lowest first.
 pub fn simulcast(mid: &str, ssrc: u32, rids: &[&str]) -> NegotiatedMedia {
     NegotiatedMedia {
         rids: rids.iter().filter_map(|rid| Rid::new(rid)).collect(),
@@ -55,7 +55,7 @@ pub fn simulcast(mid: &str, ssrc: u32, rids: &[&str]) -> NegotiatedMedia {
     }
 }
 
-/// Data channels.
+/// Makes an m-line for data channels.
 pub fn data(mid: &str) -> NegotiatedMedia {
     NegotiatedMedia {
         sctp_port: 5_000,
@@ -64,7 +64,7 @@ pub fn data(mid: &str) -> NegotiatedMedia {
     }
 }
 
-/// The same m-line as the other side sees it. Its SSRCs are others, and neither side declares any:
+/// Returns the m-line as seen by the other side. Its SSRCs differ, and neither side declares any:
 /// they are learnt from the packets.
 pub fn mirrored(line: &NegotiatedMedia) -> NegotiatedMedia {
     let other = |ssrc: Ssrc| Ssrc(ssrc.0 ^ OTHER_SIDE);
@@ -78,7 +78,7 @@ pub fn mirrored(line: &NegotiatedMedia) -> NegotiatedMedia {
     }
 }
 
-/// Makes it the m-line of a receiver that gets no transport-wide numbers, and says by REMB what arrives.
+/// Removes transport-wide numbers, so that the receiver reports by REMB what arrives.
 pub fn without_numbers(line: &mut NegotiatedMedia) {
     let mut extensions = ExtensionMap::default();
     for (kind, id) in line.extensions.iter() {
@@ -92,7 +92,7 @@ pub fn without_numbers(line: &mut NegotiatedMedia) {
     }
 }
 
-/// Makes it that of a receiver that tells nothing of what arrives but for what it misses: its link is not known.
+/// Removes all feedback but NACK, so that the link is unknown.
 pub fn without_feedback(line: &mut NegotiatedMedia) {
     without_numbers(line);
     for payload in &mut line.payloads {

@@ -5,20 +5,21 @@ use std::time::{Duration, Instant};
 use portunus_rtp::{Fields, SeqNo};
 use portunus_sdp::negotiated::{DtlsRole, NegotiatedMedia};
 
+use super::media_side::NewPacket;
 use super::{Link, MediaSide, Network, Side, audio, data, mirrored, video};
 use crate::StreamConfig;
 use crate::data::{DataOptions, DataPayload};
 
-/// Two connections: the left one is the client, the right one stands for a server.
+/// Two connections: the left one is the client, the right one is the server.
 ///
-/// A test that fails prints the seed of its network.
+/// A failed test prints the seed of its network.
 #[derive(Debug)]
 pub struct MediaPair {
     /// The virtual time.
     pub now: Instant,
-    /// What lies between them.
+    /// The network between them.
     pub network: Network,
-    /// The client: controls ICE, starts DTLS.
+    /// The client, which controls ICE and starts DTLS.
     pub left: MediaSide,
     /// The server.
     pub right: MediaSide,
@@ -26,15 +27,15 @@ pub struct MediaPair {
 }
 
 impl MediaPair {
-    /// Index of the audio m-line that [`MediaPair::connected`] makes.
+    /// The index of the audio m-line that [`MediaPair::connected`] makes.
     pub const AUDIO: usize = 0;
-    /// Index of its video m-line.
+    /// The index of its video m-line.
     pub const VIDEO: usize = 1;
-    /// Index of its data m-line.
+    /// The index of its data m-line.
     pub const DATA: usize = 2;
 
-    /// Audio, video and data, connected over a good network that is `link` from then on; the right
-    /// side echoes.
+    /// Makes a connected pair with audio, video and data. The network is good at first, and `link`
+    /// from then on. The right side echoes.
     pub fn connected(seed: u64, link: Link) -> Self {
         let lines = vec![audio("a", 1_000), video("v", 2_000), data("d")];
         let mut pair = Self::of(seed, lines, StreamConfig::default());
@@ -44,7 +45,7 @@ impl MediaPair {
         pair
     }
 
-    /// Two sides that have not heard of each other; `lines` are what the right one agrees to.
+    /// Makes two sides that do not know each other. `lines` are those of the right one.
     pub fn of(seed: u64, lines: Vec<NegotiatedMedia>, streams: StreamConfig) -> Self {
         let now = Instant::now();
         let client = Side::new(
@@ -69,13 +70,13 @@ impl MediaPair {
         }
     }
 
-    /// Tells each side of the other and of its m-lines, the first time as any later one.
+    /// Passes each side the other's parameters and its m-lines, the first time or later.
     pub fn negotiate(&mut self) {
         self.negotiate_right();
         self.left.negotiate(&self.right, self.now);
     }
 
-    /// Tells the right side of its m-lines, while the left one does not know yet.
+    /// Passes the right side its m-lines, before the left one.
     pub fn negotiate_right(&mut self) {
         self.right.negotiate(&self.left, self.now);
     }
@@ -88,28 +89,33 @@ impl MediaPair {
                 && pair.right.connection.transport.is_connected()
         });
         assert!(connected, "{self:#?}");
-        // The answers of the last checks.
+        // The answers of the last checks arrive.
         self.run(Duration::from_millis(500));
     }
 
-    /// The left side sends a new packet.
+    /// Sends a new packet from the left side.
     pub fn send(&mut self, media: usize, seq: SeqNo, timestamp: u32, payload: &[u8]) {
-        let what = (media, seq, timestamp);
-        self.left.send(self.now, what, payload, &mut self.network);
+        let packet = NewPacket {
+            media,
+            seq,
+            timestamp,
+            payload,
+        };
+        self.left.send(self.now, packet, &mut self.network);
     }
 
-    /// The left side sends an RTP packet made by hand.
+    /// Sends a hand-made RTP packet from the left side.
     pub fn send_raw(&mut self, fields: &Fields, extensions: &[(u8, &[u8])], payload: &[u8]) {
         self.left
             .send_raw(self.now, fields, extensions, payload, &mut self.network);
     }
 
-    /// The left side sends bytes in the place of RTCP.
+    /// Sends bytes in place of RTCP from the left side.
     pub fn send_rtcp(&mut self, compound: &[u8]) {
         self.left.send_rtcp(self.now, compound, &mut self.network);
     }
 
-    /// The left side sends a message on a data channel.
+    /// Sends a message on a data channel from the left side.
     pub fn send_text(&mut self, label: &str, text: &str) {
         let (payload, options) = (DataPayload::Text(text), DataOptions::default());
         let transport = &mut self.left.connection.transport;
@@ -117,12 +123,12 @@ impl MediaPair {
         assert_eq!(sent, Ok(()));
     }
 
-    /// Lets `time` go by.
+    /// Lets `time` pass.
     pub fn run(&mut self, time: Duration) {
         self.run_until(time, |_| false);
     }
 
-    /// Lets at most `time` go by, until `done`; tells whether it was.
+    /// Lets at most `time` pass, until `done`. Returns whether it is done.
     pub fn run_until(&mut self, time: Duration, done: impl Fn(&MediaPair) -> bool) -> bool {
         let end = self.now + time;
         loop {
@@ -135,12 +141,12 @@ impl MediaPair {
                 self.now = end;
                 return false;
             };
-            // A deadline that has passed must not stop the clock.
+            // An expired deadline must not stop the clock.
             self.now = next.max(self.now + Duration::from_micros(10));
-            while let Some((source, destination, mut bytes)) = self.network.receive(self.now) {
+            while let Some(datagram) = self.network.receive(self.now) {
+                let (path, mut bytes) = ((datagram.source, datagram.destination), datagram.bytes);
                 let sides = [&mut self.left, &mut self.right];
-                if let Some(side) = sides.into_iter().find(|side| side.has(destination)) {
-                    let path = (source, destination);
+                if let Some(side) = sides.into_iter().find(|side| side.has(path.1)) {
                     side.receive(self.now, path, &mut bytes, &mut self.network);
                 }
                 self.flush();
@@ -154,7 +160,7 @@ impl MediaPair {
         }
     }
 
-    /// When something is due next: a datagram's arrival or a timer of a side.
+    /// Returns the next deadline: a datagram's arrival or a timer of a side.
     pub fn next_timeout(&self) -> Option<Instant> {
         let timeouts = [
             self.left.connection.poll_timeout(),

@@ -1,4 +1,4 @@
-//! A connection that remembers what came in, answers retransmission requests, and can echo.
+//! A connection that records what it receives, answers retransmission requests, and can echo.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -14,22 +14,22 @@ use crate::data::{DataMessage, DataOptions, DataPayload};
 use crate::streams::{Burst, NtpClock};
 use crate::{Connection, Feedback, StreamConfig, TransportConfig, TransportEvent};
 
-/// An RTP packet that was handed on.
+/// A received RTP packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arrival {
-    /// When.
+    /// The time.
     pub at: Instant,
-    /// Index of the m-line.
+    /// The index of the m-line.
     pub media: usize,
-    /// Simulcast encoding.
+    /// The simulcast encoding.
     pub encoding: u8,
-    /// Extended sequence number.
+    /// The extended sequence number.
     pub seq: SeqNo,
-    /// Timestamp.
+    /// The timestamp.
     pub timestamp: u32,
-    /// Its stream, that which was repaired for a retransmission.
+    /// The SSRC. For a retransmission, that of the repaired stream.
     pub ssrc: Ssrc,
-    /// Without padding.
+    /// The payload without padding.
     pub payload: Vec<u8>,
 }
 
@@ -38,36 +38,43 @@ pub struct Arrival {
 struct Sent {
     timestamp: u32,
     payload: Vec<u8>,
-    /// A retransmission under the same number has to be the same to the letter: SRTP would repeat
-    /// its nonce otherwise.
+    /// A retransmission with the same number has to be identical, or SRTP would repeat its nonce.
     transport_seq: u16,
 }
 
-/// A connection with what it has told.
+/// A connection with its events.
 #[derive(Debug)]
 pub struct MediaSide {
     /// The connection.
     pub connection: Connection,
-    /// What this side has agreed to.
+    /// The agreed m-lines of this side.
     pub lines: Vec<NegotiatedMedia>,
-    /// What its transport was made of.
+    /// The configuration of its transport.
     pub config: TransportConfig,
     role: DtlsRole,
-    /// All events of its transport so far.
+    /// All events of its transport.
     pub events: Vec<TransportEvent>,
-    /// All feedback so far.
+    /// All feedback.
     pub feedback: Vec<(Instant, Feedback)>,
-    /// The packets that were handed on.
+    /// The received packets.
     pub arrivals: Vec<Arrival>,
-    /// Why datagrams were refused.
+    /// The reasons of refused datagrams.
     pub refusals: Vec<Refusal>,
-    /// The RTCP that came in, compound packets in the clear.
+    /// The received RTCP: decrypted compound packets.
     pub rtcp: Vec<(Instant, Vec<u8>)>,
-    /// Sends back what comes in: media on the same m-line, messages on the same channel.
+    /// Whether it echoes media on the same m-line, and messages on the same channel.
     pub echo: bool,
-    /// Sends again what is asked for.
+    /// Whether it answers retransmission requests.
     pub repairs: bool,
     history: BTreeMap<(usize, SeqNo), Sent>,
+}
+
+/// A packet to send on an m-line.
+pub(super) struct NewPacket<'a> {
+    pub(super) media: usize,
+    pub(super) seq: SeqNo,
+    pub(super) timestamp: u32,
+    pub(super) payload: &'a [u8],
 }
 
 impl MediaSide {
@@ -94,14 +101,14 @@ impl MediaSide {
         }
     }
 
-    /// What came in on an m-line, in the order of its arrival.
+    /// Returns the packets of an m-line in the order of arrival.
     pub fn arrived(&self, media: usize) -> impl Iterator<Item = &Arrival> {
         self.arrivals
             .iter()
             .filter(move |arrival| arrival.media == media)
     }
 
-    /// The feedback of some kind.
+    /// Returns the feedback of some kind.
     pub fn told(&self, matches: impl Fn(&Feedback) -> bool) -> Vec<(Instant, Feedback)> {
         let told = self.feedback.iter();
         told.filter(|(_, feedback)| matches(feedback))
@@ -109,7 +116,7 @@ impl MediaSide {
             .collect()
     }
 
-    /// The messages that came in on a data channel.
+    /// Returns the messages of a data channel.
     pub fn messages<'a>(&'a self, of: &'a str) -> Vec<&'a DataMessage> {
         let message = |event: &'a TransportEvent| match event {
             TransportEvent::Data { label, message, .. } if label == of => Some(message),
@@ -176,25 +183,25 @@ impl MediaSide {
             payload: incoming.header.payload(packet).to_vec(),
         };
         if self.echo {
-            let Arrival {
-                media,
-                seq,
-                timestamp,
-                ..
-            } = arrival;
-            self.send(now, (media, seq, timestamp), &arrival.payload, network);
+            let packet = NewPacket {
+                media: arrival.media,
+                seq: arrival.seq,
+                timestamp: arrival.timestamp,
+                payload: &arrival.payload,
+            };
+            self.send(now, packet, network);
         }
         self.arrivals.push(arrival);
     }
 
-    /// Sends a new packet of an m-line.
-    pub(super) fn send(
-        &mut self,
-        now: Instant,
-        (media, seq, timestamp): (usize, SeqNo, u32),
-        payload: &[u8],
-        network: &mut Network,
-    ) {
+    /// Sends a new packet on an m-line.
+    pub(super) fn send(&mut self, now: Instant, packet: NewPacket<'_>, network: &mut Network) {
+        let NewPacket {
+            media,
+            seq,
+            timestamp,
+            payload,
+        } = packet;
         let Some(line) = self.lines.get(media).filter(|line| line.send) else {
             return;
         };
@@ -228,7 +235,7 @@ impl MediaSide {
         }
     }
 
-    /// Answers a retransmission request; what was never sent cannot be sent again.
+    /// Answers a retransmission request, if the packet was sent.
     fn send_again(&mut self, now: Instant, media: usize, seq: SeqNo, network: &mut Network) {
         let (Some(line), Some(sent)) = (self.lines.get(media), self.history.get(&(media, seq)))
         else {
@@ -279,7 +286,8 @@ impl MediaSide {
         }
     }
 
-    /// Sends a packet made by hand. The first number of a stream is below 2^15, as SRTP wants it.
+    /// Sends a hand-made packet. The first number of a stream has to be below 2^15, as SRTP
+    /// requires.
     pub(super) fn send_raw(
         &mut self,
         now: Instant,
@@ -298,7 +306,7 @@ impl MediaSide {
         }
     }
 
-    /// Sends bytes that stand in the place of a compound RTCP packet.
+    /// Sends bytes in place of a compound RTCP packet.
     pub(super) fn send_rtcp(&mut self, now: Instant, compound: &[u8], network: &mut Network) {
         let mut buf = [0; 2_048];
         let len = append(&mut buf, 0, &[compound]);
@@ -313,7 +321,7 @@ impl MediaSide {
         }
     }
 
-    /// Takes what the connection wants to send and tell.
+    /// Takes the output and the events of the connection.
     pub(super) fn flush(&mut self, now: Instant, network: &mut Network) {
         let mut buf = [0; 2_048];
         while let Some(transmit) = self.connection.poll_transmit(now, &mut buf) {
@@ -338,7 +346,7 @@ impl MediaSide {
                 };
                 let options = DataOptions::default();
                 let transport = &mut self.connection.transport;
-                // A channel that is full loses the message, which the test will miss.
+                // A full channel drops the message, which fails the test.
                 let _ = transport.send_data(label, "", payload, options, now);
             }
             self.events.push(event);
@@ -346,7 +354,8 @@ impl MediaSide {
     }
 }
 
-/// Writes a packet with the extensions of its m-line; returns the lengths of header and whole.
+/// Writes a packet with the extensions of its m-line. Returns the lengths of the header and of the
+/// packet.
 fn write(
     line: &NegotiatedMedia,
     fields: &Fields,
@@ -365,7 +374,7 @@ fn write(
     (header_len, append(buf, header_len, parts))
 }
 
-/// Writes the parts from `at` on; returns where they end.
+/// Appends the parts from `at` on. Returns the end.
 fn append(buf: &mut [u8], at: usize, parts: &[&[u8]]) -> usize {
     let mut end = at;
     for part in parts {

@@ -1,4 +1,4 @@
-//! A simulated network that joins transports: seeded loss, reordering, duplication and delay under
+//! A simulated network between transports: seeded loss, reordering, duplication and delay in
 //! virtual time. For tests only.
 
 mod bottleneck;
@@ -16,12 +16,12 @@ pub use lines::{
 };
 pub use media_pair::MediaPair;
 pub use media_side::{Arrival, MediaSide};
-pub use network::{Link, Network};
+pub use network::{Datagram, Link, Network};
 pub use pair::{Pair, Side, credentials, identity};
 pub use publisher::{Frame, Publisher};
 
-/// The seeds that a test goes through: `usual` many, or as many as `PORTUNUS_SEEDS` says, to look further,
-/// or those from one up to another, as in `17..18`. Says each, so that a test that fails tells which.
+/// Returns the seeds of a test: `usual` many, or those of the variable `PORTUNUS_SEEDS`, which is a
+/// count or a range such as `17..18`. Prints each seed, so that a failed test shows it.
 ///
 /// # Panics
 ///

@@ -1,4 +1,4 @@
-//! Datagrams in flight.
+//! A simulated network, and its datagrams.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,20 +13,20 @@ use super::{Bottleneck, BottleneckLink};
 /// How a network treats datagrams.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Link {
-    /// Delay of every datagram.
+    /// The delay of every datagram.
     pub delay: Duration,
-    /// Further delay, evenly distributed from zero up to this: datagrams overtake each other.
+    /// Further delay, evenly distributed from zero up to this. Datagrams overtake each other.
     pub jitter: Duration,
-    /// Share of datagrams that are lost, 0.0 to 1.0.
+    /// The share of lost datagrams, 0.0 to 1.0.
     pub loss: f64,
-    /// Share of datagrams that arrive twice, 0.0 to 1.0.
+    /// The share of datagrams that arrive twice, 0.0 to 1.0.
     pub duplication: f64,
-    /// Share of datagrams of which a damaged copy arrives too, 0.0 to 1.0.
+    /// The share of datagrams of which a damaged copy arrives too, 0.0 to 1.0.
     pub corruption: f64,
 }
 
 impl Link {
-    /// A network that loses nothing: 10 ms, no jitter.
+    /// A network without loss or jitter, and with a delay of 10 ms.
     pub const GOOD: Link = Link {
         delay: Duration::from_millis(10),
         jitter: Duration::ZERO,
@@ -35,7 +35,7 @@ impl Link {
         corruption: 0.0,
     };
 
-    /// A network of some quality: `loss` lost, a tenth of it twice, up to 20 ms of jitter.
+    /// Makes a network with this loss, a tenth of it as duplication, and up to 20 ms of jitter.
     pub const fn lossy(loss: f64) -> Link {
         Link {
             jitter: Duration::from_millis(20),
@@ -46,7 +46,7 @@ impl Link {
     }
 }
 
-/// A datagram on its way.
+/// A datagram in flight.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct InFlight {
     arrival: Instant,
@@ -59,24 +59,32 @@ struct InFlight {
 /// A network between any addresses.
 #[derive(Debug)]
 pub struct Network {
-    /// How datagrams sent from now on are treated.
+    /// The treatment of datagrams from now on.
     pub link: Link,
-    /// Turns each datagram into what is sent instead: none, one or several.
+    /// Replaces each datagram by none, one or several.
     pub rewrite: fn(&[u8]) -> Vec<Vec<u8>>,
-    /// 1:1 NAT: inner addresses, which cannot be reached, and what the network sees instead.
+    /// 1:1 NAT: unreachable inner addresses, and those that the network sees instead.
     pub nat: Vec<(SocketAddr, SocketAddr)>,
     rng: StdRng,
     serial: u64,
     in_flight: BinaryHeap<Reverse<InFlight>>,
-    /// What lies before an address instead.
+    /// The bottleneck before an address.
     bottleneck: Option<(SocketAddr, Bottleneck<Datagram>)>,
 }
 
-/// Source, destination and bytes.
-type Datagram = (SocketAddr, SocketAddr, Vec<u8>);
+/// A datagram between two addresses.
+#[derive(Debug)]
+pub struct Datagram {
+    /// The sender's address.
+    pub source: SocketAddr,
+    /// The receiver's address.
+    pub destination: SocketAddr,
+    /// The payload.
+    pub bytes: Vec<u8>,
+}
 
 impl Network {
-    /// The same `seed` treats the same datagrams alike.
+    /// Makes a network. The same `seed` treats the same datagrams alike.
     pub fn new(seed: u64, link: Link) -> Self {
         let rng = StdRng::seed_from_u64(seed);
         Self {
@@ -90,7 +98,7 @@ impl Network {
         }
     }
 
-    /// What is for `destination` goes through a bottleneck from now on.
+    /// Puts a bottleneck before `destination`.
     pub fn limit(&mut self, destination: SocketAddr, link: BottleneckLink, now: Instant) {
         match &mut self.bottleneck {
             Some((limited, bottleneck)) if *limited == destination => {
@@ -148,7 +156,13 @@ impl Network {
         if let Some((limited, bottleneck)) = &mut self.bottleneck
             && *limited == destination
         {
-            bottleneck.send(now, bytes.len(), (source, destination, bytes));
+            let len = bytes.len();
+            let datagram = Datagram {
+                source,
+                destination,
+                bytes,
+            };
+            bottleneck.send(now, len, datagram);
             return;
         }
         let jitter = self.link.jitter.mul_f64(self.rng.random_range(0.0..=1.0));
@@ -162,7 +176,7 @@ impl Network {
         }));
     }
 
-    /// Flips bits, cuts or lengthens.
+    /// Flips bits, truncates or extends.
     fn damage(&mut self, mut bytes: Vec<u8>) -> Vec<u8> {
         for _ in 0..self.rng.random_range(1..8) {
             let at = self.rng.random_range(0..bytes.len().max(1));
@@ -178,7 +192,7 @@ impl Network {
         bytes
     }
 
-    /// When the next datagram arrives.
+    /// Returns when the next datagram arrives.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let next = self.in_flight.peek().map(|Reverse(next)| next.arrival);
         let limited = self
@@ -188,8 +202,8 @@ impl Network {
         next.into_iter().chain(limited).min()
     }
 
-    /// Takes a datagram that has arrived: source, destination, bytes.
-    pub fn receive(&mut self, now: Instant) -> Option<(SocketAddr, SocketAddr, Vec<u8>)> {
+    /// Takes a datagram that has arrived.
+    pub fn receive(&mut self, now: Instant) -> Option<Datagram> {
         if let Some((_, bottleneck)) = &mut self.bottleneck
             && let Some(datagram) = bottleneck.receive(now)
         {
@@ -203,6 +217,10 @@ impl Network {
             bytes,
             ..
         }) = self.in_flight.pop()?;
-        Some((source, destination, bytes))
+        Some(Datagram {
+            source,
+            destination,
+            bytes,
+        })
     }
 }

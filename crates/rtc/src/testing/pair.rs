@@ -12,7 +12,7 @@ use crate::{
     candidate_lines,
 };
 
-/// An identity for tests, made once.
+/// Returns the identity for tests, which is made once.
 pub fn identity() -> Arc<Identity> {
     #[expect(
         clippy::unwrap_used,
@@ -23,36 +23,36 @@ pub fn identity() -> Arc<Identity> {
     Arc::clone(&IDENTITY)
 }
 
-/// A transport with what it has told.
+/// A transport with its events.
 #[derive(Debug)]
 pub struct Side {
     /// The transport.
     pub transport: Transport,
-    /// What it was made of.
+    /// Its configuration.
     pub config: TransportConfig,
-    /// Its role in the handshake.
+    /// Its DTLS role.
     pub role: DtlsRole,
-    /// All of its events so far.
+    /// All of its events.
     pub events: Vec<TransportEvent>,
-    /// The RTP and RTCP packets that it received, in the clear.
+    /// The received RTP and RTCP packets, decrypted.
     pub packets: Vec<Vec<u8>>,
 }
 
-/// Two transports, left and right; the left one offers.
+/// Two transports. The left one offers.
 #[derive(Debug)]
 pub struct Pair {
     /// The virtual time.
     pub now: Instant,
-    /// What lies between them.
+    /// The network between them.
     pub network: Network,
-    /// The left one: controls ICE.
+    /// The left one, which controls ICE.
     pub left: Side,
     /// The right one.
     pub right: Side,
 }
 
 impl Side {
-    /// A side with one candidate.
+    /// Makes a side with one candidate.
     pub fn new(name: &str, address: SocketAddr, controlling: bool, role: DtlsRole) -> Self {
         let config = TransportConfig {
             local_ice: credentials(name, 1),
@@ -65,7 +65,7 @@ impl Side {
         Self::with(config, role)
     }
 
-    /// A side of any kind.
+    /// Makes a side with any configuration.
     pub fn with(config: TransportConfig, role: DtlsRole) -> Self {
         let transport = Transport::new(config.clone());
         Self {
@@ -77,7 +77,7 @@ impl Side {
         }
     }
 
-    /// What this side's SDP tells the other.
+    /// Returns the parameters in this side's SDP.
     pub fn describe(&self) -> RemoteTransport {
         RemoteTransport {
             ice: self.config.local_ice.clone(),
@@ -91,7 +91,7 @@ impl Side {
         }
     }
 
-    /// Whether an event has happened.
+    /// Returns whether an event has happened.
     pub fn saw(&self, matches: impl Fn(&TransportEvent) -> bool) -> bool {
         self.events.iter().any(matches)
     }
@@ -100,7 +100,7 @@ impl Side {
         self.carrier(address).is_some()
     }
 
-    /// What carries datagrams to an address of this side.
+    /// Returns the carrier of datagrams to an address of this side.
     fn carrier(&self, address: SocketAddr) -> Option<Carrier> {
         let mut candidates = self.config.candidates.iter();
         let candidate = candidates.find(|candidate| candidate.base == address)?;
@@ -109,8 +109,8 @@ impl Side {
 }
 
 impl Pair {
-    /// Two sides that have not heard of each other; the left one is the DTLS server, as a server
-    /// that offers to a browser is.
+    /// Makes two sides that do not know each other. The left one is the DTLS server, like a server
+    /// that offers to a browser.
     pub fn new(seed: u64, link: Link) -> Self {
         let left = Side::new(
             "left",
@@ -127,7 +127,7 @@ impl Pair {
         Self::of(seed, link, left, right)
     }
 
-    /// Two sides that have not heard of each other.
+    /// Makes two sides that do not know each other.
     pub fn of(seed: u64, link: Link, left: Side, right: Side) -> Self {
         Self {
             now: Instant::now(),
@@ -137,7 +137,7 @@ impl Pair {
         }
     }
 
-    /// Tells each side of the other: the right one first, as it gets the offer.
+    /// Passes each side the other's parameters. The right one is first, since it gets the offer.
     #[expect(
         clippy::unwrap_used,
         reason = "a test whose own descriptions are refused cannot go on"
@@ -148,12 +148,12 @@ impl Pair {
         self.left.transport.set_remote(&answer, self.now).unwrap();
     }
 
-    /// Lets `time` go by.
+    /// Lets `time` pass.
     pub fn run(&mut self, time: Duration) {
         self.run_until(time, |_| false);
     }
 
-    /// Lets at most `time` go by, until `done`; tells whether it was.
+    /// Lets at most `time` pass, until `done`. Returns whether it is done.
     pub fn run_until(&mut self, time: Duration, done: impl Fn(&Pair) -> bool) -> bool {
         let end = self.now + time;
         loop {
@@ -170,10 +170,10 @@ impl Pair {
                 self.now = end;
                 return false;
             };
-            // A deadline that has passed must not stop the clock.
+            // An expired deadline must not stop the clock.
             self.now = next.max(self.now + Duration::from_micros(10));
-            while let Some((source, destination, bytes)) = self.network.receive(self.now) {
-                self.deliver(source, destination, bytes);
+            while let Some(datagram) = self.network.receive(self.now) {
+                self.deliver(datagram.source, datagram.destination, datagram.bytes);
             }
             for side in [&mut self.left, &mut self.right] {
                 if side
@@ -187,7 +187,7 @@ impl Pair {
         }
     }
 
-    /// Runs until both sides are connected, at most 20 s; tells whether they are.
+    /// Runs until both sides are connected, at most 20 s. Returns whether they are.
     pub fn connect(&mut self) -> bool {
         self.negotiate();
         self.run_until(Duration::from_secs(20), |pair| {
@@ -195,7 +195,7 @@ impl Pair {
         })
     }
 
-    /// Hands a datagram to whom it is for.
+    /// Passes a datagram to its receiver.
     pub fn deliver(&mut self, source: SocketAddr, destination: SocketAddr, mut bytes: Vec<u8>) {
         let sides = [&mut self.left, &mut self.right];
         let Some(side) = sides.into_iter().find(|side| side.has(destination)) else {
@@ -216,7 +216,7 @@ impl Pair {
         self.flush();
     }
 
-    /// Takes what the sides want to send and tell.
+    /// Takes the output and the events of the sides.
     pub fn flush(&mut self) {
         let mut buf = [0; 2_048];
         for side in [&mut self.left, &mut self.right] {
@@ -232,7 +232,7 @@ impl Pair {
     }
 }
 
-/// ICE credentials for tests; another `generation` for each restart.
+/// Returns ICE credentials for tests. Another `generation` is for a restart.
 pub fn credentials(name: &str, generation: u32) -> IceCredentials {
     IceCredentials {
         ufrag: format!("{name}{generation}"),

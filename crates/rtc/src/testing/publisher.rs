@@ -1,4 +1,4 @@
-//! A publisher whose video has layers.
+//! A publisher of video with layers.
 
 use std::time::{Duration, Instant};
 
@@ -7,52 +7,52 @@ use rand::{Rng, SeedableRng};
 
 use crate::bandwidth::{DataRate, Layering};
 
-/// 30 pictures a second.
+/// The interval of frames at 30 per second.
 const FRAME: Duration = Duration::from_micros(33_333);
-/// From the request of a keyframe to the keyframe.
+/// The time from a keyframe request to the keyframe.
 const KEYFRAME_DELAY: Duration = Duration::from_millis(120);
-/// A keyframe is so many times as large as a usual frame.
+/// The size of a keyframe as a factor of that of a normal frame.
 const KEYFRAME_SIZE: f64 = 6.0;
-/// Three temporal layers: which frame belongs to which, and what share of the bytes each has.
+/// The three temporal layers: the layer of each frame, and its share of the bytes.
 const PATTERN: [(u8, f64); 4] = [(0, 1.8), (2, 0.6), (1, 1.0), (2, 0.6)];
-/// Sizes vary by this much.
+/// The variation of sizes.
 const VARIATION: f64 = 0.2;
 
 /// A frame of an encoding or of a spatial layer.
 #[derive(Debug, Clone, Copy)]
 pub struct Frame {
-    /// Which picture.
+    /// The number of the picture.
     pub number: u64,
-    /// Encoding or spatial layer.
+    /// The encoding or spatial layer.
     pub layer: u8,
-    /// Its temporal layer, of three.
+    /// The temporal layer, of three.
     pub temporal: u8,
-    /// Nothing before it is needed.
+    /// Whether it is a keyframe.
     pub keyframe: bool,
-    /// Its size.
+    /// The size in bytes.
     pub bytes: usize,
 }
 
 /// A camera and its encoders.
 #[derive(Debug)]
 pub struct Publisher {
-    /// What tells its layers apart.
+    /// The kind of its layers.
     pub layering: Layering,
-    /// What each layer takes, in kbit/s; 0: it is not sent.
+    /// The rate of each layer, in kbit/s. 0 means that it is not sent.
     pub kbps: Vec<u64>,
-    /// The camera is covered, so to speak: nothing is sent.
+    /// Whether the publisher has paused.
     pub paused: bool,
-    /// Share of its frames that are lost on the way to the server, 0.0 to 1.0.
+    /// The share of its frames lost on the way to the server, 0.0 to 1.0.
     pub loss: f64,
     rng: StdRng,
     next: Instant,
     number: u64,
-    /// When the next frame of a layer is to be a keyframe.
+    /// When the next keyframe of each layer is due.
     keyframes: Vec<Option<Instant>>,
 }
 
 impl Publisher {
-    /// One that begins with a keyframe. The same `seed` sends the same.
+    /// Makes a publisher that starts with a keyframe. The same `seed` sends the same frames.
     pub fn new(seed: u64, layering: Layering, kbps: &[u64], now: Instant) -> Self {
         Self {
             layering,
@@ -66,7 +66,7 @@ impl Publisher {
         }
     }
 
-    /// A keyframe of a layer is to come soon; with spatial layers it is one of all.
+    /// Requests a keyframe of a layer. With spatial layers, it is one of all.
     pub fn request_keyframe(&mut self, layer: u8, now: Instant) {
         let layers = match self.layering {
             Layering::Encodings => usize::from(layer)..usize::from(layer) + 1,
@@ -82,12 +82,12 @@ impl Publisher {
         }
     }
 
-    /// Whether a frame is lost on the way to the server.
+    /// Returns whether a frame is lost on the way to the server.
     pub fn loses(&mut self) -> bool {
         self.rng.random_bool(self.loss)
     }
 
-    /// The frames of the picture that is due, if one is.
+    /// Returns the frames of the picture that is due.
     pub fn poll(&mut self, now: Instant) -> Vec<Frame> {
         if self.next > now {
             return Vec::new();
@@ -113,7 +113,7 @@ impl Publisher {
                 break;
             };
             let due = requested.is_some_and(|at| at <= now);
-            // A spatial layer needs the keyframe of the one below.
+            // A spatial layer needs the keyframe of the layer below.
             let alone = layer == 0 || self.layering == Layering::Encodings;
             let keyframe =
                 due && (alone || frames.last().is_some_and(|frame: &Frame| frame.keyframe));

@@ -1,4 +1,4 @@
-//! What a transport tells its owner.
+//! Events of a transport.
 
 use std::net::SocketAddr;
 
@@ -8,64 +8,64 @@ use portunus_srtp::{OpenError, Profile};
 use crate::data::DataMessage;
 use crate::{Carrier, DtlsError, IceAttempt, IceState, Path, SelectedPair};
 
-/// Something that happened.
+/// An event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TransportEvent {
     /// The ICE agent changed its state.
     Ice(IceState),
-    /// The pair of addresses in use from now on.
+    /// Another pair of addresses was selected.
     SelectedPair(SelectedPair),
-    /// Datagrams of this peer may come by UDP from this address.
+    /// Datagrams of this peer may arrive by UDP from this address.
     RemoteAddress(SocketAddr),
     /// The DTLS handshake changed its state.
     Dtls(DtlsState),
-    /// ICE and DTLS are done.
+    /// ICE and DTLS are connected.
     Connected {
-        /// What protects media; none if the peer wants data channels only.
+        /// The SRTP profile. `None` if the peer wants only data channels.
         profile: Option<Profile>,
     },
-    /// A data channel is open: both sides may send.
+    /// A data channel is open, so both sides may send.
     DataChannelOpen {
-        /// Its label.
+        /// The label.
         label: String,
-        /// Its subprotocol, empty if there is none.
+        /// The subprotocol. Empty without one.
         protocol: String,
     },
-    /// A message on a data channel.
+    /// A message arrived on a data channel.
     Data {
-        /// The channel's label.
+        /// The label of the channel.
         label: String,
-        /// The channel's subprotocol, empty if there is none.
+        /// The subprotocol of the channel. Empty without one.
         protocol: String,
-        /// What it says.
+        /// The message.
         message: DataMessage,
     },
     /// A data channel is closed.
     DataChannelClosed {
-        /// Its label.
+        /// The label.
         label: String,
     },
-    /// Sending data was refused because too much waited; now there is room again.
+    /// After sending was refused for lack of room, there is room again.
     DataWritable,
-    /// The transport cannot go on; nothing more comes of it.
+    /// The transport has failed. No more events follow.
     Failed(FailReason),
-    /// The peer closed the transport; nothing more comes of it.
+    /// The peer has closed the transport. No more events follow.
     Closed,
 }
 
-/// The states of the DTLS handshake.
+/// The state of the DTLS handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum DtlsState {
     Trying,
     Connected,
     Failed,
 }
 
-/// Why a transport cannot go on.
+/// The reason why a transport failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FailReason {
-    /// No pair worked, or the peer no longer consents (RFC 7675).
+    /// No pair worked, or the peer's consent expired (RFC 7675).
     #[error("ICE failed: {0}")]
     Ice(IceAttempt),
     /// The handshake failed.
@@ -73,35 +73,35 @@ pub enum FailReason {
     Dtls(DtlsError),
 }
 
-/// What became of a datagram.
+/// The result of a received datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Received {
-    /// It was for the transport itself; there may be something to transmit and events.
+    /// It was for the transport itself. There may be datagrams to transmit and events.
     Consumed,
-    /// It was an RTP packet, now in the clear.
+    /// It was an RTP packet, which is now decrypted.
     Rtp {
-        /// Length of the plain packet, in bytes.
+        /// The length of the plain packet, in bytes.
         len: usize,
-        /// Its header.
+        /// The header.
         header: Header,
-        /// Its extended sequence number.
+        /// The extended sequence number.
         index: SeqNo,
     },
-    /// It was a compound RTCP packet, now in the clear.
+    /// It was a compound RTCP packet, which is now decrypted.
     Rtcp {
-        /// Length of the plain packet, in bytes.
+        /// The length of the plain packet, in bytes.
         len: usize,
     },
     /// It was refused.
     Dropped(DropReason),
 }
 
-/// Why a datagram was refused.
+/// The reason why a datagram was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DropReason {
-    /// None of the protocols that share the port.
+    /// It has none of the protocols that share the port.
     UnknownProtocol,
-    /// STUN that cannot be read.
+    /// A malformed STUN message.
     MalformedStun,
     /// STUN that is not authentic, not for this transport, or unexpected.
     RefusedStun,
@@ -109,23 +109,23 @@ pub enum DropReason {
     UnverifiedDtls,
     /// DTLS that is malformed, not authentic or repeated.
     RefusedDtls,
-    /// SRTP or SRTCP before the handshake is done.
+    /// SRTP or SRTCP before the end of the handshake.
     NoKeys,
-    /// An RTP header that cannot be read.
+    /// A malformed RTP header.
     MalformedRtp,
-    /// SRTP or SRTCP that is not authentic, replayed or of too many sources.
+    /// SRTP or SRTCP that is not authentic, replayed, or from too many sources.
     Srtp(OpenError),
-    /// SCTP, or a message that opens a data channel, that cannot be read.
+    /// Malformed SCTP, or a malformed message that opens a data channel.
     MalformedData,
     /// The transport has failed or is closed.
     Closed,
 }
 
 impl DropReason {
-    /// Number of [`Self::index`] values.
+    /// The number of [`Self::index`] values.
     pub const COUNT: usize = 14;
 
-    /// A small number for each reason: an index for counters.
+    /// Returns a small number for each reason, as an index for counters.
     pub const fn index(self) -> usize {
         match self {
             DropReason::UnknownProtocol => 0,
@@ -145,7 +145,7 @@ impl DropReason {
         }
     }
 
-    /// The names that belong to [`Self::index`], as metrics show them.
+    /// The names of the [`Self::index`] values in metrics.
     pub const NAMES: [&'static str; Self::COUNT] = [
         "unknown_protocol",
         "malformed_stun",
@@ -164,21 +164,21 @@ impl DropReason {
     ];
 }
 
-/// A datagram to send, whose bytes are in the caller's buffer.
+/// A datagram to send, which is in the caller's buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transmit {
-    /// Its length, in bytes.
+    /// The length, in bytes.
     pub len: usize,
     /// The bound address to send it from.
     pub source: SocketAddr,
-    /// Where to send it.
+    /// The address to send it to.
     pub destination: SocketAddr,
-    /// What carries it there.
+    /// The carrier.
     pub carrier: Carrier,
 }
 
 impl Transmit {
-    /// The way that it takes.
+    /// Returns its path.
     pub const fn path(&self) -> Path {
         Path {
             carrier: self.carrier,
@@ -188,15 +188,15 @@ impl Transmit {
     }
 }
 
-/// What a transport counts.
+/// The counters of a transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
-    /// Datagrams received, RTP and RTCP included.
+    /// Datagrams received, including RTP and RTCP.
     pub received: u64,
     /// Datagrams refused, by [`DropReason::index`].
     pub dropped: [u32; DropReason::COUNT],
-    /// Remote candidates that are mDNS names, of TCP, or of no use.
+    /// Remote candidates with mDNS names, for TCP, or otherwise unusable.
     pub ignored_candidates: u32,
-    /// Flights of the DTLS handshake that were sent again.
+    /// Retransmitted flights of the DTLS handshake.
     pub dtls_retransmissions: u32,
 }

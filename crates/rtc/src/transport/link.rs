@@ -1,4 +1,4 @@
-//! DTLS and what flows in it, between ICE below and SRTP and data channels above.
+//! DTLS and its data, between ICE below and SRTP and data channels above.
 
 use std::time::Instant;
 
@@ -19,7 +19,7 @@ impl Transport {
         datagram: &mut [u8],
     ) -> Received {
         if !self.ice.is_verified(path) {
-            // The peer may start as soon as its own check succeeds; ours is on its way.
+            // The peer may start once its own check succeeds, while ours is on its way.
             if self.early.len() < MAX_EARLY && self.ice.is_source(path) && self.remote.is_some() {
                 self.early.push((path, datagram.to_vec()));
                 return Received::Consumed;
@@ -70,7 +70,7 @@ impl Transport {
         }
     }
 
-    /// Takes the DTLS datagrams whose senders have been verified in the meantime.
+    /// Takes the early DTLS datagrams whose senders have been verified meanwhile.
     pub(super) fn take_early(&mut self, now: Instant) {
         if !self
             .early
@@ -143,7 +143,7 @@ impl Transport {
         self.early = Vec::new();
     }
 
-    /// Sends on the pair in use; until there is one, to where DTLS came from.
+    /// Sends on the selected pair. Before there is one, sends back on the path of the peer's DTLS.
     pub(super) fn send_dtls(&mut self, datagrams: Vec<Vec<u8>>) {
         let selected = self.ice.selected().map(Path::from);
         let Some(path) = selected.or(self.dtls_path) else {
@@ -174,7 +174,7 @@ impl Transport {
         }
     }
 
-    /// Takes what the data channels want to send and to tell.
+    /// Takes the output and the events of the data channels.
     pub(super) fn flush_data(&mut self, now: Instant) {
         let (Some(data), Dtls::Established(established)) = (&mut self.data, &mut self.dtls) else {
             return;

@@ -3,7 +3,7 @@
 mod event;
 mod figures;
 mod link;
-mod observe;
+mod observer;
 
 use std::collections::VecDeque;
 use std::mem;
@@ -21,57 +21,58 @@ use crate::ice::{Datagram, Ice, IceEvent, StunOutcome};
 use crate::{CandidateError, IceAttempt, Identity, LocalCandidate, Path, Protocol, SelectedPair};
 
 pub use event::{Counters, DropReason, DtlsState, FailReason, Received, Transmit, TransportEvent};
-pub use figures::{Amount, DtlsFigures};
-use observe::Observed;
-pub use observe::{Direction, PacketObserver};
+pub use figures::DtlsFigures;
+use observer::Observed;
+pub use observer::{Direction, PacketObserver};
 
-/// DTLS datagrams that overtook the check which verifies their sender are kept: at most this many.
+/// The most DTLS datagrams kept that overtook the check which verifies their sender.
 const MAX_EARLY: usize = 4;
 
-/// Longest datagram ever sent, in bytes. SCTP fills packets up to [`MTU`] without counting the padding
-/// of the chunks, so that a packet of many tiny messages is up to a sixth longer; still no path cuts
-/// it up.
+/// The longest datagram sent, in bytes. SCTP fills packets up to [`MTU`] without counting the
+/// padding of chunks, so a packet of many tiny messages is up to a sixth longer. It still fits all
+/// paths.
 const MAX_DATAGRAM: usize = MTU * 6 / 5;
 
-/// How a transport starts.
+/// The configuration of a transport.
 #[derive(Debug, Clone)]
 pub struct TransportConfig {
     /// This side's ICE credentials.
     pub local_ice: IceCredentials,
     /// This side's certificate.
     pub identity: Arc<Identity>,
-    /// Whether this side's ICE agent is the controlling one: the side that offers.
+    /// Whether this side's ICE agent is the controlling one, as that of the offerer is.
     pub controlling: bool,
-    /// Answer connectivity checks only (RFC 8445 section 2.5).
+    /// Whether to only answer connectivity checks (RFC 8445 section 2.5).
     pub ice_lite: bool,
-    /// This side's host candidates, most preferred first.
+    /// This side's host candidates, the most preferred first.
     pub candidates: Vec<LocalCandidate>,
-    /// Decides a conflict of ICE roles (RFC 8445 section 7.3.1.1): a random number.
+    /// A random number that resolves a conflict of ICE roles (RFC 8445 section 7.3.1.1).
     pub tie_breaker: u64,
 }
 
-/// A call that makes no sense in the transport's state.
+/// An error of a call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransportError {
-    /// A candidate of the remote side is malformed; the others have been taken.
+    /// A candidate of the remote side is malformed. The others were used.
     #[error(transparent)]
     Candidate(#[from] CandidateError),
     /// The transport has failed or is closed.
     #[error("the transport is closed")]
     Closed,
-    /// The handshake is not done, or the peer does not speak SRTP.
+    /// The handshake is not complete, or the peer does not speak SRTP.
     #[error("there are no SRTP keys")]
     NoKeys,
     /// The packet cannot be sealed.
     #[error(transparent)]
     Seal(#[from] SealError),
-    /// The message cannot be sent, or the channel not opened.
+    /// The message cannot be sent, or the channel cannot be opened.
     #[error(transparent)]
     Data(#[from] DataError),
 }
 
-/// ICE, DTLS, SRTP and data channels of one PeerConnection. What each packet needs stands first.
+/// ICE, DTLS, SRTP and data channels of one PeerConnection. Fields that each packet needs come
+/// first.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Transport {
@@ -79,18 +80,19 @@ pub struct Transport {
     dtls: Dtls,
     ice: Ice,
     identity: Arc<Identity>,
-    /// What the remote side said of DTLS.
+    /// The DTLS parameters of the remote side.
     remote: Option<RemoteDtls>,
     data_config: Option<DataConfig>,
     data: Option<Box<Data>>,
-    /// Where DTLS came from last: where answers go until a pair is selected.
+    /// The last path of received DTLS, which is used until a pair is selected.
     dtls_path: Option<Path>,
     early: Vec<(Path, Vec<u8>)>,
     out: VecDeque<Datagram>,
     events: VecDeque<TransportEvent>,
     counters: Counters,
     handshake: DtlsFigures,
-    /// Whoever sees its packets in the clear, and the keys meanwhile: without them, packets take the way past `observed`.
+    /// The observer of the packets, with the SRTP keys: without `srtp`, packets take the path
+    /// through `observed`.
     observed: Option<Box<Observed>>,
 }
 
@@ -151,7 +153,7 @@ impl Srtp {
 }
 
 impl Transport {
-    /// Bytes at its start that each packet needs.
+    /// The leading bytes that each packet needs.
     pub(crate) const HEAD: usize = mem::offset_of!(Self, ice) + Ice::HEAD;
 
     /// Makes a transport that waits for [`Self::set_remote`].
@@ -182,9 +184,8 @@ impl Transport {
         }
     }
 
-    /// Takes what the remote side's SDP says: the first time it starts ICE, later it restarts ICE if
-    /// the remote credentials are new. A candidate that cannot be read is an error, but the rest has
-    /// been taken.
+    /// Sets the remote side's parameters. Starts ICE the first time, and later restarts it if the
+    /// credentials are new. A malformed candidate is an error, but the rest has been used.
     pub fn set_remote(
         &mut self,
         remote: &RemoteTransport,
@@ -202,15 +203,15 @@ impl Transport {
         Ok(result?)
     }
 
-    /// Restarts ICE with new credentials of this side; [`Self::set_remote`] goes on with it. DTLS and
-    /// SRTP stay, and the pair in use is used until there is another.
+    /// Restarts ICE with new credentials of this side, until [`Self::set_remote`] continues. DTLS,
+    /// SRTP and the selected pair stay meanwhile.
     pub fn restart_ice(&mut self, local: IceCredentials, controlling: bool, now: Instant) {
         self.ice.set_controlling(controlling);
         self.ice.restart(Some(local), now);
     }
 
-    /// Takes a remote candidate (`candidate:…`, with or without `a=`). What cannot be used (mDNS
-    /// names, TCP that nobody connects by) is counted and no error.
+    /// Takes a remote candidate (`candidate:…`, with or without `a=`). Unusable ones (mDNS names,
+    /// TCP without a connecting side) are counted without an error.
     pub fn add_remote_candidate(&mut self, text: &str, now: Instant) -> Result<(), TransportError> {
         self.check_open()?;
         if self.ice.add_remote_candidate(text)?.is_some() {
@@ -221,25 +222,25 @@ impl Transport {
         Ok(())
     }
 
-    /// Candidates of the peer that were not used: those that hide its address (mDNS names), and those of TCP that nobody connects by.
+    /// Returns the numbers of unused candidates of the peer: with mDNS names, and for TCP without a
+    /// connecting side.
     pub fn ignored_candidates(&self) -> (u32, u32) {
         self.ice.ignored()
     }
 
-    /// Returns what is known of the attempt to connect that is under way. Returns `None` while a pair works, before the remote side
-    /// is known, and after failure.
+    /// Returns the state of the current ICE attempt. Returns `None` while a pair works, before the
+    /// remote side is known, and after failure.
     pub fn ice_attempt(&self, now: Instant) -> Option<IceAttempt> {
         self.ice.attempt(now)
     }
 
-    /// Whether this side sends no media and no data: then the peer's media is a sign of life as good as its answers
-    /// to checks.
+    /// Sets whether this side sends no media and no data. The peer's media then is a sign of life
+    /// as good as its responses to checks.
     pub(crate) fn set_receive_only(&mut self, receive_only: bool) {
         self.ice.set_receive_only(receive_only);
     }
 
-    /// Says that a data m-line was negotiated: data channels start as soon as DTLS is up. Later calls
-    /// change nothing.
+    /// Enables data channels, which start once DTLS is connected. Later calls have no effect.
     pub fn negotiate_data(&mut self, config: DataConfig, now: Instant) {
         if self.data_config.is_none() {
             self.data_config = Some(config);
@@ -247,7 +248,7 @@ impl Transport {
         }
     }
 
-    /// Opens a data channel; does nothing if there is one of that label.
+    /// Opens a data channel. Does nothing if there is one with this label.
     pub fn open_data(
         &mut self,
         label: &str,
@@ -260,8 +261,8 @@ impl Transport {
         Ok(())
     }
 
-    /// Sends a message on the data channel of that label; without one, opens it with `protocol` and
-    /// `options`.
+    /// Sends a message on the data channel with this label. Opens it with `protocol` and `options`
+    /// if there is none.
     pub fn send_data(
         &mut self,
         label: &str,
@@ -277,15 +278,15 @@ impl Transport {
         Ok(())
     }
 
-    /// Closes the data channel of that label.
+    /// Closes the data channel with this label.
     pub fn close_data(&mut self, label: &str, now: Instant) -> Result<(), TransportError> {
         self.data()?.close(label)?;
         self.flush_data(now);
         Ok(())
     }
 
-    /// Takes a datagram that came by UDP from `remote` to the bound address `local`. RTP and RTCP are
-    /// decrypted in place and handed back.
+    /// Takes a datagram that arrived by UDP from `remote` at the bound address `local`. RTP and
+    /// RTCP are decrypted in place and returned.
     pub fn receive(
         &mut self,
         now: Instant,
@@ -296,7 +297,7 @@ impl Transport {
         self.receive_by(now, Path::udp(local, remote), datagram)
     }
 
-    /// Takes a datagram that came by `path`, as [`Self::receive`] does.
+    /// Takes a datagram received on `path`, like [`Self::receive`].
     pub fn receive_by(&mut self, now: Instant, path: Path, datagram: &mut [u8]) -> Received {
         self.counters.received += 1;
         let received = match Protocol::of(datagram) {
@@ -318,7 +319,7 @@ impl Transport {
         received
     }
 
-    /// Whether an address of this side is at a TURN server.
+    /// Returns whether an address of this side is at a TURN server.
     pub fn is_relayed(&self, local: SocketAddr) -> bool {
         self.ice.is_relayed(local)
     }
@@ -328,7 +329,7 @@ impl Transport {
         loop {
             let datagram = self.out.pop_front().or_else(|| self.ice.poll_transmit())?;
             let Datagram { path, bytes } = datagram;
-            // No datagram of ours is that long; a buffer that is too short loses it.
+            // No datagram of ours is that long. It is lost if the buffer is too short.
             if let Some(place) = buf.get_mut(..bytes.len()) {
                 place.copy_from_slice(&bytes);
                 return Some(Transmit {
@@ -341,7 +342,7 @@ impl Transport {
         }
     }
 
-    /// The TCP connection that `path` is, or was, has closed: its pairs fail at once. The peer may make another.
+    /// Fails the pairs of a closed TCP connection at once. The peer may make another connection.
     pub fn connection_lost(&mut self, path: Path, now: Instant) {
         if matches!(self.dtls, Dtls::Ended) {
             return;
@@ -351,12 +352,12 @@ impl Transport {
         self.take_ice_events(now);
     }
 
-    /// The next event.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<TransportEvent> {
         self.events.pop_front()
     }
 
-    /// When to call [`Self::handle_timeout`].
+    /// Returns when [`Self::handle_timeout`] is due.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let dtls = match &self.dtls {
             Dtls::Handshaking(handshake) => Some(handshake.poll_timeout()),
@@ -370,7 +371,7 @@ impl Transport {
             .min()
     }
 
-    /// Does what is due at `now`.
+    /// Handles the timeouts that are due.
     pub fn handle_timeout(&mut self, now: Instant) {
         if matches!(self.dtls, Dtls::Ended) {
             return;
@@ -403,7 +404,7 @@ impl Transport {
         self.seal_rtp_with_tail(index, header_len, len, &[], buf)
     }
 
-    /// [`fetch`]es what leads to the key of the peer, once the transport is there.
+    /// [`fetch`]es the pointer to the peer's key, once the transport is in the cache.
     #[inline]
     pub fn fetch_opener(&self) {
         if let Some(srtp) = &self.srtp {
@@ -411,7 +412,7 @@ impl Transport {
         }
     }
 
-    /// [`fetch`]es the key of the peer, once what leads to it is there.
+    /// [`fetch`]es the peer's key, once the pointer to it is in the cache.
     #[inline]
     pub fn fetch_peer_key(&self) {
         if let Some(srtp) = &self.srtp {
@@ -419,7 +420,7 @@ impl Transport {
         }
     }
 
-    /// [`fetch`]es what leads to the key for sending, once the transport is there.
+    /// [`fetch`]es the pointer to the key for sending, once the transport is in the cache.
     #[inline]
     pub fn fetch_sealer(&self) {
         if let Some(srtp) = &self.srtp {
@@ -427,7 +428,7 @@ impl Transport {
         }
     }
 
-    /// [`fetch`]es the key for sending, once what leads to it is there.
+    /// [`fetch`]es the key for sending, once the pointer to it is in the cache.
     #[inline]
     pub fn fetch_key(&self) {
         if let Some(srtp) = &self.srtp {
@@ -435,7 +436,7 @@ impl Transport {
         }
     }
 
-    /// The same with the end of the payload elsewhere; see [`Sealer::seal_rtp_with_tail`].
+    /// Seals an RTP packet whose payload ends elsewhere; see [`Sealer::seal_rtp_with_tail`].
     pub fn seal_rtp_with_tail(
         &self,
         index: SeqNo,
@@ -445,7 +446,7 @@ impl Transport {
         buf: &mut [u8],
     ) -> Result<usize, TransportError> {
         let Some(srtp) = &self.srtp else {
-            return self.seal_observed_rtp(index, (header_len, len, tail), buf);
+            return self.seal_observed_rtp(index, (header_len, len), tail, buf);
         };
         let sealer = &srtp.sealer;
         Ok(sealer.seal_rtp_with_tail(index, header_len, len, tail, buf)?)
@@ -459,8 +460,7 @@ impl Transport {
         Ok(srtp.sealer.seal_rtcp(len, buf)?)
     }
 
-    /// Says goodbye to the peer (DTLS `close_notify`) and ends the transport: transmit what is left,
-    /// then drop it.
+    /// Closes the transport with a DTLS `close_notify`. Transmit what is left, then drop it.
     pub fn close(&mut self) {
         if let Dtls::Established(established) = &mut self.dtls {
             let goodbye = established.close();
@@ -469,38 +469,40 @@ impl Transport {
         self.end();
     }
 
-    /// The pair of addresses in use.
+    /// Returns the selected pair of addresses.
     pub fn selected_pair(&self) -> Option<&SelectedPair> {
         self.ice.selected()
     }
 
-    /// Whether the peer has answered a check on the pair in use within seconds. A lite agent makes none.
+    /// Returns whether the peer has answered a check on the selected pair within seconds. A lite
+    /// agent makes none.
     pub fn is_answered(&self, now: Instant) -> bool {
         self.ice.is_answered(now)
     }
 
-    /// This side's ICE user fragment: what [`crate::stun_username`] finds in the peer's checks.
+    /// Returns this side's ICE user fragment, which [`crate::stun_username`] finds in the peer's
+    /// checks.
     pub fn local_ufrag(&self) -> &str {
         self.ice.local_ufrag()
     }
 
-    /// Round trip of the last check that was answered on the pair in use.
+    /// Returns the round trip of the last answered check on the selected pair.
     pub fn rtt(&self) -> Option<Duration> {
         self.ice.rtt()
     }
 
-    /// What protects media, once connected.
+    /// Returns the SRTP profile, once connected.
     pub fn profile(&self) -> Option<Profile> {
         let srtp = self.srtp.as_deref().or_else(|| self.observed_srtp());
         srtp.map(|srtp| srtp.sealer.profile())
     }
 
-    /// Whether the DTLS handshake is done and the transport has not ended.
+    /// Returns whether the DTLS handshake is complete and the transport has not ended.
     pub fn is_connected(&self) -> bool {
         matches!(self.dtls, Dtls::Established(_))
     }
 
-    /// What has been counted.
+    /// Returns the counters.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }

@@ -1,4 +1,4 @@
-//! Machines with more to do than they have time for: what they were to do at once they do late, and then all of it.
+//! Machines with too much to do, which act late and then on everything at once.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -6,25 +6,25 @@ use std::time::{Duration, Instant};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-/// How a machine is busy: it stands still for a while, again and again.
+/// The load of a machine that stands still again and again.
 #[derive(Debug, Clone, Copy)]
 pub struct Load {
-    /// How long it stands still, at least and at most, in milliseconds.
+    /// The least and the most duration of a standstill, in ms.
     pub stalls: (u64, u64),
-    /// How long it runs in between, on average, in milliseconds.
+    /// The mean time between standstills, in ms.
     pub every: f64,
-    /// Packets that it reads or sends in a millisecond once it runs again.
+    /// Packets that it reads or sends per ms once it runs again.
     pub speed: usize,
 }
 
 impl Load {
-    /// A machine of two cores on which a browser encodes three pictures and shows one.
+    /// A machine with two cores on which a browser encodes three layers and shows one video.
     pub const BROWSER: Load = Load {
         stalls: (5, 60),
         every: 120.0,
         speed: 10,
     };
-    /// The same with another program that takes all it can get.
+    /// The same machine with another program that takes all remaining time.
     pub const HOG: Load = Load {
         stalls: (20, 150),
         every: 200.0,
@@ -32,7 +32,7 @@ impl Load {
     };
 }
 
-/// A thread of such a machine; what is given to it comes out when it runs.
+/// A thread of such a machine. Its input comes out when it runs.
 #[derive(Debug)]
 pub struct Thread<T> {
     load: Option<Load>,
@@ -65,7 +65,7 @@ impl<T> Thread<T> {
         self.held.push_back(item);
     }
 
-    /// Whether it runs at present.
+    /// Returns whether it currently runs.
     pub fn runs(&mut self, now: Instant) -> bool {
         let Some(load) = self.load else { return true };
         if now < self.stalled_until {
@@ -83,7 +83,7 @@ impl<T> Thread<T> {
         false
     }
 
-    /// What comes out in the millisecond that begins now.
+    /// Returns its output in the ms that starts now.
     pub fn take(&mut self, now: Instant) -> Vec<T> {
         if !self.runs(now) {
             return Vec::new();

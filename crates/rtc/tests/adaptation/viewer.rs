@@ -1,4 +1,4 @@
-//! A viewer: what a server does for it, and what it receives.
+//! A viewer: the server's part for it, and the video that it receives.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -20,17 +20,17 @@ const AUDIO_INTERVAL: Duration = Duration::from_millis(20);
 const AUDIO_BYTES: usize = 100;
 const FEEDBACK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What goes over the link.
+/// A datagram on the link.
 #[derive(Debug, Clone, Copy)]
 pub struct Datagram {
     pub flow: usize,
     pub seq: u16,
     pub bytes: usize,
-    /// The picture that it is of, and how many packets that has.
+    /// Its picture, and the number of packets of that.
     pub picture: Option<(u64, usize)>,
 }
 
-/// A packet before it leaves: its size and its picture.
+/// A packet before it is sent: its size and its picture.
 pub type Outgoing = (usize, Option<(u64, usize)>);
 
 pub struct Viewer {
@@ -38,14 +38,14 @@ pub struct Viewer {
     pub most: Target,
     pub wanted: bool,
     pub audio: bool,
-    /// Feedback gets lost on its way back.
+    /// Whether feedback is lost on its way back.
     pub deaf: bool,
-    /// Spreads what leaves over time.
+    /// The pacer of outgoing packets.
     pub pacer: Option<Pacer<Outgoing>>,
     flow: usize,
-    /// From a report to its arrival.
+    /// The time from a report to its arrival.
     pub return_delay: Duration,
-    // The server's side.
+    // The server's part.
     server: Thread<()>,
     sending: Thread<Datagram>,
     log: SentLog,
@@ -57,24 +57,24 @@ pub struct Viewer {
     next_update: Instant,
     relayed: Relayed,
     padding: u64,
-    // The receiver's side.
+    // The receiver's part.
     reading: Thread<Datagram>,
     reporting: Thread<()>,
     arrivals: ArrivalLog,
     next_feedback: Instant,
     feedback: VecDeque<(Instant, Vec<u8>)>,
     incomplete: BTreeMap<u64, usize>,
-    // What came of it.
-    /// When which layers were decided on.
+    // The results.
+    /// The decisions with their times.
     pub decided: Vec<(Instant, Decision)>,
-    /// When which encoding or spatial layer began to be relayed.
+    /// When which encoding or spatial layer was first relayed.
     pub switched: Vec<(Instant, u8)>,
     pub received: Vec<(Instant, usize)>,
     /// When pictures were complete.
     pub pictures: Vec<Instant>,
 }
 
-/// What the selector relays: an encoding, or spatial layers up to this one.
+/// The selector's output: an encoding, or spatial layers up to this one.
 #[derive(Debug, Default)]
 struct Relayed {
     layer: Option<u8>,
@@ -117,7 +117,7 @@ impl Viewer {
         }
     }
 
-    /// The viewer's machine is busy, or the server's.
+    /// Sets the load of the viewer's machine and of the server's.
     pub fn set_load(&mut self, viewer: Option<Load>, server: Option<Load>) {
         self.reading.set_load(viewer);
         self.reporting.set_load(viewer);
@@ -133,12 +133,12 @@ impl Viewer {
         self.bandwidth.estimate()
     }
 
-    /// Bytes of padding sent so far.
+    /// Returns the bytes of padding sent so far.
     pub fn padding(&self) -> u64 {
         self.padding
     }
 
-    /// The server's side at `now`: what it sends.
+    /// Runs the server at `now`. Returns the datagrams that it sends.
     pub fn serve(&mut self, now: Instant) -> Vec<Datagram> {
         if self.server.runs(now) {
             for datagram in self.turn(now) {
@@ -194,7 +194,7 @@ impl Viewer {
         out
     }
 
-    /// The receiver's side: a datagram arrives.
+    /// Passes an arriving datagram to the receiver.
     pub fn arrive(&mut self, datagram: Datagram, at: Instant) {
         if self.reading.is_busy() {
             self.reading.give(datagram);
@@ -216,7 +216,7 @@ impl Viewer {
         }
     }
 
-    /// The receiver's side at `now`: feedback that is due is on its way back.
+    /// Sends the feedback of the receiver that is due at `now`.
     pub fn report(&mut self, now: Instant) {
         for datagram in self.reading.take(now) {
             self.read(datagram, now);
@@ -271,7 +271,7 @@ impl Viewer {
         self.select(&decision, now);
     }
 
-    /// The selector learns of a decision.
+    /// Passes a decision to the selector.
     fn select(&mut self, decision: &Decision, now: Instant) {
         let Some(target) = decision.target else {
             self.relayed.layer = None;

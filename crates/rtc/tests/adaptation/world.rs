@@ -8,10 +8,10 @@ use portunus_rtc::testing::{Bottleneck, BottleneckLink, Publisher};
 use crate::viewer::{Datagram, Viewer};
 
 const TICK: Duration = Duration::from_millis(1);
-/// What usual publishers send, in kbit/s.
+/// The rates of usual publishers, in kbit/s.
 pub const USUAL: [u64; 3] = [150, 500, 1_700];
 
-/// The flow of traffic that is not a viewer's.
+/// The flow of other traffic.
 const CROSS: usize = usize::MAX;
 
 pub struct World {
@@ -19,11 +19,11 @@ pub struct World {
     pub now: Instant,
     pub viewers: Vec<Viewer>,
     pub link: BottleneckLink,
-    /// Constant traffic beside the viewers'.
+    /// The rate of constant other traffic.
     pub cross: DataRate,
     bottleneck: Bottleneck<Datagram>,
     cross_sent: f64,
-    /// How long packets waited at each tick.
+    /// The waiting time of packets at each tick.
     queue: Vec<(Instant, Duration)>,
     seed: u64,
 }
@@ -44,7 +44,7 @@ impl World {
         }
     }
 
-    /// One viewer of a usual simulcast publisher.
+    /// Makes one viewer of a usual simulcast publisher.
     pub fn one(seed: u64, link: BottleneckLink) -> Self {
         let mut world = Self::new(seed, link);
         world.add(Layering::Encodings, &USUAL);
@@ -60,7 +60,7 @@ impl World {
         self.viewers.last_mut().unwrap()
     }
 
-    /// Something was asked for: it is decided on at once.
+    /// Decides at once after a request.
     pub fn look_again(&mut self) {
         for viewer in &mut self.viewers {
             viewer.look_again(self.now);
@@ -114,12 +114,12 @@ impl World {
         }
     }
 
-    /// Seconds from the beginning.
+    /// Returns the seconds since the start.
     pub fn seconds(&self, at: Instant) -> f64 {
         at.saturating_duration_since(self.start).as_secs_f64()
     }
 
-    /// The longest wait between two times, in seconds from the beginning.
+    /// Returns the longest wait between two times, in seconds since the start.
     pub fn longest_queue(&self, from: f64, to: f64) -> Duration {
         let within = self.queue.iter().filter(|(at, _)| {
             let at = self.seconds(*at);
@@ -128,13 +128,13 @@ impl World {
         within.map(|(_, delay)| *delay).max().unwrap_or_default()
     }
 
-    /// The seconds after `from` from which on the queue is shorter than `limit`, as far as is known.
+    /// Returns the seconds after `from` until the queue stays shorter than `limit`.
     pub fn queue_below(&self, limit: Duration, from: f64) -> f64 {
         let above = self.queue.iter().rev().find(|(_, delay)| *delay > limit);
         above.map_or(0.0, |(at, _)| self.seconds(*at) - from)
     }
 
-    /// What a viewer received between two times.
+    /// Returns the rate that a viewer received between two times.
     pub fn received(&self, viewer: usize, from: f64, to: f64) -> DataRate {
         let within = self.viewers[viewer].received.iter().filter(|(at, _)| {
             let at = self.seconds(*at);
@@ -144,7 +144,7 @@ impl World {
         DataRate::of(bytes as u64, Duration::from_secs_f64(to - from)).unwrap()
     }
 
-    /// Pictures that were complete between two times.
+    /// Returns the pictures completed between two times.
     pub fn pictures(&self, viewer: usize, from: f64, to: f64) -> usize {
         let within = self.viewers[viewer].pictures.iter().filter(|at| {
             let at = self.seconds(**at);
@@ -153,7 +153,7 @@ impl World {
         within.count()
     }
 
-    /// The longest time without a picture between two times.
+    /// Returns the longest time without a picture between two times.
     pub fn longest_freeze(&self, viewer: usize, from: f64, to: f64) -> f64 {
         let mut last = from;
         let mut longest = 0.0_f64;
@@ -167,21 +167,21 @@ impl World {
         longest.max(to - last)
     }
 
-    /// When which layer began to be relayed, between two times.
+    /// Returns when which layer was first relayed, between two times.
     pub fn switches(&self, viewer: usize, from: f64, to: f64) -> Vec<(f64, u8)> {
         let switched = self.viewers[viewer].switched.iter();
         let switched = switched.map(|(at, layer)| (self.seconds(*at), *layer));
         switched.filter(|(at, _)| (from..to).contains(at)).collect()
     }
 
-    /// The least time between two switches.
+    /// Returns the least time between two switches.
     pub fn least_stay(&self, viewer: usize, from: f64, to: f64) -> f64 {
         let switches = self.switches(viewer, from, to);
         let stays = switches.windows(2).map(|pair| pair[1].0 - pair[0].0);
         stays.fold(f64::INFINITY, f64::min)
     }
 
-    /// For how many seconds a layer was relayed.
+    /// Returns the seconds for which a layer was relayed.
     pub fn seconds_at(&self, viewer: usize, layer: u8, from: f64, to: f64) -> f64 {
         let mut switches = self.switches(viewer, 0.0, to);
         switches.push((to, layer));
@@ -192,12 +192,12 @@ impl World {
             .sum()
     }
 
-    /// Datagrams that the link lost.
+    /// Returns the datagrams that the link lost.
     pub fn dropped(&self) -> u64 {
         self.bottleneck.dropped()
     }
 
-    /// The last layer that was relayed.
+    /// Returns the last relayed layer.
     pub fn layer(&self, viewer: usize) -> Option<u8> {
         self.viewers[viewer]
             .switched
@@ -215,7 +215,7 @@ impl Drop for World {
 }
 
 impl World {
-    /// Prints what happened, for whoever looks into a test that failed.
+    /// Prints what happened, for people who debug a failed test.
     fn tell(&self) {
         eprintln!("seed {}", self.seed);
         let end = self.seconds(self.now);

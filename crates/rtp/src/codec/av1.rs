@@ -1,16 +1,17 @@
-//! The AV1 aggregation header and the OBU elements behind it (RTP Payload Format For AV1,
-//! section 4.4).
+//! The AV1 aggregation header and the OBU elements after it (RTP Payload Format For AV1, section
+//! 4.4).
 
 use crate::RtpError;
 
-/// The aggregation header: the first byte of each payload.
+/// The aggregation header, which is the first byte of each payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Av1 {
-    /// The first element continues the last one of the packet before (Z).
+    /// The first element continues the last one of the previous packet (Z).
     pub continues: bool,
-    /// The last element goes on in the next packet (Y).
+    /// The last element continues in the next packet (Y).
     pub to_be_continued: bool,
-    /// The number of elements if it is 1 to 3; the last then has no length (W). 0: all have one.
+    /// The number of elements if it is 1 to 3; the last one then has no length (W). 0 means that
+    /// all have one.
     pub elements: u8,
     /// The packet is the first of a coded video sequence (N).
     pub starts_sequence: bool,
@@ -37,8 +38,8 @@ impl Av1 {
         Ok(header)
     }
 
-    /// The elements: whole OBUs, or the parts of the first and last that are in this payload. What
-    /// is malformed ends them.
+    /// Returns the elements: whole OBUs, or the parts of the first and last that are in this
+    /// payload. A malformed element ends them.
     pub fn elements<'a>(&self, payload: &'a [u8]) -> impl Iterator<Item = &'a [u8]> + 'a {
         let (count, mut rest) = (self.elements, payload.get(1..).unwrap_or_default());
         let mut index = 0;
@@ -58,14 +59,14 @@ impl Av1 {
         })
     }
 
-    /// The types of the OBUs that begin in this payload.
+    /// Returns the types of the OBUs that start in this payload.
     pub fn obu_types<'a>(&self, payload: &'a [u8]) -> impl Iterator<Item = u8> + 'a {
         let begun = self.elements(payload).skip(usize::from(self.continues));
         begun.filter_map(|obu| Some((obu.first()? >> 3) & 0x0f))
     }
 
-    /// Whether a decoder can begin with this payload: it begins a coded video sequence or has the
-    /// sequence's header, which keyframes have and other frames do not.
+    /// Returns whether a decoder can start with this payload: it starts a coded video sequence, or
+    /// has a sequence header, which only keyframes have.
     pub fn is_keyframe(&self, payload: &[u8]) -> bool {
         self.starts_sequence || self.obu_types(payload).any(|kind| kind == SEQUENCE_HEADER)
     }
@@ -84,7 +85,7 @@ pub(crate) fn read_leb128(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// Appends `value` in as few bytes as it takes.
+/// Appends `value` in as few bytes as possible.
 pub(crate) fn write_leb128(mut value: usize, to: &mut Vec<u8>) {
     loop {
         let low = (value & 0x7f) as u8;
@@ -98,7 +99,7 @@ pub(crate) fn write_leb128(mut value: usize, to: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
     use super::*;
     use proptest::prelude::*;
@@ -113,7 +114,7 @@ mod tests {
 
     #[test]
     fn elements_with_and_without_lengths() {
-        // Sequence header (3 bytes), then a frame to the end; the same with both lengths.
+        // A sequence header (3 bytes), then a frame to the end; the same with both lengths.
         assert_eq!(types(&[0x20, 3, 0x08, 0, 0, 0x30, 1]), [1, 6]);
         assert_eq!(types(&[0x00, 3, 0x08, 0, 0, 2, 0x30, 1]), [1, 6]);
         assert_eq!(types(&[0x10, 0x30, 1]), [6]);

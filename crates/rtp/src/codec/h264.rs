@@ -1,6 +1,6 @@
-//! H.264 payloads (RFC 6184 section 5): what NAL units begin in them.
+//! H.264 payloads (RFC 6184 section 5): the NAL units that start in them.
 
-/// A slice of a picture from which decoding can begin.
+/// A slice of a picture from which decoding can start.
 pub(crate) const IDR: u8 = 5;
 /// A slice of another picture.
 const SLICE: u8 = 1;
@@ -9,8 +9,8 @@ pub(crate) const STAP_A: u8 = 24;
 pub(crate) const FU_A: u8 = 28;
 const FU_B: u8 = 29;
 
-/// The types of the NAL units that begin in `payload`: one of a single unit packet or of a first
-/// fragment, several of an aggregation (STAP-A), none of a later fragment.
+/// Returns the types of the NAL units that start in `payload`: one for a single unit or a first
+/// fragment, several for an aggregation (STAP-A), none for a later fragment.
 pub fn nal_types(payload: &[u8]) -> impl Iterator<Item = u8> + '_ {
     let (head, rest) = match payload.split_first() {
         Some((first, rest)) => (first & 0x1f, rest),
@@ -32,13 +32,14 @@ pub fn nal_types(payload: &[u8]) -> impl Iterator<Item = u8> + '_ {
         .chain(aggregated_units(aggregated).filter_map(|unit| Some(unit.first()? & 0x1f)))
 }
 
-/// Whether `payload` begins an IDR picture or a sequence parameter set, which precedes one.
+/// Returns whether `payload` starts an IDR picture, or a sequence parameter set, which precedes
+/// one.
 pub fn is_keyframe(payload: &[u8]) -> bool {
     nal_types(payload).any(|kind| kind == IDR || kind == SEQUENCE_PARAMETER_SET)
 }
 
-/// Whether `payload` begins a picture of intra slices: an IDR picture, or a coded slice of another whose
-/// type is I (ITU-T H.264 section 7.4.3) and whose first macroblock is the picture's.
+/// Returns whether `payload` starts a picture of intra slices: an IDR picture, or a slice of type I
+/// (ITU-T H.264 section 7.4.3) whose first macroblock is the picture's.
 pub fn begins_intra_picture(payload: &[u8]) -> bool {
     let begins = |kind: u8, slice: &[u8]| match kind {
         IDR => true,
@@ -76,12 +77,13 @@ pub(crate) fn slice_is_intra(slice: &[u8]) -> Option<bool> {
     Some(first == 0 && kind % 5 == 2)
 }
 
-/// Whether `payload` has a sequence parameter set: a decoder that knows nothing can begin with it.
+/// Returns whether `payload` has a sequence parameter set, so that a decoder without any state can
+/// start with it.
 pub fn has_parameter_sets(payload: &[u8]) -> bool {
     nal_types(payload).any(|kind| kind == SEQUENCE_PARAMETER_SET)
 }
 
-/// Units that are preceded by their 16-bit sizes each, here and in H.265.
+/// Splits units that each follow their 16-bit size, also for H.265.
 pub(super) fn aggregated_units(mut rest: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let (size, after) = rest.split_first_chunk()?;
@@ -131,12 +133,12 @@ mod tests {
         let payload = [0x78, 0, 3, 0x67, 0x42, 0xc0, 0, 2, 0x68, 0xce, 0, 1, 0x65];
         assert_eq!(nal_types(&payload).collect::<Vec<_>>(), [7, 8, 5]);
         assert!(is_keyframe(&payload) && has_parameter_sets(&payload));
-        // An access unit delimiter and a unit that is cut off.
+        // An access unit delimiter, and a truncated unit.
         assert_eq!(
             nal_types(&[0x78, 0, 2, 9, 0x10, 0, 9, 0x67]).collect::<Vec<_>>(),
             [9]
         );
-        // An empty unit is passed over.
+        // An empty unit is skipped.
         assert_eq!(
             nal_types(&[0x78, 0, 0, 0, 1, 0x68]).collect::<Vec<_>>(),
             [8]

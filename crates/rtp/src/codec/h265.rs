@@ -1,10 +1,10 @@
-//! H.265 payloads (RFC 7798 section 4.4): what NAL units begin in them.
+//! H.265 payloads (RFC 7798 section 4.4): the NAL units that start in them.
 
 use std::ops::RangeInclusive;
 
 use super::h264::aggregated_units;
 
-/// Slices of pictures from which decoding can begin: BLA, IDR, CRA (ITU-T H.265 table 7-1).
+/// Slices of pictures from which decoding can start: BLA, IDR, CRA (ITU-T H.265 table 7-1).
 pub(crate) const RANDOM_ACCESS: RangeInclusive<u8> = 16..=21;
 pub(crate) const VIDEO_PARAMETER_SET: u8 = 32;
 pub(crate) const SEQUENCE_PARAMETER_SET: u8 = 33;
@@ -12,10 +12,10 @@ pub(crate) const AGGREGATION: u8 = 48;
 pub(crate) const FRAGMENT: u8 = 49;
 const PACI: u8 = 50;
 
-/// The types of the NAL units that begin in `payload`: one of a single unit packet or of a first
-/// fragment, several of an aggregation, none of a later fragment.
+/// Returns the types of the NAL units that start in `payload`: one for a single unit or a first
+/// fragment, several for an aggregation, none for a later fragment.
 ///
-/// Decoding order numbers (`sprop-max-don-diff` above 0) are not expected: no browser sends them.
+/// Decoding order numbers (`sprop-max-don-diff` above 0) are not supported: no browser sends them.
 pub fn nal_types(payload: &[u8]) -> impl Iterator<Item = u8> + '_ {
     let (head, rest) = match payload.split_first_chunk::<2>() {
         Some((&[first, _], rest)) => (Some(nal_type(first)), rest),
@@ -36,13 +36,13 @@ pub fn nal_types(payload: &[u8]) -> impl Iterator<Item = u8> + '_ {
     single.into_iter().chain(aggregated.map(nal_type))
 }
 
-/// Whether `payload` begins a random access picture, or a parameter set that precedes one.
+/// Returns whether `payload` starts a random access picture, or a parameter set that precedes one.
 pub fn is_keyframe(payload: &[u8]) -> bool {
     nal_types(payload).any(|kind| RANDOM_ACCESS.contains(&kind) || is_parameter_set(kind))
 }
 
-/// Whether `payload` has a video or sequence parameter set: a decoder that knows nothing can begin
-/// with it.
+/// Returns whether `payload` has a video or sequence parameter set, so that a decoder without any
+/// state can start with it.
 pub fn has_parameter_sets(payload: &[u8]) -> bool {
     nal_types(payload).any(is_parameter_set)
 }

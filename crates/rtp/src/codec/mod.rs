@@ -1,4 +1,4 @@
-//! What codecs put before, or show in, their RTP payloads: keyframes, layers, picture numbers.
+//! Payload descriptors of codecs, and what payloads show: keyframes, layers, picture ids.
 
 pub mod av1;
 pub mod h264;
@@ -10,7 +10,7 @@ pub use av1::Av1;
 pub use vp8::{PictureId, Vp8};
 pub use vp9::{ScalabilityStructure, Vp9, Vp9Layer};
 
-/// The video codecs whose payloads can be looked into.
+/// The video codecs whose payloads can be inspected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum VideoCodec {
     /// RFC 7741.
@@ -26,14 +26,14 @@ pub enum VideoCodec {
 }
 
 impl VideoCodec {
-    /// The codec with this encoding name in SDP, in any case.
+    /// Returns the codec with this encoding name in SDP, ignoring case.
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Vp8, Self::Vp9, Self::H264, Self::H265, Self::Av1]
             .into_iter()
             .find(|codec| codec.name().eq_ignore_ascii_case(name))
     }
 
-    /// The encoding name in SDP.
+    /// Returns the encoding name in SDP.
     pub const fn name(self) -> &'static str {
         match self {
             VideoCodec::Vp8 => "VP8",
@@ -45,8 +45,8 @@ impl VideoCodec {
     }
 }
 
-/// Whether a decoder can begin with this payload: it starts a keyframe, or the parameter sets that
-/// come before one. Later packets of the keyframe answer no; so does a malformed payload.
+/// Returns whether a decoder can start with this payload: it starts a keyframe, or the parameter
+/// sets before one. False for later packets of the keyframe and for malformed payloads.
 pub fn is_keyframe(codec: VideoCodec, payload: &[u8]) -> bool {
     match codec {
         VideoCodec::Vp8 => {

@@ -1,23 +1,23 @@
-//! The VP8 payload descriptor (RFC 7741 section 4.2) and what a keyframe begins with.
+//! The VP8 payload descriptor (RFC 7741 section 4.2), and the start of keyframes.
 
 use crate::RtpError;
 
-/// A payload descriptor: its fields, and where those lie that a relay rewrites.
+/// A payload descriptor: its fields, and the places of those that a relay rewrites.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Vp8 {
-    /// Nothing refers to the frame: it may be dropped (N).
+    /// No frame refers to this one, so it may be dropped (N).
     pub non_reference: bool,
-    /// The payload begins a partition (S).
+    /// The payload starts a partition (S).
     pub starts_partition: bool,
     /// The partition's index, 0 to 7 (PID).
     pub partition: u8,
-    /// The frame's number, wrapping at 7 or 15 bits.
+    /// The picture id, which wraps at 7 or 15 bits.
     pub picture_id: Option<PictureId>,
     /// The running number of frames of the lowest temporal layer (TL0PICIDX).
     pub tl0_pic_idx: Option<u8>,
     /// The temporal layer, 0 to 3 (TID).
     pub temporal: Option<u8>,
-    /// The frame refers to the lowest layer only: a receiver may go up here (Y).
+    /// The frame refers only to the lowest layer, so a receiver may switch up here (Y).
     pub layer_sync: bool,
     /// The running number of keyframes, 5 bits (KEYIDX).
     pub key_idx: Option<u8>,
@@ -26,7 +26,7 @@ pub struct Vp8 {
     len: u8,
 }
 
-/// The number of a VP8 or VP9 frame, in one of its two widths.
+/// The picture id of a VP8 or VP9 frame, in one of its two widths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PictureId {
     /// 7 bits.
@@ -36,7 +36,7 @@ pub enum PictureId {
 }
 
 impl PictureId {
-    /// The number.
+    /// Returns the number.
     pub const fn value(self) -> u16 {
         match self {
             PictureId::Short(id) => id as u16,
@@ -44,7 +44,7 @@ impl PictureId {
         }
     }
 
-    /// The bits that the number wraps at, as a mask.
+    /// Returns the mask of the bits at which the number wraps.
     pub const fn mask(self) -> u16 {
         match self {
             PictureId::Short(_) => 0x7f,
@@ -65,7 +65,7 @@ impl PictureId {
         ))
     }
 
-    /// Writes `id` over the number at `at`, in the width that this one has.
+    /// Overwrites the picture id at `at` with `id`, in this one's width.
     pub(super) fn overwrite(self, payload: &mut [u8], at: u8, id: u16) {
         let [high, low] = (id & self.mask()).to_be_bytes();
         match (self, payload.get_mut(usize::from(at)..)) {
@@ -90,7 +90,7 @@ impl Vp8 {
 
     fn read(payload: &[u8]) -> Option<Self> {
         let (&first, mut rest) = payload.split_first()?;
-        // No more than six bytes are ever taken.
+        // At most six bytes are read.
         let at = |rest: &[u8]| (payload.len() - rest.len()) as u8;
         let mut this = Self {
             non_reference: first & 0x20 != 0,
@@ -128,17 +128,17 @@ impl Vp8 {
         Some(this)
     }
 
-    /// Bytes that the descriptor takes.
+    /// Returns the bytes of the descriptor.
     pub fn descriptor_len(&self) -> usize {
         usize::from(self.len)
     }
 
-    /// Whether the payload begins a frame.
+    /// Returns whether the payload starts a frame.
     pub fn starts_frame(&self) -> bool {
         self.starts_partition && self.partition == 0
     }
 
-    /// Whether the payload begins a keyframe (section 4.3).
+    /// Returns whether the payload starts a keyframe (section 4.3).
     pub fn is_keyframe(&self, payload: &[u8]) -> bool {
         self.starts_frame()
             && payload
@@ -146,7 +146,7 @@ impl Vp8 {
                 .is_some_and(|byte| byte & 1 == 0)
     }
 
-    /// Width and height in pixels, if the payload begins a keyframe (RFC 6386 section 9.1).
+    /// Returns width and height in pixels, if the payload starts a keyframe (RFC 6386 section 9.1).
     pub fn keyframe_size(&self, payload: &[u8]) -> Option<(u16, u16)> {
         let frame = payload
             .get(self.descriptor_len()..)
@@ -154,20 +154,19 @@ impl Vp8 {
         let [_, _, _, 0x9d, 0x01, 0x2a, w0, w1, h0, h1] = *frame.first_chunk()? else {
             return None;
         };
-        // The two bits above are scaling, left to the player.
+        // The upper two bits are scaling, which the player applies.
         let pixels = |low, high| u16::from_le_bytes([low, high]) & 0x3fff;
         Some((pixels(w0, w1), pixels(h0, h1)))
     }
 
-    /// Puts another picture number into the payload, in the width that is there. Without a number
-    /// in it nothing happens.
+    /// Sets the picture id in the payload, in its width. Does nothing without one.
     pub fn set_picture_id(&self, payload: &mut [u8], id: u16) {
         if let Some(picture_id) = self.picture_id {
             picture_id.overwrite(payload, self.picture_id_at, id);
         }
     }
 
-    /// Puts another TL0PICIDX into the payload. Without one in it nothing happens.
+    /// Sets TL0PICIDX in the payload. Does nothing without one.
     pub fn set_tl0_pic_idx(&self, payload: &mut [u8], idx: u8) {
         if self.tl0_pic_idx.is_some()
             && let Some(byte) = payload.get_mut(usize::from(self.tl0_pic_idx_at))
@@ -179,12 +178,16 @@ impl Vp8 {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
 
     use super::*;
     use proptest::prelude::*;
 
-    /// The first example of RFC 7741 section 4.6: a keyframe's first packet.
+    /// The first example of RFC 7741 section 4.6: the first packet of a keyframe.
     #[test]
     fn keyframe_with_short_picture_id() {
         let payload = [

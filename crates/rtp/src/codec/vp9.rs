@@ -3,24 +3,25 @@
 use super::vp8::PictureId;
 use crate::RtpError;
 
-/// A payload descriptor: its fields, and where those lie that a relay rewrites.
+/// A payload descriptor: its fields, and the places of those that a relay rewrites.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Vp9 {
-    /// The picture's number, the same for all its spatial layers (I).
+    /// The picture id, which is the same for all spatial layers of a picture (I).
     pub picture_id: Option<PictureId>,
     /// The frame is predicted from earlier pictures (P).
     pub inter_picture: bool,
-    /// References are told for each frame (F), rather than by the scalability structure.
+    /// References are listed per frame (F) rather than in the scalability structure.
     pub flexible: bool,
-    /// The payload begins a frame, that is a spatial layer of a picture (B).
+    /// The payload starts a frame, which is a spatial layer of a picture (B).
     pub starts_frame: bool,
-    /// The payload ends it (E).
+    /// The payload ends a frame (E).
     pub ends_frame: bool,
     /// No higher spatial layer is predicted from the frame (Z).
     pub not_reference_for_upper: bool,
-    /// The layer, where there are layers (L).
+    /// The layer, if there are layers (L).
     pub layer: Option<Vp9Layer>,
-    /// The running number of pictures of the lowest temporal layer (TL0PICIDX; not in flexible mode).
+    /// The running number of pictures of the lowest temporal layer (TL0PICIDX; not in flexible
+    /// mode).
     pub tl0_pic_idx: Option<u8>,
     picture_id_at: u8,
     tl0_pic_idx_at: u8,
@@ -28,12 +29,12 @@ pub struct Vp9 {
     len: u16,
 }
 
-/// The layer that a frame belongs to.
+/// The layers of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Vp9Layer {
     /// The temporal layer, 0 to 7 (TID).
     pub temporal: u8,
-    /// From here on a receiver may go up to this temporal layer (U).
+    /// A receiver may switch up to this temporal layer from here on (U).
     pub switching_up: bool,
     /// The spatial layer, 0 to 7 (SID).
     pub spatial: u8,
@@ -41,16 +42,16 @@ pub struct Vp9Layer {
     pub inter_layer: bool,
 }
 
-/// What layers a stream has (V).
+/// The layers of a stream (V).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScalabilityStructure {
     /// The number of spatial layers, 1 to 8.
     pub spatial_layers: u8,
-    /// Width and height in pixels of each spatial layer; none if it is not told.
+    /// Width and height in pixels of each spatial layer, if present.
     pub sizes: Option<[(u16, u16); 8]>,
-    /// The number of pictures in a group; 0 if the group is not told.
+    /// The number of pictures in a group. 0 if absent.
     pub group_len: u8,
-    /// The number of temporal layers in the group, 1 to 8; 0 if the group is not told.
+    /// The number of temporal layers in the group, 1 to 8. 0 if absent.
     pub temporal_layers: u8,
 }
 
@@ -69,7 +70,7 @@ impl Vp9 {
         // At most nine bytes precede the structure, and it takes at most 34 + 255 * 4.
         let at = |rest: &[u8]| (payload.len() - rest.len()) as u16;
         if this.flexible && this.inter_picture {
-            // One to three references; the lowest bit says whether another follows.
+            // One to three references. The lowest bit says whether another follows.
             for more in [true, true, false] {
                 if *rest.split_off_first()? & 1 == 0 {
                     break;
@@ -87,10 +88,10 @@ impl Vp9 {
         Some(Ok(this))
     }
 
-    /// Reads what stands before references and structure; returns what follows, too.
+    /// Reads the fields before references and structure. Returns the rest too.
     fn read_numbers(payload: &[u8]) -> Option<(Self, &[u8])> {
         let (&flags, mut rest) = payload.split_first()?;
-        // No more than five bytes are ever taken.
+        // At most five bytes are read.
         let at = |rest: &[u8]| (payload.len() - rest.len()) as u8;
         let mut this = Self {
             picture_id: None,
@@ -128,23 +129,23 @@ impl Vp9 {
         Some((this, rest))
     }
 
-    /// Bytes that the descriptor takes.
+    /// Returns the bytes of the descriptor.
     pub fn descriptor_len(&self) -> usize {
         usize::from(self.len)
     }
 
-    /// The spatial layer; 0 where there are no layers.
+    /// Returns the spatial layer, or 0 without layers.
     pub fn spatial(&self) -> u8 {
         self.layer.map_or(0, |layer| layer.spatial)
     }
 
-    /// The temporal layer; 0 where there are no layers.
+    /// Returns the temporal layer, or 0 without layers.
     pub fn temporal(&self) -> u8 {
         self.layer.map_or(0, |layer| layer.temporal)
     }
 
-    /// Whether the payload begins a keyframe: the lowest spatial layer's frame of a picture that is
-    /// predicted from nothing.
+    /// Returns whether the payload starts a keyframe: the lowest spatial layer of a picture without
+    /// references.
     pub fn is_keyframe(&self) -> bool {
         let predicted = self
             .layer
@@ -152,14 +153,14 @@ impl Vp9 {
         self.starts_frame && !self.inter_picture && !predicted
     }
 
-    /// What layers the stream has, where the payload tells.
+    /// Returns the layers of the stream, if the payload has them.
     pub fn scalability_structure(&self, payload: &[u8]) -> Option<ScalabilityStructure> {
         let structure = payload.get(usize::from(self.structure_at?)..)?;
         ScalabilityStructure::split(structure).map(|(structure, _)| structure)
     }
 
-    /// Puts other numbers into a payload, as [`Self::set_picture_id`] and [`Self::set_tl0_pic_idx`] do. What follows
-    /// them in the descriptor, which may be long, need not be there.
+    /// Sets both numbers like [`Self::set_picture_id`] and [`Self::set_tl0_pic_idx`]. The rest of
+    /// the descriptor, which may be long, need not be present.
     pub fn renumber(payload: &mut [u8], picture_id: u16, tl0_pic_idx: u8) {
         if let Some((descriptor, _)) = Self::read_numbers(payload) {
             descriptor.set_picture_id(payload, picture_id);
@@ -167,15 +168,14 @@ impl Vp9 {
         }
     }
 
-    /// Puts another picture number into the payload, in the width that is there. Without a number
-    /// in it nothing happens.
+    /// Sets the picture id in the payload, in its width. Does nothing without one.
     pub fn set_picture_id(&self, payload: &mut [u8], id: u16) {
         if let Some(picture_id) = self.picture_id {
             picture_id.overwrite(payload, self.picture_id_at, id);
         }
     }
 
-    /// Puts another TL0PICIDX into the payload. Without one in it nothing happens.
+    /// Sets TL0PICIDX in the payload. Does nothing without one.
     pub fn set_tl0_pic_idx(&self, payload: &mut [u8], idx: u8) {
         if self.tl0_pic_idx.is_some()
             && let Some(byte) = payload.get_mut(usize::from(self.tl0_pic_idx_at))
@@ -224,7 +224,11 @@ impl ScalabilityStructure {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
 
     use super::*;
     use proptest::prelude::*;
@@ -270,7 +274,7 @@ mod tests {
 
     #[test]
     fn upper_layers_are_no_keyframes() {
-        // S1 of a keyframe's picture, predicted from S0; S0 of a later picture; a later packet.
+        // S1 of a keyframe, predicted from S0; S0 of a later picture; a later packet.
         for flags_and_layer in [
             [0b0010_1000, 0x03],
             [0b0110_1000, 0x00],
@@ -311,7 +315,7 @@ mod tests {
         );
     }
 
-    /// RFC 9628 section 4.2, figures 2 and 3, with a structure behind them that is not there any more.
+    /// RFC 9628 section 4.2, figures 2 and 3, with a truncated structure.
     #[test]
     fn numbers_are_rewritten_in_their_width_and_nothing_else() {
         let renumbered = |payload: &[u8], id, idx| {
@@ -336,7 +340,7 @@ mod tests {
             renumbered(&flexible, 0x1234, 0xff),
             [0b1111_1100, 0x92, 0x34, 0x10, 0x07, 0x02]
         );
-        // Without I, without L, and too short for what it announces.
+        // Without I, without L, and too short for its flags.
         assert_eq!(renumbered(&[0x2c, 0x10, 7], 9, 8), [0x2c, 0x10, 8]);
         assert_eq!(renumbered(&[0x8c, 0x05, 7], 9, 8), [0x8c, 0x09, 7]);
         assert_eq!(
@@ -363,7 +367,7 @@ mod tests {
             prop_assert_eq!(Vp9 { picture_id, tl0_pic_idx, ..after }, before);
             let structure = before.scalability_structure(&payload);
             prop_assert_eq!(structure, after.scalability_structure(&edited));
-            // The same from the numbers alone: the rest of the descriptor may be missing.
+            // The same without the rest of the descriptor.
             let mut start = payload.clone();
             start.truncate(5);
             Vp9::renumber(&mut start, id, idx);

@@ -17,17 +17,18 @@ const SPATIAL_BITS: u8 = 0x18;
 
 #[derive(Debug, Default)]
 pub(super) struct Av1Form {
-    /// The OBU whose end has not come.
+    /// The OBU whose end has not arrived.
     obu: Vec<u8>,
     is_open: bool,
     has_sequence: bool,
-    /// Of the first frame, once it is there: it is a keyframe that is shown.
+    /// Whether the first frame is a shown keyframe, once it has arrived.
     keyframe: Option<bool>,
 }
 
 impl Form for Av1Form {
-    /// Nothing marks a temporal unit's first packet. After a gap the first OBU has to be one that can come first, of the
-    /// lowest spatial layer. Of a keyframe, which has a sequence header before it, this is certain.
+    /// Nothing marks the first packet of a temporal unit. After a gap, the first OBU has to be one
+    /// that can come first, of the lowest spatial layer. For a keyframe, which follows a sequence
+    /// header, this is certain.
     fn begins(&mut self, payload: &[u8], after_gap: bool) -> bool {
         let Ok(header) = Av1::parse(payload) else {
             return false;
@@ -51,7 +52,7 @@ impl Form for Av1Form {
         let mut rest = payload.get(1..)?;
         let mut index = 0;
         while !rest.is_empty() {
-            // A packet that does not say how many there are may have any number of empty ones.
+            // A packet without a count may have any number of empty OBUs.
             index = u8::saturating_add(index, 1);
             let len = match header.elements {
                 count if count > 0 && index == count => rest.len(),
@@ -90,7 +91,7 @@ impl Form for Av1Form {
 }
 
 impl Av1Form {
-    /// Appends the OBU that is complete, with its size.
+    /// Appends the complete OBU with its size.
     fn push_obu(&mut self, data: &mut Vec<u8>) -> Option<()> {
         let mut rest = self.obu.as_slice();
         if rest.is_empty() {
@@ -110,7 +111,7 @@ impl Av1Form {
         match kind {
             SEQUENCE_HEADER => self.has_sequence = true,
             FRAME_HEADER | FRAME => {
-                // No existing frame is shown, the type is key (0), it is shown.
+                // The frame is not an existing one, its type is key (0), and it is shown.
                 let start = body.first().copied().unwrap_or(0xff);
                 self.keyframe.get_or_insert(start & 0xf0 == 0x10);
             }
@@ -127,7 +128,7 @@ impl Av1Form {
     }
 }
 
-/// Whether an OBU with this header can be the first of a temporal unit.
+/// Returns whether an OBU with this header can start a temporal unit.
 fn comes_first(header: u8) -> bool {
     matches!(
         header >> 3 & 0x0f,

@@ -1,12 +1,12 @@
-//! H.264 (RFC 6184, packetization modes 0 and 1): single NAL units, STAP-A and FU-A. What needs decoding order numbers
-//! is not taken.
+//! H.264 (RFC 6184, packetization modes 0 and 1): single NAL units, STAP-A and FU-A. Packets with
+//! decoding order numbers are not accepted.
 
 use super::nal::{Units, aggregated};
 use super::{Facts, Form};
 use crate::codec::h264::{FU_A, IDR, SEQUENCE_PARAMETER_SET, STAP_A, slice_is_intra};
 
 const SLICE: u8 = 1;
-/// The first part of a slice that is parted in three.
+/// The first of three partitions of a slice.
 const PARTITION_A: u8 = 2;
 const SUPPLEMENTAL: u8 = 6;
 const ACCESS_UNIT_DELIMITER: u8 = 9;
@@ -16,22 +16,22 @@ const REFERENCE_BITS: u8 = 0x60;
 #[derive(Debug, Default)]
 pub(super) struct H264Form {
     units: Units,
-    /// The stream has had parameter sets: keyframes bring theirs.
+    /// Whether the stream has had parameter sets, so that keyframes bring theirs.
     has_sets: bool,
-    /// What came before the frame is not there.
+    /// Whether packets before the frame are missing.
     after_gap: bool,
     facts: UnitFacts,
 }
 
-/// What the units of a frame say.
+/// The properties of a frame, from its units.
 #[derive(Debug, Default)]
 struct UnitFacts {
     has_slice: bool,
     has_idr: bool,
     has_sequence: bool,
-    /// The first slice is intra.
+    /// Whether the first slice is intra.
     intra: bool,
-    /// A unit is referred to.
+    /// Whether other pictures refer to a unit.
     refers: bool,
 }
 
@@ -39,7 +39,7 @@ impl Form for H264Form {
     fn begins(&mut self, payload: &[u8], after_gap: bool) -> bool {
         self.after_gap = after_gap;
         match first_unit(payload) {
-            // Without a gap there is nothing that could have come before it.
+            // Without a gap, nothing can be missing before it.
             Some(_) if !after_gap => true,
             Some((SLICE | PARTITION_A | IDR, body)) => is_first_slice(body),
             Some((kind, _)) => matches!(
@@ -79,7 +79,7 @@ impl Form for H264Form {
         let facts = &self.facts;
         self.has_sets |= facts.has_sequence;
         let keyframe = facts.has_idr || facts.has_sequence && facts.intra;
-        // Its parameter sets were in what is missing.
+        // Its parameter sets were in the missing packets.
         let lacks_sets = facts.has_idr && self.has_sets && !facts.has_sequence && self.after_gap;
         let whole = facts.has_slice && !self.units.is_open() && !lacks_sets;
         whole.then_some(Facts {
@@ -112,7 +112,7 @@ impl H264Form {
 }
 
 impl UnitFacts {
-    /// Takes note of a unit: its header, and as much of what follows as is there.
+    /// Takes a unit: its header, and the available part of its body.
     fn note(&mut self, header: u8, body: &[u8]) {
         let kind = header & 0x1f;
         self.has_sequence |= kind == SEQUENCE_PARAMETER_SET;
@@ -127,7 +127,8 @@ impl UnitFacts {
     }
 }
 
-/// The type of the first unit that begins in the payload, and what is there behind its header.
+/// Returns the type of the first unit that starts in the payload, and the available part of its
+/// body.
 fn first_unit(payload: &[u8]) -> Option<(u8, &[u8])> {
     let (&head, rest) = payload.split_first()?;
     match head & 0x1f {
@@ -144,7 +145,7 @@ fn first_unit(payload: &[u8]) -> Option<(u8, &[u8])> {
     }
 }
 
-/// Whether the slice's first macroblock is the picture's: `first_mb_in_slice` is 0.
+/// Returns whether a slice starts a picture: `first_mb_in_slice` is 0.
 fn is_first_slice(body: &[u8]) -> bool {
     body.first().is_some_and(|byte| byte & 0x80 != 0)
 }

@@ -1,5 +1,5 @@
-//! H.265 (RFC 7798): single NAL units, aggregation packets and fragments, without decoding order numbers, which nobody
-//! who does WebRTC sends.
+//! H.265 (RFC 7798): single NAL units, aggregation packets and fragments, without decoding order
+//! numbers, which no WebRTC sender uses.
 
 use super::nal::{Units, aggregated};
 use super::{Facts, Form};
@@ -15,9 +15,9 @@ const SUPPLEMENTAL: u8 = 39;
 #[derive(Debug, Default)]
 pub(super) struct H265Form {
     units: Units,
-    /// The stream has had parameter sets: keyframes bring theirs.
+    /// Whether the stream has had parameter sets, so that keyframes bring theirs.
     has_sets: bool,
-    /// What came before the frame is not there.
+    /// Whether packets before the frame are missing.
     after_gap: bool,
     has_slice: bool,
     has_sequence: bool,
@@ -28,7 +28,7 @@ impl Form for H265Form {
     fn begins(&mut self, payload: &[u8], after_gap: bool) -> bool {
         self.after_gap = after_gap;
         match first_unit(payload) {
-            // Without a gap there is nothing that could have come before it.
+            // Without a gap, nothing can be missing before it.
             Some(_) if !after_gap => true,
             Some((kind, body)) if is_slice(kind) => is_first_slice(body),
             Some((kind, _)) => matches!(
@@ -66,7 +66,7 @@ impl Form for H265Form {
 
     fn finish(&mut self, _data: &mut Vec<u8>) -> Option<Facts> {
         self.has_sets |= self.has_sequence;
-        // Its parameter sets were in what is missing.
+        // Its parameter sets were in the missing packets.
         let lacks_sets = self.keyframe && self.has_sets && !self.has_sequence && self.after_gap;
         let whole = self.has_slice && !self.units.is_open() && !lacks_sets;
         whole.then_some(Facts {
@@ -75,7 +75,7 @@ impl Form for H265Form {
         })
     }
 
-    /// Pictures that their own temporal layer does not refer to may be referred to by higher ones.
+    /// Higher temporal layers may refer to pictures to which their own layer does not.
     fn droppable(&self) -> bool {
         false
     }
@@ -106,7 +106,8 @@ impl H265Form {
     }
 }
 
-/// The type of the first unit that begins in the payload, and what is there behind its header.
+/// Returns the type of the first unit that starts in the payload, and the available part of its
+/// body.
 fn first_unit(payload: &[u8]) -> Option<(u8, &[u8])> {
     let (&[first, _], rest) = payload.split_first_chunk()?;
     match nal_type(first) {
@@ -127,7 +128,7 @@ fn is_slice(kind: u8) -> bool {
     kind < VIDEO_PARAMETER_SET
 }
 
-/// Whether the slice segment is the picture's first: `first_slice_segment_in_pic_flag`.
+/// Returns whether a slice segment starts a picture: `first_slice_segment_in_pic_flag`.
 fn is_first_slice(body: &[u8]) -> bool {
     body.first().is_some_and(|byte| byte & 0x80 != 0)
 }

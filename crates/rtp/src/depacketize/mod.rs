@@ -1,7 +1,7 @@
-//! RTP payloads into frames: the other way round from [`crate::packetize`], and in the same forms.
+//! RTP payloads to frames: the reverse of [`crate::packetize`], with the same forms.
 //!
-//! A [`Depacketizer`] takes the packets of one stream in order and hands out each frame when it is whole. Of a frame that
-//! lacks something nothing is handed out but that it is broken. Memory is bounded by [`MAX_FRAME`].
+//! A [`Depacketizer`] takes the packets of one stream in order and returns each complete frame. An
+//! incomplete frame is only reported as broken. Memory is bounded by [`MAX_FRAME`].
 
 mod av1;
 mod h264;
@@ -14,87 +14,92 @@ use std::fmt::Debug;
 
 use crate::SeqNo;
 
-/// The longest frame that is put together, in bytes. A longer one is broken.
+/// The longest frame, in bytes. Longer ones are broken.
 pub const MAX_FRAME: usize = 8 << 20;
 
-/// How payloads become frames.
+/// The form of the frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PayloadKind {
     /// RFC 7741. A frame is what the decoder takes at once.
     Vp8,
-    /// RFC 9628. A frame is all that came of a picture: the frames of several spatial layers with a superframe index.
+    /// RFC 9628. A frame is the received part of a picture: the frames of several spatial layers
+    /// have a superframe index.
     Vp9,
-    /// The Alliance for Open Media's format. A frame is a temporal unit: OBUs with their sizes, without delimiter.
+    /// The Alliance for Open Media's format. A frame is a temporal unit: OBUs with their sizes,
+    /// without delimiters.
     Av1,
-    /// RFC 6184. A frame is an access unit: NAL units with lengths of four bytes, without delimiters and filler.
+    /// RFC 6184. A frame is an access unit: NAL units with lengths of four bytes, without
+    /// delimiters and filler data.
     H264,
-    /// RFC 7798. A frame is as of H.264.
+    /// RFC 7798. A frame has the same form as with H.264.
     H265,
-    /// A payload is a frame as it is: Opus (RFC 7587), G.711 (RFC 3551).
+    /// The payload is the frame: Opus (RFC 7587), G.711 (RFC 3551).
     Whole,
 }
 
-/// A packet, as far as frames are concerned.
+/// The parts of a packet that matter for frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Payload<'a> {
-    /// Its sequence number, higher than that of the packet before: what is not is passed over.
+    /// The sequence number. Packets that do not follow the previous one are skipped.
     pub seq: SeqNo,
-    /// Its RTP timestamp.
+    /// The RTP timestamp.
     pub timestamp: u32,
-    /// The marker bit: of video, the frame ends here.
+    /// The marker bit. With video, it ends the frame.
     pub marker: bool,
-    /// Its payload without padding. One that is empty carries nothing, and nothing is missed for it.
+    /// The payload without padding. An empty one carries nothing, and is no loss.
     pub bytes: &'a [u8],
 }
 
-/// A whole frame.
+/// A complete frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
     /// The RTP timestamp of its packets.
     pub timestamp: u32,
-    /// A decoder can begin here, given parameter sets that may be told elsewhere. Of [`PayloadKind::Whole`] each frame.
+    /// Whether a decoder can start here, given parameter sets that may come separately. True for
+    /// each frame of [`PayloadKind::Whole`].
     pub keyframe: bool,
-    /// Nothing refers to it, as far as it says so: it can be missing without harm to others.
+    /// Whether no other frame refers to it, as far as it shows. It can be dropped without harm.
     pub droppable: bool,
     /// Its first packet.
     pub first: SeqNo,
     /// Its last packet.
     pub last: SeqNo,
-    /// Its bytes, in the form that [`crate::packetize::PayloadFormat`] takes.
+    /// The bytes, in the form of [`crate::packetize::PayloadFormat`].
     pub data: &'a [u8],
 }
 
-/// What comes out: of each packet that was sent, whether it arrived or not, at most one outcome tells. Those with an
-/// empty payload may be in none.
+/// A result. Each sent packet belongs to at most one, whether it arrived or not. Packets with an
+/// empty payload may belong to none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome<'a> {
-    /// A whole frame.
+    /// A complete frame.
     Frame(Frame<'a>),
-    /// A frame that lacks packets, is malformed or longer than [`MAX_FRAME`], or the place of packets that never came.
+    /// A frame that lacks packets, is malformed or longer than [`MAX_FRAME`], or the place of
+    /// missing packets.
     Broken {
-        /// The RTP timestamp: of the packet that comes behind where a gap is all that is known.
+        /// The RTP timestamp. For a gap alone, that of the next packet.
         timestamp: u32,
-        /// The first packet that is there or missing.
+        /// The first packet, arrived or missing.
         first: SeqNo,
-        /// The last one.
+        /// The last packet.
         last: SeqNo,
-        /// It is one frame and nothing refers to it: others take no harm.
+        /// Whether it is one frame to which no other refers.
         droppable: bool,
     },
 }
 
-/// Puts the frames of one stream together.
+/// Assembles the frames of one stream.
 #[derive(Debug)]
 pub struct Depacketizer {
     form: Box<dyn Form>,
-    /// The sequence number that comes next, once there was one.
+    /// The next sequence number, after the first packet.
     next: Option<SeqNo>,
     open: Option<Open>,
     /// The bytes of the open frame.
     data: Vec<u8>,
 }
 
-/// A frame whose last packet has not come.
+/// A frame whose last packet has not arrived.
 #[derive(Debug, Clone, Copy)]
 struct Open {
     timestamp: u32,
@@ -103,48 +108,52 @@ struct Open {
     broken: bool,
 }
 
-/// What is known of a whole frame.
+/// The properties of a complete frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Facts {
     keyframe: bool,
     droppable: bool,
 }
 
-/// How a codec's frames are put together. It keeps what runs over the packets of one frame.
+/// Assembles the frames of a codec. It keeps the state of one frame.
 trait Form: Debug + Send {
-    /// Whether a frame begins with this payload. `after_gap`: what came before it is not there.
+    /// Returns whether a frame starts with this payload. `after_gap` says that packets before it
+    /// are missing.
     fn begins(&mut self, payload: &[u8], after_gap: bool) -> bool;
 
-    /// Whether the payload is of another frame than those before, though it has the same timestamp.
+    /// Returns whether the payload belongs to another frame than the previous one, although the
+    /// timestamp is the same.
     fn begins_another(&self, _payload: &[u8]) -> bool {
         false
     }
 
-    /// Appends what the payload carries. Nothing: it is malformed, or does not go on where the one before ended.
+    /// Appends the payload's content. Returns `None` if it is malformed or does not continue the
+    /// previous one.
     fn append(&mut self, payload: &[u8], data: &mut Vec<u8>) -> Option<()>;
 
-    /// Whether there is a picture so far: if not, what comes next belongs to it whatever it says.
+    /// Returns whether there is a picture so far. If not, the next payload belongs to it in any
+    /// case.
     fn may_end(&self) -> bool {
         true
     }
 
-    /// Whether the frame ends without a marker.
+    /// Returns whether the frame ends without a marker.
     fn ends(&self) -> bool {
         false
     }
 
-    /// Completes the frame. Nothing: its end is missing.
+    /// Completes the frame. Returns `None` if its end is missing.
     fn finish(&mut self, data: &mut Vec<u8>) -> Option<Facts>;
 
-    /// Whether nothing refers to the frame, as far as it has come.
+    /// Returns whether no frame refers to this one, as far as it has arrived.
     fn droppable(&self) -> bool;
 
-    /// Begins a new frame.
+    /// Starts a new frame.
     fn clear(&mut self);
 }
 
 impl Depacketizer {
-    /// One that has seen nothing.
+    /// Makes one without any state.
     pub fn new(kind: PayloadKind) -> Self {
         let form: Box<dyn Form> = match kind {
             PayloadKind::Vp8 => Box::<vp8::Vp8Form>::default(),
@@ -162,7 +171,7 @@ impl Depacketizer {
         }
     }
 
-    /// Takes the next packet and hands out what it completes.
+    /// Takes the next packet and passes on the frames that it completes.
     pub fn push(&mut self, payload: &Payload<'_>, mut emit: impl FnMut(Outcome<'_>)) {
         let expected = self.next.unwrap_or(payload.seq);
         if payload.seq < expected {
@@ -174,7 +183,7 @@ impl Depacketizer {
         let after_gap = is_first || lost.is_some();
         if self.open.is_some() && !self.goes_on(payload, lost.is_some()) {
             if let (Some(_), Some(open)) = (lost.take(), &mut self.open) {
-                // Its end is missing, and what followed it may be, too.
+                // Its end is missing, and perhaps also the packets after it.
                 open.last = before(payload.seq);
                 self.close_broken(false, &mut emit);
             } else {
@@ -218,13 +227,13 @@ impl Depacketizer {
         }
     }
 
-    /// The stream has ended: what is open will not be completed.
+    /// Ends the stream: the open frame will not be completed.
     pub fn end(&mut self, emit: impl FnMut(Outcome<'_>)) {
         self.close_broken(self.form.droppable(), emit);
         self.forget();
     }
 
-    /// Begins anew: what comes next is of another stream.
+    /// Resets the state for another stream.
     pub fn forget(&mut self) {
         self.next = None;
         self.open = None;
@@ -232,7 +241,7 @@ impl Depacketizer {
         self.form.clear();
     }
 
-    /// Whether the payload is of the frame that is open.
+    /// Returns whether the payload belongs to the open frame.
     fn goes_on(&self, payload: &Payload<'_>, after_gap: bool) -> bool {
         let Some(open) = &self.open else {
             return false;
@@ -261,7 +270,7 @@ impl Depacketizer {
         open.broken = done.is_none() || self.data.len() > MAX_FRAME;
     }
 
-    /// Hands out the open frame.
+    /// Passes on the open frame.
     fn close(&mut self, mut emit: impl FnMut(Outcome<'_>)) {
         let Some(open) = self.open.filter(|open| !open.broken) else {
             let droppable = self.form.droppable();
@@ -283,7 +292,7 @@ impl Depacketizer {
         self.begin();
     }
 
-    /// Says that the open frame, if there is one, is broken.
+    /// Reports the open frame as broken, if there is one.
     fn close_broken(&mut self, droppable: bool, mut emit: impl FnMut(Outcome<'_>)) {
         if let Some(open) = self.open {
             emit(Outcome::Broken {
@@ -296,7 +305,7 @@ impl Depacketizer {
         self.begin();
     }
 
-    /// Begins a new frame.
+    /// Starts a new frame.
     fn begin(&mut self) {
         self.open = None;
         self.data.clear();

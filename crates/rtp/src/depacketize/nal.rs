@@ -1,25 +1,25 @@
-//! What H.264 and H.265 have in common: NAL units with their lengths, one behind the other, put together from fragments.
+//! NAL units of H.264 and H.265 with their lengths, assembled from fragments.
 
-/// The units of a frame that is being put together.
+/// The units of a frame that is being assembled.
 #[derive(Debug, Default)]
 pub(super) struct Units {
-    /// Where the length of the unit lies whose end has not come.
+    /// The place of the length of the open unit.
     open: Option<usize>,
 }
 
 impl Units {
-    /// Appends a whole unit. Nothing: one is open.
+    /// Appends a whole unit. Returns `None` if one is open.
     pub(super) fn push(&mut self, unit: &[u8], data: &mut Vec<u8>) -> Option<()> {
         if self.open.is_some() {
             return None;
         }
-        // A datagram's length, or a bounded frame's.
+        // It is the length of a datagram or of a bounded frame.
         data.extend_from_slice(&(unit.len() as u32).to_be_bytes());
         data.extend_from_slice(unit);
         Some(())
     }
 
-    /// Begins a unit with its header. Nothing: one is open.
+    /// Starts a unit with its header. Returns `None` if one is open.
     pub(super) fn begin(&mut self, header: &[u8], data: &mut Vec<u8>) -> Option<()> {
         let at = data.len();
         self.push(header, data)?;
@@ -27,7 +27,7 @@ impl Units {
         Some(())
     }
 
-    /// Appends to the unit that is open. Nothing: none is.
+    /// Appends to the open unit. Returns `None` if none is open.
     pub(super) fn go_on(&mut self, part: &[u8], ends: bool, data: &mut Vec<u8>) -> Option<()> {
         let at = self.open?;
         data.extend_from_slice(part);
@@ -39,13 +39,14 @@ impl Units {
         Some(())
     }
 
-    /// Whether the end of a unit has not come.
+    /// Returns whether a unit is open.
     pub(super) fn is_open(&self) -> bool {
         self.open.is_some()
     }
 }
 
-/// The units of an aggregation, behind their 16-bit sizes; nothing in place of what is malformed.
+/// Returns the units of an aggregation, without their 16-bit sizes. `None` stands for a malformed
+/// one.
 pub(super) fn aggregated(mut rest: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
     std::iter::from_fn(move || {
         if rest.is_empty() {

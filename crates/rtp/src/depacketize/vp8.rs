@@ -1,11 +1,11 @@
-//! VP8 (RFC 7741): partitions one behind the other.
+//! VP8 (RFC 7741): consecutive partitions.
 
 use super::{Facts, Form};
 use crate::codec::Vp8;
 
 #[derive(Debug, Default)]
 pub(super) struct Vp8Form {
-    /// Of the frame's first payload, once it is there.
+    /// The properties in the frame's first payload, once it has arrived.
     facts: Option<Facts>,
 }
 

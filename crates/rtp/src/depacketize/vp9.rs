@@ -1,15 +1,15 @@
-//! VP9 (RFC 9628): the frames of a picture's layers, with a superframe index behind them if there are several (VP9
-//! bitstream specification, annex B).
+//! VP9 (RFC 9628): the frames of a picture's layers. Several frames are followed by a superframe
+//! index (VP9 bitstream specification, annex B).
 
 use super::{Facts, Form};
 use crate::codec::Vp9;
 
-/// As many as an index can name.
+/// The most frames of an index.
 const MOST_FRAMES: usize = 8;
 
 #[derive(Debug, Default)]
 pub(super) struct Vp9Form {
-    /// Where each frame ends; the last one may be open.
+    /// The end of each frame. The last one may be open.
     ends: [usize; MOST_FRAMES],
     frames: usize,
     is_open: bool,
@@ -67,9 +67,9 @@ impl Form for Vp9Form {
     }
 }
 
-/// Appends the index of frames that end at `ends`. Nothing: a frame is empty.
+/// Appends the index of frames that end at `ends`. Returns `None` if a frame is empty.
 fn append_index(ends: &[usize], data: &mut Vec<u8>) -> Option<()> {
-    /// Bytes of a size: four hold any frame that is taken.
+    /// The bytes of a size: four hold any accepted frame.
     const SIZE_LEN: u8 = 4;
     let marker = 0xc0 | (SIZE_LEN - 1) << 3 | (ends.len() as u8).wrapping_sub(1) & 7;
     data.push(marker);
@@ -83,12 +83,13 @@ fn append_index(ends: &[usize], data: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// Whether the frame ends with an index: it is several.
+/// Returns whether the frame ends with an index, so that it consists of several.
 fn is_superframe(frame: &[u8]) -> bool {
     frame.last().is_some_and(|marker| marker & 0xe0 == 0xc0)
 }
 
-/// Whether the frame is kept in no reference slot (section 6.2 of the bitstream specification).
+/// Returns whether the frame is stored in no reference slot (section 6.2 of the bitstream
+/// specification).
 fn refreshes_nothing(frame: &[u8]) -> bool {
     let read = |frame: &[u8]| {
         let start = u32::from_be_bytes(*frame.first_chunk()?);
@@ -105,7 +106,7 @@ fn refreshes_nothing(frame: &[u8]) -> bool {
             bits(1);
         }
         if bits(1) == 1 {
-            // A frame that is there already is shown again.
+            // It shows an existing frame again.
             return Some(true);
         }
         let is_inter = bits(1) == 1;
@@ -129,7 +130,8 @@ mod tests {
 
     #[test]
     fn frames_that_nothing_refers_to() {
-        // Marker 2, profile 0, no existing frame, inter, shown, not resilient, context 0, refresh flags.
+        // Marker 2, profile 0, no existing frame, inter, shown, not resilient, context 0, refresh
+        // flags.
         let frame = |refresh: u8| {
             let start = 0b10_0001_1000_u32 << 22 | u32::from(refresh) << 14;
             start.to_be_bytes()
@@ -137,7 +139,7 @@ mod tests {
         assert!(refreshes_nothing(&frame(0)));
         assert!(!refreshes_nothing(&frame(1)));
         assert!(!refreshes_nothing(&frame(0x80)));
-        // A keyframe, an intra-only frame that is not shown, and what is too short.
+        // A keyframe, an intra-only frame that is not shown, and a truncated one.
         assert!(!refreshes_nothing(&[0x82, 0x49, 0x83, 0x42]));
         assert!(!refreshes_nothing(&[0b1000_0100, 0b1000_0000, 0, 0]));
         assert!(!refreshes_nothing(&[0x86, 0]));

@@ -1,10 +1,10 @@
-/// When a packet's media was captured, for lip-sync across servers and mixers.
+/// The capture time of a packet's media, for lip sync across servers and mixers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AbsCaptureTime {
     /// The capturer's clock: an NTP timestamp, seconds since 1900 as 32.32 bits.
     pub timestamp: u64,
-    /// What the sender must add to the capturer's clock to get its own, seconds as 32.32 bits;
-    /// none if it does not know.
+    /// The offset from the capturer's clock to the sender's, in seconds as 32.32 bits. `None` if
+    /// the sender does not know it.
     pub clock_offset: Option<i64>,
 }
 
@@ -12,7 +12,7 @@ impl AbsCaptureTime {
     /// The longest value in bytes.
     pub const MAX_LEN: usize = 16;
 
-    /// Parses an element's value; none if it has neither 8 nor 16 bytes.
+    /// Parses an element's value. Returns `None` unless it has 8 or 16 bytes.
     pub fn parse(value: &[u8]) -> Option<Self> {
         let (timestamp, rest) = value.split_first_chunk()?;
         let clock_offset = match rest {
@@ -25,7 +25,7 @@ impl AbsCaptureTime {
         })
     }
 
-    /// Writes the element's value and returns the 8 or 16 bytes that it takes.
+    /// Writes the element's value. Returns the slice of 8 or 16 bytes.
     pub fn write_into(self, out: &mut [u8; Self::MAX_LEN]) -> &[u8] {
         let whole = (u128::from(self.timestamp) << 64)
             | u128::from(self.clock_offset.unwrap_or(0).cast_unsigned());
@@ -37,7 +37,7 @@ impl AbsCaptureTime {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::indexing_slicing)]
+    #![allow(clippy::indexing_slicing, reason = "a test fails by a panic")]
 
     use super::*;
 

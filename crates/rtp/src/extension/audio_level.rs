@@ -1,14 +1,14 @@
-/// How loud a packet's audio is (RFC 6464).
+/// The audio level of a packet (RFC 6464).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AudioLevel {
-    /// Whether the sender believes that it is voice.
+    /// Whether the sender classifies it as voice.
     pub voice: bool,
-    /// Level below overload in dB: 0 is the loudest, 127 silence.
+    /// The level below overload in dB. 0 is the loudest, 127 is silence.
     pub level: u8,
 }
 
 impl AudioLevel {
-    /// Parses an element's value; none if it is empty.
+    /// Parses an element's value. Returns `None` if it is empty.
     pub fn parse(value: &[u8]) -> Option<Self> {
         let byte = *value.first()?;
         Some(Self {
@@ -17,7 +17,7 @@ impl AudioLevel {
         })
     }
 
-    /// The element's value. A level above 127 is written as 127.
+    /// Returns the element's value. A level above 127 is written as 127.
     pub fn to_bytes(self) -> [u8; 1] {
         [(u8::from(self.voice) << 7) | self.level.min(127)]
     }

@@ -1,26 +1,26 @@
 //! The elements of a header extension, in both forms of RFC 8285.
 
-/// How the elements are laid out.
+/// The layout of the elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExtensionForm {
-    /// A nibble of number (1 to 14) and one of length (1 to 16).
+    /// A nibble for the id (1 to 14) and one for the length (1 to 16).
     OneByte,
-    /// A byte of number (1 to 255) and one of length (0 to 255).
+    /// A byte for the id (1 to 255) and one for the length (0 to 255).
     TwoByte,
 }
 
 impl ExtensionForm {
-    /// The form that the header extension's profile stands for.
+    /// Returns the form of the header extension's profile.
     pub const fn from_profile(profile: u16) -> Option<Self> {
         match profile {
             0xbede => Some(ExtensionForm::OneByte),
-            // The low four bits are "appbits", to be ignored (section 4.3).
+            // The low four bits are "appbits", which are ignored (section 4.3).
             0x1000..=0x100f => Some(ExtensionForm::TwoByte),
             _ => None,
         }
     }
 
-    /// The profile that stands for the form.
+    /// Returns the profile of the form.
     pub const fn profile(self) -> u16 {
         match self {
             ExtensionForm::OneByte => 0xbede,
@@ -28,7 +28,7 @@ impl ExtensionForm {
         }
     }
 
-    /// Bytes before each element's value.
+    /// Returns the bytes before each element's value.
     pub const fn element_header_len(self) -> usize {
         match self {
             ExtensionForm::OneByte => 1,
@@ -37,7 +37,7 @@ impl ExtensionForm {
     }
 }
 
-/// Iterates the elements as number and value. Padding is skipped; what is malformed ends it.
+/// Iterates over the elements: id and value. Skips padding, and ends at a malformed element.
 #[derive(Debug, Clone)]
 pub struct Extensions<'a> {
     form: ExtensionForm,
@@ -45,7 +45,7 @@ pub struct Extensions<'a> {
 }
 
 impl<'a> Extensions<'a> {
-    /// Walks `elements`, the bytes that follow the header extension's profile and length.
+    /// Iterates over `elements`, the bytes after the header extension's profile and length.
     pub fn new(form: ExtensionForm, elements: &'a [u8]) -> Self {
         Self {
             form,
@@ -53,7 +53,7 @@ impl<'a> Extensions<'a> {
         }
     }
 
-    /// Bytes not walked yet.
+    /// Returns the bytes not read yet.
     pub(crate) fn remaining(&self) -> usize {
         self.rest.len()
     }
@@ -66,7 +66,7 @@ impl<'a> Extensions<'a> {
                 continue;
             }
             let (id, len) = match self.form {
-                // Number 0 with a length, and number 15, end the extension (section 4.2).
+                // Id 0 with a length, and id 15, end the extension (section 4.2).
                 ExtensionForm::OneByte => match first >> 4 {
                     0 | 15 => return None,
                     id => (id, usize::from(first & 0x0f) + 1),
@@ -85,7 +85,7 @@ impl<'a> Extensions<'a> {
 }
 
 impl Default for Extensions<'_> {
-    /// No elements.
+    /// Iterates over no elements.
     fn default() -> Self {
         Self {
             form: ExtensionForm::OneByte,

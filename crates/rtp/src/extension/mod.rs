@@ -1,4 +1,4 @@
-//! RTP header extensions (RFC 8285): which there are, and the numbers a peer gave them.
+//! RTP header extensions (RFC 8285): the known kinds, and the ids that were negotiated.
 
 mod abs_capture_time;
 mod abs_send_time;
@@ -53,7 +53,7 @@ pub enum ExtensionKind {
 }
 
 impl ExtensionKind {
-    /// All kinds, in the order in which the server offers them.
+    /// All kinds, in the order of the server's offers.
     pub const ALL: [ExtensionKind; 11] = [
         ExtensionKind::Mid,
         ExtensionKind::Rid,
@@ -68,7 +68,7 @@ impl ExtensionKind {
         ExtensionKind::VideoLayersAllocation,
     ];
 
-    /// The URI that stands for the extension in SDP.
+    /// Returns the URI of the extension in SDP.
     pub const fn uri(self) -> &'static str {
         match self {
             ExtensionKind::Mid => "urn:ietf:params:rtp-hdrext:sdes:mid",
@@ -97,20 +97,20 @@ impl ExtensionKind {
         }
     }
 
-    /// The extension that `uri` stands for, if it is one that the server knows.
+    /// Returns the extension with this URI, if it is known.
     pub fn from_uri(uri: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.uri() == uri)
     }
 }
 
-/// The numbers (1 to 255, RFC 8285 section 4) that a negotiation gave to the extensions.
+/// The negotiated ids (1 to 255, RFC 8285 section 4) of extensions.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct ExtensionMap {
     ids: [u8; ExtensionKind::ALL.len()],
 }
 
 impl ExtensionMap {
-    /// Gives `kind` the number `id`; 0 takes it away. A number serves one kind only: the later wins.
+    /// Sets the id of `kind`. 0 removes it. An id belongs to one kind only, the last one.
     pub fn set(&mut self, kind: ExtensionKind, id: u8) {
         for slot in &mut self.ids {
             if *slot == id {
@@ -122,17 +122,17 @@ impl ExtensionMap {
         }
     }
 
-    /// The number of `kind`, if it was negotiated.
+    /// Returns the id of `kind`, if it was negotiated.
     pub fn id(&self, kind: ExtensionKind) -> Option<u8> {
         self.ids.get(kind as usize).copied().filter(|id| *id != 0)
     }
 
-    /// The kind that has number `id`.
+    /// Returns the kind with this id.
     pub fn kind(&self, id: u8) -> Option<ExtensionKind> {
         self.iter().find(|(_, i)| *i == id).map(|(kind, _)| kind)
     }
 
-    /// All negotiated kinds with their numbers.
+    /// Returns all negotiated kinds with their ids.
     pub fn iter(&self) -> impl Iterator<Item = (ExtensionKind, u8)> + '_ {
         ExtensionKind::ALL
             .into_iter()
@@ -145,9 +145,9 @@ impl ExtensionMap {
 pub struct ExtensionSet(u16);
 
 impl ExtensionSet {
-    /// No kind.
+    /// The empty set.
     pub const EMPTY: Self = Self(0);
-    /// Every kind.
+    /// The set of all kinds.
     pub const ALL: Self = Self(u16::MAX);
 
     /// Adds a kind.
@@ -155,7 +155,7 @@ impl ExtensionSet {
         self.0 |= 1 << kind as u8;
     }
 
-    /// Whether both have a kind in common.
+    /// Returns whether both sets have a kind in common.
     pub fn meets(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }

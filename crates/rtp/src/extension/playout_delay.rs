@@ -1,16 +1,16 @@
 use std::time::Duration;
 
-/// The bounds that a sender sets to a receiver's jitter buffer, in steps of 10 ms up to 40.95 s.
+/// The bounds of a receiver's jitter buffer, set by the sender in steps of 10 ms up to 40.95 s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlayoutDelay {
     /// The least delay.
     pub min: Duration,
-    /// The greatest delay.
+    /// The most delay.
     pub max: Duration,
 }
 
 impl PlayoutDelay {
-    /// Parses an element's value; none if it is not three bytes.
+    /// Parses an element's value. Returns `None` unless it has three bytes.
     pub fn parse(value: &[u8]) -> Option<Self> {
         let [a, b, c] = *value.first_chunk::<3>()?;
         let both = u32::from_be_bytes([0, a, b, c]);
@@ -21,7 +21,7 @@ impl PlayoutDelay {
         })
     }
 
-    /// The element's value. Delays are rounded down to 10 ms and end at 40.95 s.
+    /// Returns the element's value. Delays are rounded down to 10 ms and limited to 40.95 s.
     pub fn to_bytes(self) -> [u8; 3] {
         let steps = |delay: Duration| (delay.as_millis() / 10).min(0xfff) as u32;
         let [_, a, b, c] = ((steps(self.min) << 12) | steps(self.max)).to_be_bytes();

@@ -1,14 +1,14 @@
 use crate::RtpError;
 
-/// Which simulcast streams and layers a sender has active, and what they are to cost
+/// The active simulcast streams and layers of a sender with their target bitrates
 /// (video-layers-allocation00).
 ///
-/// It stands on the packets of one stream and tells of all of them.
+/// It is sent in the packets of one stream and describes all streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VideoLayersAllocation {
-    /// The simulcast stream that the packet belongs to, 0 to 3.
+    /// The simulcast stream of the packet, 0 to 3.
     pub stream: u8,
-    /// The number of simulcast streams, 1 to 4; 0 if the sender is paused altogether.
+    /// The number of simulcast streams, 1 to 4. 0 if the sender has paused all.
     pub streams: u8,
     layers: [AllocatedLayer; MAX_LAYERS],
     len: u8,
@@ -19,24 +19,24 @@ pub struct VideoLayersAllocation {
 pub struct AllocatedLayer {
     /// The simulcast stream, 0 to 3.
     pub stream: u8,
-    /// The spatial layer in it, 0 to 3.
+    /// The spatial layer, 0 to 3.
     pub spatial: u8,
-    /// The number of its temporal layers, 1 to 4.
+    /// The number of temporal layers, 1 to 4.
     pub temporal_layers: u8,
-    /// Target bitrate in kbit/s up to and including each temporal layer.
+    /// The target bitrate in kbit/s up to and including each temporal layer.
     pub bitrates: [u32; 4],
-    /// Size and rate of the pictures, where the sender tells.
+    /// Size and rate of the frames, if present.
     pub format: Option<LayerFormat>,
 }
 
-/// Size and rate of a spatial layer's pictures.
+/// Size and rate of a spatial layer's frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LayerFormat {
-    /// Pixels, 1 to 65,536.
+    /// The width in pixels, 1 to 65,536.
     pub width: u32,
-    /// Pixels, 1 to 65,536.
+    /// The height in pixels, 1 to 65,536.
     pub height: u32,
-    /// Frames per second at most.
+    /// The most frames per second.
     pub max_framerate: u8,
 }
 
@@ -44,11 +44,10 @@ const MAX_LAYERS: usize = 16;
 const FORMAT_LEN: usize = 5;
 
 impl VideoLayersAllocation {
-    /// Room that any allocation can be written into, in bytes: head, bitmasks, counts, bitrates and
-    /// formats of 16 layers.
+    /// The most bytes of an allocation: head, bitmasks, counts, bitrates and formats of 16 layers.
     pub const MAX_LEN: usize = 1 + 2 + 4 + MAX_LAYERS * (4 * 5 + FORMAT_LEN);
 
-    /// An allocation of `layers`, at most 16, ordered by stream and spatial layer.
+    /// Makes an allocation of `layers`, at most 16, sorted by stream and spatial layer.
     pub fn new(stream: u8, streams: u8, layers: &[AllocatedLayer]) -> Option<Self> {
         let mut ordered = [AllocatedLayer::default(); MAX_LAYERS];
         ordered.get_mut(..layers.len())?.copy_from_slice(layers);
@@ -72,7 +71,7 @@ impl VideoLayersAllocation {
         })
     }
 
-    /// The active layers, ordered by stream and spatial layer.
+    /// Returns the active layers, sorted by stream and spatial layer.
     pub fn layers(&self) -> &[AllocatedLayer] {
         self.layers.get(..usize::from(self.len)).unwrap_or_default()
     }
@@ -102,7 +101,7 @@ impl VideoLayersAllocation {
         if this.stream >= this.streams {
             return Some(Err(RtpError::Invalid("stream index")));
         }
-        // One bitmask of spatial layers for all streams, or four bits for each of them.
+        // One bitmask of spatial layers for all streams, or four bits for each.
         let mut masks = [head & 0x0f; 4];
         if head & 0x0f == 0 {
             let (bytes, after) = rest.split_at_checked(usize::from(this.streams).div_ceil(2))?;
@@ -163,8 +162,8 @@ impl VideoLayersAllocation {
         Some(Ok(this))
     }
 
-    /// Writes the element's value and returns its length, at most [`Self::MAX_LEN`]. Values above
-    /// 255 bytes do not fit a header extension.
+    /// Writes the element's value. Returns its length, at most [`Self::MAX_LEN`]. Values above 255
+    /// bytes do not fit a header extension.
     pub fn write_into(&self, out: &mut [u8]) -> Result<usize, RtpError> {
         let mut whole = [0; Self::MAX_LEN];
         let unused = self
@@ -181,7 +180,7 @@ impl VideoLayersAllocation {
         Ok(value.len())
     }
 
-    /// Writes into `out`, which is zeroed, and returns what is left of it.
+    /// Writes into `out`, which is zeroed. Returns the rest of it.
     fn write<'a>(&self, mut out: &'a mut [u8]) -> Option<&'a mut [u8]> {
         if self.streams == 0 {
             return out.get_mut(1..);
@@ -236,7 +235,7 @@ fn bit_pairs(byte: u8) -> [u8; 4] {
     [byte >> 6, (byte >> 4) & 3, (byte >> 2) & 3, byte & 3]
 }
 
-/// Reads at most five bytes; bits above 32 are cut off.
+/// Reads at most five bytes, and drops bits above 32.
 fn read_leb128(bytes: &mut &[u8]) -> Option<u32> {
     let mut value = 0u64;
     for shift in [0, 7, 14, 21, 28] {
@@ -260,7 +259,11 @@ fn write_leb128(mut value: u32, out: &mut &mut [u8]) -> Option<()> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
 
     use super::*;
     use proptest::prelude::*;

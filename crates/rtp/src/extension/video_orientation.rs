@@ -1,30 +1,30 @@
-/// How a receiver must turn the picture before showing it (3GPP TS 26.114 section 7.4.5).
+/// The rotation that a receiver has to apply to the video (3GPP TS 26.114 section 7.4.5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct VideoOrientation {
     /// The camera faces away from the user.
     pub back_camera: bool,
-    /// The picture is mirrored horizontally.
+    /// The video is mirrored horizontally.
     pub flipped: bool,
-    /// The turn to be made.
+    /// The rotation to apply.
     pub rotation: Rotation,
 }
 
-/// A turn clockwise.
+/// A clockwise rotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Rotation {
-    /// None.
+    /// No rotation.
     #[default]
     Deg0,
-    /// A quarter.
+    /// A quarter turn.
     Deg90,
-    /// Upside down.
+    /// A half turn.
     Deg180,
-    /// Three quarters.
+    /// Three quarters of a turn.
     Deg270,
 }
 
 impl VideoOrientation {
-    /// Parses an element's value; none if it is empty.
+    /// Parses an element's value. Returns `None` if it is empty.
     pub fn parse(value: &[u8]) -> Option<Self> {
         let byte = *value.first()?;
         let rotation = match byte & 3 {
@@ -40,14 +40,14 @@ impl VideoOrientation {
         })
     }
 
-    /// The element's value.
+    /// Returns the element's value.
     pub fn to_bytes(self) -> [u8; 1] {
         [(u8::from(self.back_camera) << 3) | (u8::from(self.flipped) << 2) | self.rotation as u8]
     }
 }
 
 impl Rotation {
-    /// The turn in degrees.
+    /// Returns the rotation in degrees.
     pub const fn degrees(self) -> u16 {
         self as u16 * 90
     }

@@ -11,20 +11,20 @@ use crate::{Pt, RtpError, Ssrc};
 pub use template::HeaderTemplate;
 pub use write::{Fields, write_header};
 
-/// Bytes of the fixed part of the header.
+/// The bytes of the fixed part of the header.
 pub const FIXED_HEADER_LEN: usize = 12;
 
-/// The fields of a packet's header, and where in the packet its parts lie.
+/// The fields of a packet's header, and the places of its parts.
 ///
-/// It is small, `Copy` and borrows nothing: parse a packet once and hand this on beside the bytes.
-/// The accessors that take the packet again answer with nothing when they are given a shorter one.
+/// It is small, `Copy` and borrows nothing: parse a packet once and pass this on with the bytes.
+/// The accessors that take the packet return nothing for a shorter one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Header {
     /// The marker bit: the last packet of a video frame, the first of a talk spurt.
     pub marker: bool,
     /// The payload type.
     pub pt: Pt,
-    /// The sequence number as it stands on the wire.
+    /// The sequence number on the wire.
     pub sequence: u16,
     /// The timestamp in units of the codec's clock rate.
     pub timestamp: u32,
@@ -39,14 +39,14 @@ pub struct Header {
 }
 
 impl Header {
-    /// Parses a packet in the clear and removes its padding from the payload's range.
+    /// Parses a decrypted packet and removes its padding from the payload's range.
     #[inline]
     pub fn parse(packet: &[u8]) -> Result<Self, RtpError> {
         Self::parse_encrypted(packet)?.decrypted(packet)
     }
 
-    /// Goes on where [`Self::parse_encrypted`] had to stop: `packet` is the same packet in the clear,
-    /// without its authentication tag. Removes its padding from the payload's range.
+    /// Completes [`Self::parse_encrypted`]: `packet` is the same packet decrypted, without its
+    /// authentication tag. Removes its padding from the payload's range.
     #[inline]
     pub fn decrypted(mut self, packet: &[u8]) -> Result<Self, RtpError> {
         let actual = packet.len();
@@ -68,7 +68,7 @@ impl Header {
         Ok(self)
     }
 
-    /// Parses a packet whose payload is still encrypted: the payload's range reaches to the end of
+    /// Parses a packet whose payload is still encrypted. The payload's range reaches to the end of
     /// the packet and includes padding and authentication tag.
     #[inline]
     pub fn parse_encrypted(packet: &[u8]) -> Result<Self, RtpError> {
@@ -125,32 +125,32 @@ impl Header {
         })
     }
 
-    /// Bytes before the payload: fixed part, contributing sources and extensions.
+    /// Returns the bytes before the payload: fixed part, contributing sources and extensions.
     pub fn header_len(&self) -> usize {
         usize::from(self.payload_start)
     }
 
-    /// Where the payload lies in the packet.
+    /// Returns the range of the payload in the packet.
     pub fn payload_range(&self) -> Range<usize> {
         usize::from(self.payload_start)..usize::from(self.payload_end)
     }
 
-    /// The payload, without padding if the packet was parsed in the clear.
+    /// Returns the payload, without padding if a decrypted packet was parsed.
     pub fn payload<'a>(&self, packet: &'a [u8]) -> &'a [u8] {
         packet.get(self.payload_range()).unwrap_or_default()
     }
 
-    /// The payload, to be edited in place.
+    /// Returns the payload for editing in place.
     pub fn payload_mut<'a>(&self, packet: &'a mut [u8]) -> &'a mut [u8] {
         packet.get_mut(self.payload_range()).unwrap_or_default()
     }
 
-    /// Whether the padding bit is set.
+    /// Returns whether the padding bit is set.
     pub fn has_padding(&self) -> bool {
         self.padding
     }
 
-    /// The contributing sources, in order (at most 15).
+    /// Returns the contributing sources in order (at most 15).
     pub fn csrcs<'a>(&self, packet: &'a [u8]) -> impl Iterator<Item = Ssrc> + 'a {
         let end = FIXED_HEADER_LEN + usize::from(self.csrc_count) * 4;
         let (csrcs, _) = packet
@@ -160,19 +160,19 @@ impl Header {
         csrcs.iter().map(|bytes| Ssrc(u32::from_be_bytes(*bytes)))
     }
 
-    /// The 16 bits "defined by profile" of the header extension; 0 if there is none.
+    /// Returns the 16 bits "defined by profile" of the header extension, or 0 without one.
     pub fn extension_profile(&self) -> u16 {
         self.extension_profile
     }
 
-    /// Where the header extension's elements lie in the packet; empty if there are none.
+    /// Returns the range of the header extension's elements. Empty without any.
     pub fn extension_range(&self) -> Range<usize> {
         let start = usize::from(self.extension_start);
-        // Without extension both are the end of the contributing sources.
+        // Without an extension, both are the end of the contributing sources.
         start..usize::from(self.payload_start)
     }
 
-    /// The header extension's elements, in order (RFC 8285; none of any other profile).
+    /// Returns the header extension's elements in order (RFC 8285). Empty for other profiles.
     pub fn extensions<'a>(&self, packet: &'a [u8]) -> Extensions<'a> {
         match ExtensionForm::from_profile(self.extension_profile) {
             Some(form) => {
@@ -182,14 +182,14 @@ impl Header {
         }
     }
 
-    /// The value of the first element numbered `id`.
+    /// Returns the value of the first element with this id.
     pub fn extension<'a>(&self, packet: &'a [u8], id: u8) -> Option<&'a [u8]> {
         self.extensions(packet)
             .find(|(i, _)| *i == id)
             .map(|(_, value)| value)
     }
 
-    /// The value of the first element numbered `id`, to be edited in place.
+    /// Returns the value of the first element with this id, for editing in place.
     pub fn extension_mut<'a>(&self, packet: &'a mut [u8], id: u8) -> Option<&'a mut [u8]> {
         let form = ExtensionForm::from_profile(self.extension_profile)?;
         let elements = packet.get_mut(self.extension_range())?;
@@ -200,43 +200,43 @@ impl Header {
     }
 }
 
-/// Puts another marker bit into the packet.
+/// Sets the marker bit in the packet.
 pub fn set_marker(packet: &mut [u8], marker: bool) {
     if let Some(byte) = packet.get_mut(1) {
         *byte = (*byte & 0x7f) | (u8::from(marker) << 7);
     }
 }
 
-/// Puts another payload type (its low 7 bits) into the packet.
+/// Sets the payload type (its low 7 bits) in the packet.
 pub fn set_pt(packet: &mut [u8], pt: Pt) {
     if let Some(byte) = packet.get_mut(1) {
         *byte = (*byte & 0x80) | (pt.0 & 0x7f);
     }
 }
 
-/// Puts another sequence number into the packet.
+/// Sets the sequence number in the packet.
 pub fn set_sequence(packet: &mut [u8], sequence: u16) {
     if let Some(bytes) = packet.get_mut(2..4) {
         bytes.copy_from_slice(&sequence.to_be_bytes());
     }
 }
 
-/// Puts another timestamp into the packet.
+/// Sets the timestamp in the packet.
 pub fn set_timestamp(packet: &mut [u8], timestamp: u32) {
     if let Some(bytes) = packet.get_mut(4..8) {
         bytes.copy_from_slice(&timestamp.to_be_bytes());
     }
 }
 
-/// Puts another synchronisation source into the packet.
+/// Sets the synchronisation source in the packet.
 pub fn set_ssrc(packet: &mut [u8], ssrc: Ssrc) {
     if let Some(bytes) = packet.get_mut(8..12) {
         bytes.copy_from_slice(&ssrc.0.to_be_bytes());
     }
 }
 
-/// Fills `tail`, the end of a packet, with padding and its count (1 to 255 bytes; RFC 3550
-/// section 5.1). The header must have been written with [`Fields::padding`] set.
+/// Fills `tail`, the end of a packet, with padding and its count (1 to 255 bytes; RFC 3550 section
+/// 5.1). The header has to be written with [`Fields::padding`] set.
 pub fn write_padding(tail: &mut [u8]) -> Result<(), RtpError> {
     let count = u8::try_from(tail.len()).map_err(|_| RtpError::OutOfRange("padding"))?;
     tail.fill(0);

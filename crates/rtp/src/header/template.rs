@@ -2,18 +2,19 @@ use super::Fields;
 use crate::extension::{AbsSendTime, TransportCc};
 use crate::{ExtensionKind, ExtensionMap, Mid};
 
-/// Bytes that [`HeaderTemplate::write`] may touch.
+/// The bytes that [`HeaderTemplate::write`] may change.
 const ROOM: usize = 32;
-/// Bytes of extension elements that a template holds.
+/// The bytes of extension elements in a template.
 const ELEMENTS: usize = 16;
-/// Profile of the one-byte form (RFC 8285 section 4.2), and the length of the elements in words.
+/// The profile of the one-byte form (RFC 8285 section 4.2), and the length of the elements in
+/// words.
 const PREFIX: u64 = 0xbede_0000 | (ELEMENTS as u64 / 4);
 
-/// A header of which only the fixed fields, abs-send-time and the transport-wide sequence number
-/// differ from packet to packet: made once for a stream, written in a few wide stores.
+/// A header in which only the fixed fields, abs-send-time and the transport-wide sequence number
+/// differ from packet to packet. It is made once for a stream, and written in a few wide stores.
 ///
-/// With extensions it is 32 bytes long, padded behind the elements (RFC 8285 section 4.1.2): a whole
-/// number of AES blocks costs less to authenticate than a shorter one.
+/// With extensions, it is 32 bytes long, padded after the elements (RFC 8285 section 4.1.2): a
+/// whole number of AES blocks costs less to authenticate than a shorter one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeaderTemplate {
     /// The elements, the first byte the most significant.
@@ -23,10 +24,10 @@ pub struct HeaderTemplate {
     transport_seq: Place,
 }
 
-/// Where among the first eight bytes of the elements a value stands.
+/// The place of a value among the first eight bytes of the elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Place {
-    /// The bits of the value that are written: none if the extension was not negotiated.
+    /// The mask of the value's written bits. 0 if the extension was not negotiated.
     mask: u32,
     shift: u8,
 }
@@ -39,8 +40,9 @@ impl Place {
 }
 
 impl HeaderTemplate {
-    /// A template with the `mid` and, if `timed`, the two extensions that change, as far as `map` has
-    /// numbers for them. None: they do not fit, or their numbers need the two-byte form.
+    /// Makes a template with the `mid` and, if `timed`, the two variable extensions, as far as
+    /// `map` has ids for them. Returns `None` if they do not fit, or their ids need the two-byte
+    /// form.
     pub fn new(map: &ExtensionMap, mid: Mid, timed: bool) -> Option<Self> {
         let mut template = Self {
             elements: 0,
@@ -72,7 +74,8 @@ impl HeaderTemplate {
         Some(template)
     }
 
-    /// Appends an element; returns how far its value's last byte is from the end of the first eight.
+    /// Appends an element. Returns the distance of its value's last byte from the end of the first
+    /// eight.
     fn put(&mut self, at: &mut usize, id: u8, value: &[u8]) -> Option<u8> {
         let len = u8::try_from(value.len()).ok()?.checked_sub(1)?;
         if !(1..=14).contains(&id) || len > 15 || *at + 1 + value.len() > ELEMENTS {
@@ -82,12 +85,12 @@ impl HeaderTemplate {
             self.elements |= u128::from(byte) << (8 * (ELEMENTS - 1 - *at));
             *at += 1;
         }
-        // Only what stands in the first eight bytes has use for it.
+        // Only values in the first eight bytes use it.
         Some(8 * (ELEMENTS / 2).saturating_sub(*at) as u8)
     }
 
-    /// Writes a header at the start of `out` and returns its length: 12 or 32
-    /// bytes. None: `out` has fewer than 32 bytes.
+    /// Writes a header at the start of `out`. Returns its length: 12 or 32 bytes. Returns `None` if
+    /// `out` has fewer than 32 bytes.
     #[inline]
     pub fn write(
         &self,
@@ -124,7 +127,11 @@ impl HeaderTemplate {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
     use super::*;
     use crate::{Header, Pt, Ssrc};
 

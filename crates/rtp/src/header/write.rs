@@ -2,7 +2,7 @@ use super::FIXED_HEADER_LEN;
 use crate::extension::ExtensionForm;
 use crate::{Pt, RtpError, Ssrc};
 
-/// What a new header says. Contributing sources are not written.
+/// The fields of a new header. Contributing sources are not written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fields {
     /// The marker bit.
@@ -19,11 +19,11 @@ pub struct Fields {
     pub ssrc: Ssrc,
 }
 
-/// Writes a header at the start of `out` and returns its length.
+/// Writes a header at the start of `out`. Returns its length.
 ///
-/// `extensions` yields numbers (1 to 255) and values (0 to 255 bytes). The one-byte form of
-/// RFC 8285 is taken if it can hold them all, the two-byte form otherwise; without extensions none
-/// is written. They are walked twice, so the iterator should be cheap to clone.
+/// `extensions` yields ids (1 to 255) and values (0 to 255 bytes). They are written in the one-byte
+/// form of RFC 8285 if it can hold them all, or else in the two-byte form. Without any, no
+/// extension is written. The iterator is used twice, so it should be cheap to clone.
 pub fn write_header<'a, E>(
     out: &mut [u8],
     fields: &Fields,
@@ -57,7 +57,7 @@ where
     Ok(len)
 }
 
-/// Which form the elements take, and their number and size in it.
+/// The form of the elements, their number and their size.
 struct Layout {
     form: ExtensionForm,
     count: usize,

@@ -1,5 +1,5 @@
-//! AV1 (RTP Payload Format For AV1, section 4): OBUs without sizes and temporal delimiters, as many in
-//! a packet as fit, cut where they do not.
+//! AV1 (RTP Payload Format For AV1, section 4): OBUs without sizes and temporal delimiters, as many
+//! per packet as fit, split if necessary.
 
 use crate::RtpError;
 
@@ -7,15 +7,15 @@ const SEQUENCE_HEADER: u8 = 1;
 const TEMPORAL_DELIMITER: u8 = 2;
 const TILE_LIST: u8 = 8;
 const PADDING: u8 = 15;
-/// The bit of an OBU's header that says that a size follows.
+/// The bit in an OBU's header for a following size.
 const HAS_SIZE: u8 = 0x02;
 const HAS_EXTENSION: u8 = 0x04;
-/// The aggregation header's bits: continued from the packet before, goes on in the next, begins a
-/// coded video sequence.
+/// The bits of the aggregation header: continued from the previous packet, continues in the next,
+/// starts a coded video sequence.
 const CONTINUES: u8 = 0x80;
 const TO_BE_CONTINUED: u8 = 0x40;
 const STARTS_SEQUENCE: u8 = 0x08;
-/// The payload's length needs no more: two bytes hold 16,383.
+/// The bytes of a length: two hold 16,383.
 const LENGTH_LEN: usize = 2;
 
 /// An OBU without its size: its header and its body.
@@ -59,8 +59,8 @@ pub(super) fn packetize(
     Ok(())
 }
 
-/// A payload that is being filled. All elements have a length (W = 0), which costs a byte or two a
-/// packet and needs no look ahead.
+/// A payload that is being filled. All elements have a length (W = 0), which costs a byte or two
+/// per packet and needs no look-ahead.
 struct Packet<'a, E> {
     payload: &'a mut Vec<u8>,
     max: usize,
@@ -78,14 +78,14 @@ impl<E: FnMut(&[u8], bool)> Packet<'_, E> {
         self.payload.push(flags);
     }
 
-    /// Appends an OBU, over as many packets as it takes.
+    /// Appends an OBU, over several packets if necessary.
     fn push(&mut self, obu: &Obu<'_>) {
         let mut header = obu.header.get(..obu.header_len).unwrap_or_default();
         let mut body = obu.body;
         loop {
             let rest = header.len() + body.len();
             let room = (self.max - self.payload.len()).saturating_sub(LENGTH_LEN);
-            // A header is not parted, and a few bytes are not worth an element.
+            // A header is not split, and a few bytes are not worth an element.
             if room < rest && room < 16 && self.payload.len() > 1 {
                 (self.emit)(self.payload, false);
                 self.begin(false);
@@ -125,7 +125,7 @@ impl<E: FnMut(&[u8], bool)> Packet<'_, E> {
     }
 }
 
-/// The OBUs of a temporal unit; what is malformed is an error, and the last item.
+/// Returns the OBUs of a temporal unit. A malformed one is an error, and the last item.
 fn obus(unit: &[u8]) -> impl Iterator<Item = Result<Obu<'_>, RtpError>> {
     let mut rest = unit;
     std::iter::from_fn(move || {
@@ -162,12 +162,16 @@ fn split_obu<'a>(rest: &mut &'a [u8]) -> Option<Obu<'a>> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
 
     use crate::codec::Av1;
     use crate::packetize::{Packetizer, PayloadFormat};
 
-    /// Puts the OBUs of payloads together again.
+    /// Reassembles the OBUs of payloads.
     fn reassemble(payloads: &[Vec<u8>]) -> Vec<Vec<u8>> {
         let mut obus: Vec<Vec<u8>> = Vec::new();
         let mut open = false;

@@ -1,5 +1,5 @@
-//! H.264 (RFC 6184, packetization mode 1): single NAL units, STAP-A for parameter sets, FU-A for what
-//! is too long.
+//! H.264 (RFC 6184, packetization mode 1): single NAL units, STAP-A for parameter sets, FU-A for
+//! long units.
 
 use super::{equal_parts, with_ends};
 use crate::RtpError;
@@ -13,13 +13,13 @@ const FU_A: u8 = 28;
 /// The nal_ref_idc bits of a NAL unit's header.
 const REFERENCE_BITS: u8 = 0x60;
 
-/// How NAL units lie in the frames, and the parameter sets that are not in them.
+/// The form of NAL units in frames, and the parameter sets that are not in them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParameterSets {
-    /// Bytes of a NAL unit's length: 1, 2 or 4.
+    /// The bytes of a NAL unit's length: 1, 2 or 4.
     pub length_size: u8,
-    /// Video (of H.265), sequence and picture parameter sets, in this order: sent before each keyframe that comes
-    /// without any.
+    /// Video (of H.265), sequence and picture parameter sets, in this order. They are sent before
+    /// each keyframe without any.
     pub units: Vec<Vec<u8>>,
 }
 
@@ -51,7 +51,7 @@ pub(super) fn packetize(
     Ok(())
 }
 
-/// One STAP-A of all `sets`, or each for itself if they do not fit one.
+/// Emits one STAP-A with all `sets`, or each alone if they do not fit.
 fn aggregate(
     sets: &[Vec<u8>],
     max: usize,
@@ -65,7 +65,7 @@ fn aggregate(
         payload.clear();
         payload.push(STAP_A | highest.unwrap_or(0));
         for set in sets {
-            // Shorter than `max`, which is shorter than a datagram.
+            // It is shorter than `max`, which is shorter than a datagram.
             payload.extend_from_slice(&(set.len() as u16).to_be_bytes());
             payload.extend_from_slice(set);
         }
@@ -81,7 +81,7 @@ fn aggregate(
     }
 }
 
-/// FU-A packets of a unit, `ends` if it is the last one of its access unit.
+/// Emits the FU-A packets of a unit. `ends` marks the last one of its access unit.
 fn fragment(
     unit: &[u8],
     ends: bool,
@@ -101,7 +101,7 @@ fn fragment(
     });
 }
 
-/// Says nothing that RTP does not, or nothing at all.
+/// Returns whether a unit has no content, or none that RTP lacks.
 fn is_superfluous(unit: &[u8]) -> bool {
     unit.is_empty() || matches!(kind(unit), ACCESS_UNIT_DELIMITER | FILLER)
 }
@@ -110,7 +110,7 @@ fn kind(unit: &[u8]) -> u8 {
     unit.first().map_or(0, |byte| byte & 0x1f)
 }
 
-/// The units of an access unit; a length that reaches too far is an error, and the last item.
+/// Returns the units of an access unit. A length beyond the end is an error, and the last item.
 pub(super) fn units(
     access_unit: &[u8],
     length_size: u8,
@@ -147,7 +147,11 @@ pub(super) fn units(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
 
     use super::*;
     use crate::codec::h264;

@@ -1,4 +1,5 @@
-//! H.265 (RFC 7798): single NAL units, an aggregation packet for parameter sets, fragments for what is too long.
+//! H.265 (RFC 7798): single NAL units, an aggregation packet for parameter sets, fragments for long
+//! units.
 
 use super::h264::{ParameterSets, units};
 use super::{equal_parts, with_ends};
@@ -7,9 +8,9 @@ use crate::codec::h265::{AGGREGATION, FRAGMENT, RANDOM_ACCESS, SEQUENCE_PARAMETE
 
 const ACCESS_UNIT_DELIMITER: u8 = 35;
 const FILLER: u8 = 38;
-/// Bytes of a NAL unit's header, and of a payload's.
+/// The bytes of a NAL unit's header, and of a payload's.
 const HEADER_LEN: usize = 2;
-/// The temporal id (plus 1) of a header's second byte; what is above it is of the layer.
+/// The temporal id (plus 1) in a header's second byte. The bits above it are the layer.
 const TEMPORAL_BITS: u8 = 0x07;
 
 pub(super) fn packetize(
@@ -43,7 +44,7 @@ pub(super) fn packetize(
     Ok(())
 }
 
-/// One aggregation packet of all `sets`, or each for itself if they do not fit one.
+/// Emits one aggregation packet with all `sets`, or each alone if they do not fit.
 fn aggregate(
     sets: &[Vec<u8>],
     max: usize,
@@ -53,7 +54,7 @@ fn aggregate(
     let sets = sets.iter().filter(|set| set.len() >= HEADER_LEN);
     let len: usize = sets.clone().map(|set| 2 + set.len()).sum();
     if sets.clone().count() > 1 && HEADER_LEN + len <= max {
-        // The lowest layer and temporal id of those that are in it (section 4.4.2).
+        // The lowest layer and temporal id of its units (section 4.4.2).
         let lowest = sets.clone().filter_map(|set| set.get(1)).min();
         payload.clear();
         payload.extend_from_slice(&[
@@ -61,7 +62,7 @@ fn aggregate(
             lowest.map_or(1, |byte| byte & TEMPORAL_BITS),
         ]);
         for set in sets {
-            // Shorter than `max`, which is shorter than a datagram.
+            // It is shorter than `max`, which is shorter than a datagram.
             payload.extend_from_slice(&(set.len() as u16).to_be_bytes());
             payload.extend_from_slice(set);
         }
@@ -77,7 +78,7 @@ fn aggregate(
     }
 }
 
-/// Fragments of a unit, `ends` if it is the last one of its access unit (section 4.4.3).
+/// Emits the fragments of a unit. `ends` marks the last one of its access unit (section 4.4.3).
 fn fragment(
     unit: &[u8],
     ends: bool,
@@ -104,7 +105,7 @@ fn fragment(
     );
 }
 
-/// Says nothing that RTP does not, or nothing at all.
+/// Returns whether a unit has no content, or none that RTP lacks.
 fn is_superfluous(unit: &[u8]) -> bool {
     match unit {
         [first, _, ..] => matches!(nal_type(*first), ACCESS_UNIT_DELIMITER | FILLER),
@@ -114,7 +115,11 @@ fn is_superfluous(unit: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
 
     use super::*;
     use crate::codec::h265;

@@ -1,8 +1,8 @@
-//! Frames into RTP payloads: the other way round from [`crate::codec`].
+//! Frames to RTP payloads: the reverse of [`crate::depacketize`].
 //!
-//! A [`Packetizer`] takes one encoded frame at a time, as containers and encoders give them, and hands
-//! out the payloads that carry it, in order. It keeps what runs over frames (picture numbers) and one
-//! buffer that it writes payloads into.
+//! A [`Packetizer`] takes one encoded frame at a time, as containers and encoders have them, and
+//! emits its payloads in order. It keeps the state across frames (picture ids) and one buffer for
+//! payloads.
 
 mod av1;
 mod h264;
@@ -14,34 +14,35 @@ use crate::RtpError;
 
 pub use h264::ParameterSets;
 
-/// Bytes of payload in a packet: with RTP header, extensions, SRTP tag and the headers of a tunnel it
-/// stays below the 1,280 bytes that every IPv6 path takes.
+/// The bytes of payload in a packet. With RTP header, extensions, SRTP tag and the headers of a
+/// tunnel, it stays below the 1,280 bytes that every IPv6 path takes.
 pub const DEFAULT_MAX_PAYLOAD: usize = 1_200;
 
-/// The least that [`Packetizer::with_max_payload`] takes.
+/// The least value for [`Packetizer::with_max_payload`].
 pub const MIN_MAX_PAYLOAD: usize = 64;
 
-/// How frames become payloads.
+/// The form of the frames.
 #[derive(Debug, Clone)]
 pub enum PayloadFormat {
     /// RFC 7741. A frame is what the decoder takes at once.
     Vp8,
-    /// RFC 9628, one layer. A frame is a superframe with what is not shown in it.
+    /// RFC 9628, one layer. A frame is a superframe with its frames that are not shown.
     Vp9,
     /// The Alliance for Open Media's format. A frame is a temporal unit: OBUs with their sizes.
     Av1 {
-        /// A sequence header OBU with its size, put before keyframes that come without one.
+        /// A sequence header OBU with its size, inserted before keyframes without one.
         sequence_header: Vec<u8>,
     },
     /// RFC 6184, packetization mode 1. A frame is an access unit: NAL units with their lengths.
     H264(ParameterSets),
-    /// RFC 7798, without decoding order numbers. A frame is an access unit: NAL units with their lengths.
+    /// RFC 7798, without decoding order numbers. A frame is an access unit: NAL units with their
+    /// lengths.
     H265(ParameterSets),
-    /// A frame is a payload as it is: Opus (RFC 7587), G.711 (RFC 3551).
+    /// The frame is the payload: Opus (RFC 7587), G.711 (RFC 3551).
     Whole,
 }
 
-/// Cuts the frames of one stream.
+/// Splits the frames of one stream.
 #[derive(Debug, Clone)]
 pub struct Packetizer {
     format: PayloadFormat,
@@ -51,13 +52,13 @@ pub struct Packetizer {
 }
 
 impl Packetizer {
-    /// Payloads of up to [`DEFAULT_MAX_PAYLOAD`] bytes.
+    /// Makes payloads of up to [`DEFAULT_MAX_PAYLOAD`] bytes.
     pub fn new(format: PayloadFormat) -> Self {
         Self::with_max_payload(format, DEFAULT_MAX_PAYLOAD)
     }
 
-    /// Payloads of up to `max_payload` bytes, at least [`MIN_MAX_PAYLOAD`]. What cannot be cut
-    /// ([`PayloadFormat::Whole`]) may be longer.
+    /// Makes payloads of up to `max_payload` bytes, at least [`MIN_MAX_PAYLOAD`].
+    /// [`PayloadFormat::Whole`] is not split, so its payloads may be longer.
     pub fn with_max_payload(format: PayloadFormat, max_payload: usize) -> Self {
         Self {
             format,
@@ -67,9 +68,9 @@ impl Packetizer {
         }
     }
 
-    /// Hands the payloads of `frame` to `emit`, each with whether it is the last one (the marker bit
-    /// of video). `keyframe` says whether a decoder can begin here. A malformed frame is an error;
-    /// payloads may have been handed out before it was found.
+    /// Passes the payloads of `frame` to `emit`, each with whether it is the last one (the marker
+    /// bit of video). `keyframe` says whether a decoder can start here. A malformed frame is an
+    /// error, which may be found after some payloads.
     pub fn packetize(
         &mut self,
         frame: &[u8],
@@ -101,14 +102,14 @@ impl Packetizer {
     }
 }
 
-/// `bytes` in as few parts of at most `max` as there can be, of almost equal size: the last packet of
-/// a frame is then not a small one, and equal packets can be sent in one system call.
+/// Splits `bytes` into the least number of parts of at most `max`, of almost equal size. So the
+/// last packet of a frame is not a small one, and equal packets can be sent in one system call.
 fn equal_parts(bytes: &[u8], max: usize) -> impl Iterator<Item = &[u8]> {
     let parts = bytes.len().div_ceil(max).max(1);
     bytes.chunks(bytes.len().div_ceil(parts).max(1))
 }
 
-/// Hands `parts` to `each` with whether a part is the first and the last.
+/// Passes `parts` to `each`, with whether a part is the first and the last.
 fn with_ends<'a>(
     parts: impl Iterator<Item = &'a [u8]>,
     mut each: impl FnMut(&'a [u8], bool, bool),
@@ -123,7 +124,7 @@ fn with_ends<'a>(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
     use super::*;
     use proptest::prelude::*;

@@ -16,8 +16,8 @@ pub(super) fn packetize(
     with_ends(
         equal_parts(frame, max - DESCRIPTOR_LEN),
         |part, first, last| {
-            // X always; S where the first partition begins. Later partitions are not told apart, as the
-            // RFC allows (section 4.2: all packets may belong to partition 0).
+            // X is always set, and S where the first partition starts. Later partitions are not
+            // marked, as the RFC permits (section 4.2: all packets may belong to partition 0).
             let flags = if first { 0x90 } else { 0x80 };
             payload.clear();
             payload.extend_from_slice(&[flags, 0x80, 0x80 | high, low]);
@@ -29,7 +29,11 @@ pub(super) fn packetize(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
 
     use crate::codec::{PictureId, Vp8};
     use crate::packetize::{Packetizer, PayloadFormat};

@@ -1,5 +1,5 @@
-//! VP9 (RFC 9628) without layers: picture ids of 15 bits, no references told, as for any stream of one
-//! spatial and one temporal layer.
+//! VP9 (RFC 9628) without layers: picture ids of 15 bits, and no references listed, as for any
+//! stream of one spatial and one temporal layer.
 
 use super::{equal_parts, with_ends};
 
@@ -18,7 +18,7 @@ pub(super) fn packetize(
     with_ends(
         equal_parts(frame, max - DESCRIPTOR_LEN),
         |part, first, last| {
-            // I always; P, B, E; Z: nothing above depends on it.
+            // I is always set; P, B, E; and Z, since nothing above depends on it.
             let flags = 0x81
                 | if keyframe { 0 } else { 0x40 }
                 | if first { 0x08 } else { 0 }
@@ -33,7 +33,11 @@ pub(super) fn packetize(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
 
     use crate::codec::{PictureId, Vp9};
     use crate::packetize::{Packetizer, PayloadFormat};

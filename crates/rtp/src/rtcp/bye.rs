@@ -33,7 +33,7 @@ impl<'a> Bye<'a> {
             .map(|ssrc| Ssrc(u32::from_be_bytes(*ssrc)))
     }
 
-    /// Why; empty if it is not said.
+    /// Returns the reason. Empty without one.
     pub fn reason(&self) -> &'a [u8] {
         self.reason
     }
@@ -44,7 +44,7 @@ impl<'a> Bye<'a> {
 pub struct ByeWriter<'a> {
     /// The sources that have ended: at most 31.
     pub ssrcs: &'a [Ssrc],
-    /// Why: left out if empty, cut after 255 bytes.
+    /// The reason. It is omitted if empty, and truncated after 255 bytes.
     pub reason: &'a str,
 }
 

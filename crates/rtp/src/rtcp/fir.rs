@@ -1,21 +1,21 @@
 use super::PAYLOAD_FEEDBACK;
-use super::frame::{Body, Frame, Out};
+use super::frame::{Body, FeedbackFields, Frame, Out};
 use crate::{RtpError, Ssrc};
 
 /// View of a full intra request (RFC 5104 section 4.3.1).
 #[derive(Debug, Clone, Copy)]
 pub struct Fir<'a> {
-    /// Who asks.
+    /// The sender of the request.
     pub sender: Ssrc,
     entries: &'a [[u8; 8]],
 }
 
-/// A stream that a keyframe is wanted of.
+/// A stream whose keyframe is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FirEntry {
     /// The stream.
     pub ssrc: Ssrc,
-    /// The command's number: the same number again is a repetition, to be ignored.
+    /// The number of the command. A repeated number is a repetition, to be ignored.
     pub sequence: u8,
 }
 
@@ -23,15 +23,17 @@ impl<'a> Fir<'a> {
     pub(super) const FORMAT: u8 = 4;
 
     pub(super) fn parse(frame: Frame<'a>) -> Result<Self, RtpError> {
-        // The media's source is not used (section 4.3.1.2).
-        let (sender, _, control) = frame.feedback()?;
+        // The media source is not used (section 4.3.1.2).
+        let FeedbackFields {
+            sender, control, ..
+        } = frame.feedback()?;
         Ok(Self {
             sender,
             entries: control.as_chunks().0,
         })
     }
 
-    /// The streams that keyframes are wanted of.
+    /// Returns the streams whose keyframes are requested.
     pub fn entries(&self) -> impl ExactSizeIterator<Item = FirEntry> + 'a {
         self.entries
             .iter()
@@ -45,9 +47,9 @@ impl<'a> Fir<'a> {
 /// Writes a full intra request.
 #[derive(Debug, Clone, Copy)]
 pub struct FirWriter<'a> {
-    /// Who asks.
+    /// The sender of the request.
     pub sender: Ssrc,
-    /// The streams that keyframes are wanted of.
+    /// The streams whose keyframes are requested.
     pub entries: &'a [FirEntry],
 }
 

@@ -1,16 +1,16 @@
-//! What all packets share: the first four bytes, padding, and how a packet is written.
+//! The common parts of all packets: the first four bytes, padding, and writing.
 
 use crate::{RtpError, Ssrc};
 
 const PREFIX_LEN: usize = 4;
 
-/// A packet as framed: padding removed, content not looked at.
+/// A packet without padding, whose content has not been parsed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Frame<'a> {
     pub packet_type: u8,
-    /// Count of reports or sources, or the format of a feedback message.
+    /// The count of reports or sources, or the format of a feedback message.
     pub count: u8,
-    /// What follows the first four bytes.
+    /// The bytes after the first four.
     pub body: &'a [u8],
 }
 
@@ -52,7 +52,7 @@ impl<'a> Frame<'a> {
         ))
     }
 
-    /// The body's first `N` bytes and what follows them.
+    /// Returns the body's first `N` bytes and the rest.
     pub fn split_body<const N: usize>(&self) -> Result<(&'a [u8; N], &'a [u8]), RtpError> {
         let error = RtpError::Truncated {
             expected: N,
@@ -61,35 +61,48 @@ impl<'a> Frame<'a> {
         self.body.split_first_chunk().ok_or(error)
     }
 
-    /// The two sources that a feedback message starts with: its sender and the media's
-    /// (RFC 4585 section 6.1), and what follows them.
-    pub fn feedback(&self) -> Result<(Ssrc, Ssrc, &'a [u8]), RtpError> {
+    /// Reads the fields that all feedback messages have (RFC 4585 section 6.1).
+    pub fn feedback(&self) -> Result<FeedbackFields<'a>, RtpError> {
         let (&[s0, s1, s2, s3, m0, m1, m2, m3], control) = self.split_body()?;
-        let sender = Ssrc(u32::from_be_bytes([s0, s1, s2, s3]));
-        Ok((sender, Ssrc(u32::from_be_bytes([m0, m1, m2, m3])), control))
+        Ok(FeedbackFields {
+            sender: Ssrc(u32::from_be_bytes([s0, s1, s2, s3])),
+            media: Ssrc(u32::from_be_bytes([m0, m1, m2, m3])),
+            control,
+        })
     }
 }
 
-/// A packet to be sent.
+/// The fields of a feedback message.
+#[derive(Debug, Clone, Copy)]
+pub struct FeedbackFields<'a> {
+    /// The sender of the message.
+    pub sender: Ssrc,
+    /// The media source that it is about.
+    pub media: Ssrc,
+    /// The feedback control information.
+    pub control: &'a [u8],
+}
+
+/// A packet that can be written.
 pub trait WritePacket {
-    /// Bytes that the packet takes.
+    /// Returns the bytes of the packet.
     fn size(&self) -> usize;
 
-    /// Writes the packet at the start of `out` and returns its size.
+    /// Writes the packet at the start of `out`. Returns its size.
     fn write_into(&self, out: &mut [u8]) -> Result<usize, RtpError>;
 }
 
-/// What a writer knows of its packet; the frame around it is written here.
+/// The content of a packet. The frame around it is written here.
 pub(super) trait Body {
     const PACKET_TYPE: u8;
 
-    /// Count of reports or sources (at most 31), or the format of a feedback message.
+    /// Returns the count of reports or sources (at most 31), or the format of a feedback message.
     fn count(&self) -> usize;
 
-    /// Bytes after the first four: a multiple of four.
+    /// Returns the bytes after the first four: a multiple of four.
     fn len(&self) -> usize;
 
-    /// Writes into `out`, which has [`Self::len`] bytes; none if they do not suffice.
+    /// Writes into `out`, which has [`Self::len`] bytes. Returns `None` if they do not suffice.
     fn write(&self, out: Out<'_>) -> Option<()>;
 }
 
@@ -117,7 +130,7 @@ impl<T: Body> WritePacket for T {
     }
 }
 
-/// The bytes of a body that are not written yet.
+/// The unwritten bytes of a body.
 pub(super) struct Out<'a>(&'a mut [u8]);
 
 impl Out<'_> {
@@ -138,14 +151,14 @@ impl Out<'_> {
         self.put_u32(ssrc.0)
     }
 
-    /// Zeroes what is left.
+    /// Zeroes the rest.
     pub fn pad(self) -> Option<()> {
         self.0.fill(0);
         Some(())
     }
 }
 
-/// Puts packets behind each other into one datagram.
+/// Joins packets in one datagram.
 #[derive(Debug)]
 pub struct CompoundWriter<'a> {
     out: &'a mut [u8],
@@ -158,28 +171,28 @@ impl<'a> CompoundWriter<'a> {
         Self { out, len: 0 }
     }
 
-    /// Appends `packet`. If it does not fit, what was written before stays as it is.
+    /// Appends `packet`. If it does not fit, the packets before stay.
     pub fn push(&mut self, packet: &impl WritePacket) -> Result<(), RtpError> {
         self.len += packet.write_into(self.out.get_mut(self.len..).unwrap_or_default())?;
         Ok(())
     }
 
-    /// Bytes written.
+    /// Returns the bytes written.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether nothing was written.
+    /// Returns whether nothing was written.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Bytes still free.
+    /// Returns the bytes free.
     pub fn room(&self) -> usize {
         self.out.len().saturating_sub(self.len)
     }
 
-    /// The datagram as far as it is written.
+    /// Returns the datagram as far as it is written.
     pub fn as_bytes(&self) -> &[u8] {
         self.out.get(..self.len).unwrap_or_default()
     }

@@ -1,6 +1,7 @@
-//! RTCP (RFC 3550 section 6, RFC 4585, RFC 5104): views of what came in, writers of what goes out.
+//! RTCP (RFC 3550 section 6, RFC 4585, RFC 5104): views of received packets, and writers of packets
+//! to send.
 //!
-//! [`Compound`] walks a datagram in the clear. What goes out is a writer per packet type, pushed
+//! [`Compound`] iterates over a decrypted datagram. Each packet type has a writer, which is pushed
 //! into a [`CompoundWriter`] or written alone by [`WritePacket::write_into`].
 
 mod bye;
@@ -40,7 +41,7 @@ const TRANSPORT_FEEDBACK: u8 = 205;
 const PAYLOAD_FEEDBACK: u8 = 206;
 const EXTENDED_REPORT: u8 = 207;
 
-/// Whether a datagram of RTP version 2 is RTCP rather than RTP (RFC 5761 section 4).
+/// Returns whether a datagram of RTP version 2 is RTCP rather than RTP (RFC 5761 section 4).
 pub fn is_rtcp(datagram: &[u8]) -> bool {
     matches!(datagram, [first, 192..=223, ..] if first >> 6 == 2)
 }
@@ -49,39 +50,39 @@ pub fn is_rtcp(datagram: &[u8]) -> bool {
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum Packet<'a> {
-    /// What a sender says of its stream and of those that it receives.
+    /// A sender's report on its stream and on those that it receives.
     SenderReport(SenderReport<'a>),
-    /// What a receiver says of the streams that it receives.
+    /// A receiver's report on the streams that it receives.
     ReceiverReport(ReceiverReport<'a>),
     /// Names of sources.
     Sdes(Sdes<'a>),
     /// Sources that have ended.
     Bye(Bye<'a>),
-    /// Packets to be sent again.
+    /// A request to retransmit packets.
     Nack(Nack<'a>),
-    /// A picture was lost: a keyframe is wanted.
+    /// A picture was lost, so a keyframe is requested.
     Pli(Pli),
-    /// A keyframe is wanted, by command.
+    /// A command to send a keyframe.
     Fir(Fir<'a>),
-    /// The bitrate that a receiver believes to fit.
+    /// The bitrate that a receiver estimates.
     Remb(Remb<'a>),
-    /// Which packets of the transport arrived, and when.
+    /// The packets of the transport that arrived, and when.
     Twcc(Twcc<'a>),
     /// Extended reports.
     Xr(Xr<'a>),
 }
 
-/// Iterates the packets of a datagram in the clear, compound or reduced-size (RFC 5506).
+/// Iterates over the packets of a decrypted datagram, compound or reduced-size (RFC 5506).
 ///
-/// Types that are not known are skipped. A packet whose content is malformed yields an error and
-/// the walk goes on; one whose frame is, ends the walk.
+/// Unknown types are skipped. A packet with malformed content is an error, after which the
+/// iteration continues. A malformed frame ends it.
 #[derive(Debug, Clone)]
 pub struct Compound<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Compound<'a> {
-    /// Walks `datagram`.
+    /// Iterates over `datagram`.
     pub fn new(datagram: &'a [u8]) -> Self {
         Self { rest: datagram }
     }

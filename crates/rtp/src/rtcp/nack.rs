@@ -1,11 +1,11 @@
 use super::TRANSPORT_FEEDBACK;
-use super::frame::{Body, Frame, Out};
+use super::frame::{Body, FeedbackFields, Frame, Out};
 use crate::{RtpError, Ssrc};
 
-/// View of a generic NACK: packets to be sent again (RFC 4585 section 6.2.1).
+/// View of a generic NACK: a request to retransmit packets (RFC 4585 section 6.2.1).
 #[derive(Debug, Clone, Copy)]
 pub struct Nack<'a> {
-    /// Who asks.
+    /// The sender of the request.
     pub sender: Ssrc,
     /// The stream whose packets were lost.
     pub media: Ssrc,
@@ -16,7 +16,11 @@ impl<'a> Nack<'a> {
     pub(super) const FORMAT: u8 = 1;
 
     pub(super) fn parse(frame: Frame<'a>) -> Result<Self, RtpError> {
-        let (sender, media, control) = frame.feedback()?;
+        let FeedbackFields {
+            sender,
+            media,
+            control,
+        } = frame.feedback()?;
         Ok(Self {
             sender,
             media,
@@ -24,7 +28,7 @@ impl<'a> Nack<'a> {
         })
     }
 
-    /// The sequence numbers of the lost packets, as sent (with repetitions, if there are).
+    /// Returns the sequence numbers of the lost packets, as sent. There may be repetitions.
     pub fn lost(&self) -> impl Iterator<Item = u16> + 'a {
         self.pairs.iter().flat_map(|&[p0, p1, b0, b1]| {
             let first = u16::from_be_bytes([p0, p1]);
@@ -40,24 +44,24 @@ impl<'a> Nack<'a> {
 /// Writes a generic NACK.
 #[derive(Debug, Clone, Copy)]
 pub struct NackWriter<I> {
-    /// Who asks.
+    /// The sender of the request.
     pub sender: Ssrc,
     /// The stream whose packets were lost.
     pub media: Ssrc,
-    /// The sequence numbers of the lost packets. In ascending order they take the least space:
-    /// 17 that follow each other fit four bytes. They are walked twice.
+    /// The sequence numbers of the lost packets. In ascending order they take the least space: 17
+    /// consecutive ones fit four bytes. The iterator is used twice.
     pub lost: I,
 }
 
 impl<I: IntoIterator<Item = u16> + Clone> NackWriter<I> {
-    /// Packs the numbers into pairs of a first number and a mask of the 16 that follow it.
+    /// Packs the numbers into pairs of a first number and a mask of the next 16.
     fn pairs(&self) -> impl Iterator<Item = (u16, u16)> {
         let mut lost = self.lost.clone().into_iter().peekable();
         std::iter::from_fn(move || {
             let first = lost.next()?;
             let mut mask = 0u16;
             while let Some(next) = lost.next_if(|next| next.wrapping_sub(first) <= 16) {
-                // The first number again sets no bit.
+                // A repetition of the first number sets no bit.
                 if let Some(bit) = next.wrapping_sub(first).checked_sub(1) {
                     mask |= 1 << bit;
                 }

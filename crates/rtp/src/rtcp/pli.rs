@@ -1,13 +1,13 @@
 use super::PAYLOAD_FEEDBACK;
-use super::frame::{Body, Frame, Out};
+use super::frame::{Body, FeedbackFields, Frame, Out};
 use crate::{RtpError, Ssrc};
 
 /// A picture loss indication (RFC 4585 section 6.3.1): view and writer in one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pli {
-    /// Who asks.
+    /// The sender of the request.
     pub sender: Ssrc,
-    /// The stream that a keyframe is wanted of.
+    /// The stream whose keyframe is requested.
     pub media: Ssrc,
 }
 
@@ -15,9 +15,8 @@ impl Pli {
     pub(super) const FORMAT: u8 = 1;
 
     pub(super) fn parse(frame: Frame<'_>) -> Result<Self, RtpError> {
-        frame
-            .feedback()
-            .map(|(sender, media, _)| Self { sender, media })
+        let FeedbackFields { sender, media, .. } = frame.feedback()?;
+        Ok(Self { sender, media })
     }
 }
 

@@ -6,7 +6,7 @@ use crate::{RtpError, Ssrc};
 /// View of a receiver report (RFC 3550 section 6.4.2).
 #[derive(Debug, Clone, Copy)]
 pub struct ReceiverReport<'a> {
-    /// Who reports.
+    /// The sender of the report.
     pub ssrc: Ssrc,
     blocks: ReportBlocks<'a>,
 }
@@ -21,7 +21,7 @@ impl<'a> ReceiverReport<'a> {
         })
     }
 
-    /// What it receives.
+    /// Returns the reports on received streams.
     pub fn blocks(&self) -> impl ExactSizeIterator<Item = ReportBlock> + 'a {
         self.blocks.iter()
     }
@@ -30,9 +30,9 @@ impl<'a> ReceiverReport<'a> {
 /// Writes a receiver report.
 #[derive(Debug, Clone, Copy)]
 pub struct ReceiverReportWriter<'a> {
-    /// Who reports.
+    /// The sender of the report.
     pub ssrc: Ssrc,
-    /// What it receives: at most 31 streams.
+    /// The reports on received streams: at most 31.
     pub blocks: &'a [ReportBlock],
 }
 

@@ -1,13 +1,13 @@
 use super::PAYLOAD_FEEDBACK;
-use super::frame::{Body, Frame, Out};
+use super::frame::{Body, FeedbackFields, Frame, Out};
 use crate::{RtpError, Ssrc};
 
 /// View of a receiver estimated maximum bitrate (draft-alvestrand-rmcat-remb).
 #[derive(Debug, Clone, Copy)]
 pub struct Remb<'a> {
-    /// Who estimates.
+    /// The sender of the estimate.
     pub sender: Ssrc,
-    /// Bits per second for all streams together.
+    /// The bitrate of all streams together, in bit/s.
     pub bitrate: u64,
     ssrcs: &'a [[u8; 4]],
 }
@@ -16,11 +16,13 @@ const NAME: [u8; 4] = *b"REMB";
 const MANTISSA_BITS: u32 = 18;
 
 impl<'a> Remb<'a> {
-    /// Application layer feedback: the name tells REMB from others.
+    /// Application layer feedback, in which the name identifies REMB.
     pub(super) const FORMAT: u8 = 15;
 
     pub(super) fn parse(frame: Frame<'a>) -> Result<Option<Self>, RtpError> {
-        let (sender, _, control) = frame.feedback()?;
+        let FeedbackFields {
+            sender, control, ..
+        } = frame.feedback()?;
         let Some((&NAME, rest)) = control.split_first_chunk() else {
             return Ok(None);
         };
@@ -34,7 +36,7 @@ impl<'a> Remb<'a> {
             .get(..usize::from(count))
             .ok_or(truncated(8 + usize::from(count) * 4))?;
         let mantissa = u64::from(u32::from_be_bytes([0, r0 & 3, r1, r2]));
-        // More than 64 bits per second is as good as no limit.
+        // A rate above 64 bits is no limit.
         let bitrate = u128::from(mantissa) << (r0 >> 2);
         let bitrate = u64::try_from(bitrate).unwrap_or(u64::MAX);
         Ok(Some(Self {
@@ -44,7 +46,7 @@ impl<'a> Remb<'a> {
         }))
     }
 
-    /// The streams that share the bitrate.
+    /// Returns the streams that share the bitrate.
     pub fn ssrcs(&self) -> impl ExactSizeIterator<Item = Ssrc> + 'a {
         self.ssrcs
             .iter()
@@ -55,11 +57,11 @@ impl<'a> Remb<'a> {
 /// Writes a receiver estimated maximum bitrate.
 #[derive(Debug, Clone, Copy)]
 pub struct RembWriter<'a> {
-    /// Who estimates.
+    /// The sender of the estimate.
     pub sender: Ssrc,
-    /// Bits per second for all streams together; rounded down to 18 significant bits.
+    /// The bitrate of all streams together, in bit/s. It is rounded down to 18 significant bits.
     pub bitrate: u64,
-    /// The streams that share the bitrate: at most 255, more are left out.
+    /// The streams that share the bitrate: at most 255, more are omitted.
     pub ssrcs: &'a [Ssrc],
 }
 

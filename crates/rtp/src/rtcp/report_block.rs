@@ -1,22 +1,22 @@
 use super::frame::Out;
 use crate::Ssrc;
 
-/// How a stream is received (RFC 3550 section 6.4.1).
+/// A report on a received stream (RFC 3550 section 6.4.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReportBlock {
-    /// The stream that is reported on.
+    /// The SSRC of the stream.
     pub ssrc: Ssrc,
     /// Packets lost since the last report, in 1/256.
     pub fraction_lost: u8,
-    /// Packets lost since the beginning, less duplicates: 24 bits, clamped when written.
+    /// Packets lost since the start, minus duplicates: 24 bits, clamped when written.
     pub cumulative_lost: i32,
-    /// The highest sequence number received, roll-overs in the upper 16 bits.
+    /// The highest sequence number received, with roll-overs in the upper 16 bits.
     pub highest_sequence: u32,
     /// Interarrival jitter in units of the stream's timestamps.
     pub jitter: u32,
-    /// The middle 32 bits of the NTP timestamp of the last sender report; 0 if none came.
+    /// The middle 32 bits of the NTP timestamp of the last sender report. 0 without one.
     pub last_sr: u32,
-    /// Time since that report came, in 1/65,536 s.
+    /// The time since the arrival of that report, in 1/65,536 s.
     pub delay_since_last_sr: u32,
 }
 
@@ -33,7 +33,7 @@ impl ReportBlock {
         Self {
             ssrc,
             fraction_lost: (lost >> 24) as u8,
-            // Shifted up and down again for its sign.
+            // It is shifted up and down again for its sign.
             cumulative_lost: (lost << 8).cast_signed() >> 8,
             highest_sequence: word(),
             jitter: word(),
@@ -55,12 +55,12 @@ impl ReportBlock {
     }
 }
 
-/// The report blocks that a sender or receiver report carries.
+/// The report blocks of a sender or receiver report.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReportBlocks<'a>(&'a [[u8; ReportBlock::LEN]]);
 
 impl<'a> ReportBlocks<'a> {
-    /// Takes the first `count` blocks of `bytes`; what follows is a profile's extension.
+    /// Takes the first `count` blocks of `bytes`. A profile's extension may follow.
     pub fn parse(count: u8, bytes: &'a [u8]) -> Result<Self, crate::RtpError> {
         let count = usize::from(count);
         let expected = count * ReportBlock::LEN;

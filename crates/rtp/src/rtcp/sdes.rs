@@ -9,7 +9,7 @@ pub struct Sdes<'a> {
     body: &'a [u8],
 }
 
-/// What is said of one source.
+/// The description of one source.
 #[derive(Debug, Clone, Copy)]
 pub struct SdesChunk<'a> {
     /// The source.
@@ -20,14 +20,14 @@ pub struct SdesChunk<'a> {
 /// A property of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SdesItem<'a> {
-    /// Which: [`SdesItem::CNAME`] and others.
+    /// The kind: [`SdesItem::CNAME`] and others.
     pub kind: u8,
-    /// Its value: UTF-8 by specification, anything in practice.
+    /// The value: UTF-8 by specification, any bytes in practice.
     pub value: &'a [u8],
 }
 
 impl SdesItem<'_> {
-    /// The canonical name, which joins the streams of one endpoint.
+    /// The canonical name, which is common to the streams of an endpoint.
     pub const CNAME: u8 = 1;
 }
 
@@ -39,7 +39,7 @@ impl<'a> Sdes<'a> {
         }
     }
 
-    /// The sources that are described; what is malformed ends them.
+    /// Returns the described sources. A malformed one ends them.
     pub fn chunks(&self) -> impl Iterator<Item = SdesChunk<'a>> + 'a {
         let mut rest = self.body;
         (0..self.count).map_while(move |_| {
@@ -57,19 +57,19 @@ impl<'a> Sdes<'a> {
         })
     }
 
-    /// The canonical name of `ssrc`.
+    /// Returns the canonical name of `ssrc`.
     pub fn cname(&self, ssrc: Ssrc) -> Option<&'a [u8]> {
         self.chunks().find(|chunk| chunk.ssrc == ssrc)?.cname()
     }
 }
 
 impl<'a> SdesChunk<'a> {
-    /// The properties.
+    /// Returns the properties.
     pub fn items(&self) -> impl Iterator<Item = SdesItem<'a>> + 'a {
         Items(self.items)
     }
 
-    /// The canonical name.
+    /// Returns the canonical name.
     pub fn cname(&self) -> Option<&'a [u8]> {
         self.items()
             .find(|item| item.kind == SdesItem::CNAME)
@@ -93,12 +93,12 @@ impl<'a> Iterator for Items<'a> {
     }
 }
 
-/// Writes a source description that gives one source its canonical name.
+/// Writes a source description with the canonical name of one source.
 #[derive(Debug, Clone, Copy)]
 pub struct CnameWriter<'a> {
     /// The source.
     pub ssrc: Ssrc,
-    /// Its name: what exceeds 255 bytes is left out.
+    /// The name. Bytes after the first 255 are omitted.
     pub cname: &'a str,
 }
 

@@ -3,12 +3,12 @@ use super::frame::{Body, Frame, Out};
 use super::report_block::{ReportBlock, ReportBlocks};
 use crate::{RtpError, Ssrc};
 
-/// What a sender says of its own stream (RFC 3550 section 6.4.1).
+/// A sender's information on its own stream (RFC 3550 section 6.4.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SenderInfo {
     /// When the report was sent: seconds since 1900 as 32.32 bits.
     pub ntp: u64,
-    /// The same instant as the stream's timestamps count it.
+    /// The same instant in the stream's timestamps.
     pub rtp: u32,
     /// Packets sent.
     pub packets: u32,
@@ -17,7 +17,7 @@ pub struct SenderInfo {
 }
 
 impl SenderInfo {
-    /// The middle 32 bits of the NTP timestamp, as a receiver reports it back.
+    /// Returns the middle 32 bits of the NTP timestamp, which receivers report back.
     pub const fn compact_ntp(&self) -> u32 {
         (self.ntp >> 16) as u32
     }
@@ -28,7 +28,7 @@ impl SenderInfo {
 pub struct SenderReport<'a> {
     /// The sender.
     pub ssrc: Ssrc,
-    /// What it sent.
+    /// The sender's information.
     pub info: SenderInfo,
     blocks: ReportBlocks<'a>,
 }
@@ -54,7 +54,7 @@ impl<'a> SenderReport<'a> {
         })
     }
 
-    /// What the sender receives.
+    /// Returns the reports on received streams.
     pub fn blocks(&self) -> impl ExactSizeIterator<Item = ReportBlock> + 'a {
         self.blocks.iter()
     }
@@ -65,9 +65,9 @@ impl<'a> SenderReport<'a> {
 pub struct SenderReportWriter<'a> {
     /// The sender.
     pub ssrc: Ssrc,
-    /// What it sent.
+    /// The sender's information.
     pub info: SenderInfo,
-    /// What it receives: at most 31 streams.
+    /// The reports on received streams: at most 31.
     pub blocks: &'a [ReportBlock],
 }
 

@@ -4,7 +4,7 @@ use crate::{RtpError, Ssrc};
 /// View of an extended report (RFC 3611).
 #[derive(Debug, Clone, Copy)]
 pub struct Xr<'a> {
-    /// Who reports.
+    /// The sender of the report.
     pub sender: Ssrc,
     blocks: &'a [u8],
 }
@@ -14,27 +14,27 @@ pub struct Xr<'a> {
 pub enum XrBlock<'a> {
     /// The receiver's clock (section 4.4): an NTP timestamp, seconds since 1900 as 32.32 bits.
     ReceiverReferenceTime(u64),
-    /// Answers to others' reference times (section 4.5).
+    /// Answers to reference times of others (section 4.5).
     Dlrr(&'a [[u8; 12]]),
-    /// Anything else.
+    /// Any other block.
     Other {
-        /// The block's type.
+        /// The type of the block.
         kind: u8,
-        /// The bits whose meaning depends on the type.
+        /// The type-specific bits.
         specific: u8,
-        /// What follows the block's first four bytes.
+        /// The bytes after the block's first four.
         content: &'a [u8],
     },
 }
 
-/// The time since a receiver's reference time came.
+/// The time since the arrival of a receiver's reference time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dlrr {
-    /// The receiver that is answered.
+    /// The receiver.
     pub ssrc: Ssrc,
-    /// The middle 32 bits of its reference time; 0 if none came.
+    /// The middle 32 bits of its reference time. 0 without one.
     pub last_rr: u32,
-    /// Time since it came, in 1/65,536 s.
+    /// The time since its arrival, in 1/65,536 s.
     pub delay: u32,
 }
 
@@ -50,7 +50,7 @@ impl<'a> Xr<'a> {
         })
     }
 
-    /// The blocks; what is malformed ends them.
+    /// Returns the blocks. A malformed one ends them.
     pub fn blocks(&self) -> impl Iterator<Item = XrBlock<'a>> + 'a {
         let mut rest = self.blocks;
         std::iter::from_fn(move || {
@@ -74,7 +74,7 @@ impl<'a> Xr<'a> {
 }
 
 impl Dlrr {
-    /// Reads one entry of [`XrBlock::Dlrr`].
+    /// Reads an entry of [`XrBlock::Dlrr`].
     pub fn parse(bytes: &[u8; 12]) -> Self {
         let [s0, s1, s2, s3, r0, r1, r2, r3, d0, d1, d2, d3] = *bytes;
         Self {

@@ -1,4 +1,4 @@
-//! Keys of SRTP in descriptions: `a=crypto` (RFC 4568), with the suites of SRTP (RFC 4568, RFC 7714).
+//! SRTP keys in descriptions: `a=crypto` (RFC 4568), with the suites of SRTP (RFC 4568, RFC 7714).
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use sdp_types::{Crypto, CryptoSuite, SrtpKeyParam, SrtpSessionParam};
 
-/// Lines of one m-line that are looked at.
+/// The most lines of an m-line that are read.
 const MAX_LINES: usize = 16;
 
-/// A suite of SRTP, by its length of key and salt.
+/// A suite of SRTP, with its lengths of key and salt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Suite {
     /// `AES_CM_128_HMAC_SHA1_80`
@@ -24,7 +24,7 @@ pub enum Suite {
 }
 
 impl Suite {
-    /// All of them.
+    /// All suites.
     pub const ALL: [Suite; 4] = [
         Suite::AesCm128HmacSha1_80,
         Suite::AesCm128HmacSha1_32,
@@ -32,7 +32,7 @@ impl Suite {
         Suite::AeadAes256Gcm,
     ];
 
-    /// Its name.
+    /// Returns the name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Suite::AesCm128HmacSha1_80 => "AES_CM_128_HMAC_SHA1_80",
@@ -42,14 +42,14 @@ impl Suite {
         }
     }
 
-    /// The suite with this name; upper and lower case are the same.
+    /// Returns the suite with this name, ignoring case.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL
             .into_iter()
             .find(|suite| suite.as_str().eq_ignore_ascii_case(name))
     }
 
-    /// Length of the master key, in bytes.
+    /// Returns the length of the master key, in bytes.
     pub const fn key_len(self) -> usize {
         match self {
             Suite::AesCm128HmacSha1_80 | Suite::AesCm128HmacSha1_32 | Suite::AeadAes128Gcm => 16,
@@ -57,7 +57,7 @@ impl Suite {
         }
     }
 
-    /// Length of the master salt, in bytes.
+    /// Returns the length of the master salt, in bytes.
     pub const fn salt_len(self) -> usize {
         match self {
             Suite::AesCm128HmacSha1_80 | Suite::AesCm128HmacSha1_32 => 14,
@@ -65,7 +65,7 @@ impl Suite {
         }
     }
 
-    /// Length of both together, as they stand in descriptions.
+    /// Returns the length of both together, as in descriptions.
     pub const fn key_and_salt_len(self) -> usize {
         self.key_len() + self.salt_len()
     }
@@ -77,20 +77,20 @@ impl fmt::Display for Suite {
     }
 }
 
-/// Whether a leg is protected.
+/// Whether a leg is encrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SrtpPolicy {
-    /// No keys are offered. Whoever offers some gets SRTP all the same.
+    /// No keys are offered. A far end that offers some gets SRTP nevertheless.
     #[default]
     None,
-    /// Keys of this suite are offered; whoever does not take them gets plain RTP.
+    /// Keys of this suite are offered. A far end that does not accept them gets plain RTP.
     Optional(Suite),
-    /// Keys of this suite are offered, and there is no call without SRTP.
+    /// Keys of this suite are offered, and a call without SRTP is refused.
     Mandatory(Suite),
 }
 
 impl SrtpPolicy {
-    /// The suite of the keys that are offered.
+    /// Returns the suite of the offered keys.
     pub const fn suite(self) -> Option<Suite> {
         match self {
             SrtpPolicy::None => None,
@@ -98,13 +98,13 @@ impl SrtpPolicy {
         }
     }
 
-    /// Whether there is no call without SRTP.
+    /// Returns whether a call without SRTP is refused.
     pub const fn is_mandatory(self) -> bool {
         matches!(self, SrtpPolicy::Mandatory(_))
     }
 }
 
-/// A master key and salt, of one direction.
+/// The master key and salt of one direction.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SdesKey {
     suite: Suite,
@@ -112,7 +112,7 @@ pub struct SdesKey {
 }
 
 impl SdesKey {
-    /// A key of this suite; none if the length is not the suite's.
+    /// Makes a key of this suite. Returns `None` if the length is wrong.
     pub fn new(suite: Suite, key_and_salt: &[u8]) -> Option<Self> {
         (key_and_salt.len() == suite.key_and_salt_len()).then(|| SdesKey {
             suite,
@@ -120,7 +120,7 @@ impl SdesKey {
         })
     }
 
-    /// A new key, of bytes that `fill` makes up. They have to come from a generator fit for keys.
+    /// Generates a key from bytes of `fill`, which has to be a generator fit for keys.
     pub fn generate(suite: Suite, fill: &mut dyn FnMut(&mut [u8])) -> Self {
         let mut key_and_salt = vec![0; suite.key_and_salt_len()];
         fill(&mut key_and_salt);
@@ -130,17 +130,17 @@ impl SdesKey {
         }
     }
 
-    /// The suite.
+    /// Returns the suite.
     pub const fn suite(&self) -> Suite {
         self.suite
     }
 
-    /// The master key, then the master salt.
+    /// Returns the master key, followed by the master salt.
     pub fn key_and_salt(&self) -> &[u8] {
         &self.key_and_salt
     }
 
-    /// The value of `a=crypto`.
+    /// Returns the value of `a=crypto`.
     pub(super) fn line(&self, tag: u32) -> String {
         let suite = self.suite.as_str();
         format!(
@@ -150,7 +150,7 @@ impl SdesKey {
     }
 }
 
-/// The key is not shown.
+/// Hides the key.
 impl fmt::Debug for SdesKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SdesKey")
@@ -159,9 +159,9 @@ impl fmt::Debug for SdesKey {
     }
 }
 
-/// Why a line cannot be used.
+/// The reason why a line cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[non_exhaustive]
 pub enum CryptoRefusal {
     #[error("a line that cannot be read")]
@@ -180,14 +180,15 @@ pub enum CryptoRefusal {
     NotOffered(u32),
 }
 
-/// A line that can be used.
+/// A usable line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CryptoLine {
     pub(super) tag: u32,
     pub(super) key: SdesKey,
 }
 
-/// The lines of an m-line: the first one that can be used of those that `fits` says, and why others cannot.
+/// Returns the first usable line of an m-line for which `fits` is true, and why others cannot be
+/// used.
 pub(super) fn choose<'a>(
     lines: impl Iterator<Item = &'a str>,
     fits: impl Fn(&CryptoLine) -> bool,
@@ -203,7 +204,8 @@ pub(super) fn choose<'a>(
     (None, refusals)
 }
 
-/// Reads the value of `a=crypto`. The lifetime of a key is not kept: a call has fewer packets than any sane one says.
+/// Reads the value of `a=crypto`. The lifetime of a key is ignored: a call has fewer packets than
+/// any sensible value.
 fn read(line: &str) -> Result<CryptoLine, CryptoRefusal> {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
     let crypto: Crypto = words
@@ -225,7 +227,7 @@ fn read(line: &str) -> Result<CryptoLine, CryptoRefusal> {
         };
         let shown = shown.to_string();
         let parameter = shown.split(' ').nth(2).unwrap_or_default().to_owned();
-        // A key of error correction is a key.
+        // A key for error correction is a key too.
         let parameter = match parameter.split_once('=') {
             Some(("FEC_KEY", _)) => "FEC_KEY".to_owned(),
             _ => parameter,
@@ -251,8 +253,8 @@ fn read(line: &str) -> Result<CryptoLine, CryptoRefusal> {
     Ok(CryptoLine { tag, key })
 }
 
-/// Whether packets are the same with it as without (RFC 4568 section 6.3): a hint of a window, a key derivation rate of
-/// 2^0 packets is none, and what may be ignored.
+/// Returns whether a parameter does not change packets (RFC 4568 section 6.3): a window size hint,
+/// a key derivation rate of 2^0 packets, and parameters that may be ignored.
 fn is_harmless(parameter: &SrtpSessionParam) -> bool {
     match parameter {
         SrtpSessionParam::Wsh(_) => true,
@@ -263,7 +265,7 @@ fn is_harmless(parameter: &SrtpSessionParam) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     fn line(suite: Suite) -> String {

@@ -1,4 +1,5 @@
-//! What negotiations with far ends are told of this side, and what they tell.
+//! The two ends of a negotiation: this side's addresses, and the accepted descriptions of the far
+//! end.
 
 use std::net::IpAddr;
 
@@ -7,7 +8,7 @@ use crate::negotiated::Kind;
 
 /// A port for RTP and one for RTCP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct LocalPorts {
     pub rtp: u16,
     pub rtcp: u16,
@@ -15,14 +16,14 @@ pub struct LocalPorts {
 
 /// The ports for each kind of media.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Ports {
     pub audio: Option<LocalPorts>,
     pub video: Option<LocalPorts>,
 }
 
 impl Ports {
-    /// Those of one kind.
+    /// Returns those of one kind.
     pub fn of(&self, kind: Kind) -> Option<LocalPorts> {
         match kind {
             Kind::Audio => self.audio,
@@ -32,27 +33,27 @@ impl Ports {
     }
 }
 
-/// Where this side takes media.
+/// The address and ports where this side receives media.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LocalEnd {
-    /// The address that far ends are told.
+    /// The address announced to far ends.
     pub address: IpAddr,
-    /// The ports; there have to be some for each kind of media that is in use.
+    /// The ports. There have to be some for each active kind of media.
     pub ports: Ports,
-    /// Far ends that offer to have RTP and RTCP on one port get it so.
+    /// Whether RTP and RTCP share a port with far ends that offer it.
     pub rtcp_mux: bool,
 }
 
-/// How SRTP is used, where it is.
+/// The use of SRTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum SrtpUse {
     Optional,
     Mandatory,
 }
 
 impl SrtpUse {
-    /// Its name in the API.
+    /// Returns the name in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
             SrtpUse::Optional => "sdes_optional",
@@ -61,11 +62,11 @@ impl SrtpUse {
     }
 }
 
-/// A far end's description that was taken.
+/// An accepted description of a far end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Accepted {
-    /// What the browser is to be offered or answered.
+    /// The offer or answer for the browser.
     pub description: Description,
-    /// How SRTP is used, if a key was accepted.
+    /// The use of SRTP, if a key was accepted.
     pub srtp: Option<SrtpUse>,
 }

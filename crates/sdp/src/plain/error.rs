@@ -1,70 +1,70 @@
-//! Why a description of or for a far end is refused.
+//! Errors of descriptions of or for a far end.
 
 use crate::negotiated::Kind;
 
 use super::crypto::CryptoRefusal;
 
-/// Why a description of or for a far end is refused.
+/// The reason why a description of or for a far end is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlainError {
-    /// The text does not begin with `v=0`.
+    /// The text does not start with `v=0`.
     #[error("it does not begin with v=0")]
     NotSdp,
-    /// The text is longer than descriptions are.
+    /// The text is too long.
     #[error("it has {0} bytes, {max} are the most", max = super::read::MAX_TEXT)]
     TooLong(usize),
     /// A line is not a letter, `=` and a value.
     #[error("line {0} is no SDP: {1}")]
     NotKeyValue(usize, String),
-    /// A line whose value cannot be read.
+    /// A line with a malformed value.
     #[error("line {line} cannot be read ({what}): {text}")]
     Line {
-        /// Which, from 1.
+        /// The number of the line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The error.
         what: &'static str,
-        /// The line.
+        /// The text of the line.
         text: String,
     },
-    /// A line that has to be there.
+    /// A required line is missing.
     #[error("there is no {0}= line")]
     Missing(char),
-    /// More m-lines than are taken.
+    /// Too many m-lines.
     #[error("it has more than {0} m= lines")]
     TooManyMedia(usize),
-    /// An address that nothing can be sent to.
+    /// An address that cannot be sent to.
     #[error("{0} is no address to send to ({1})")]
     Address(String, &'static str),
 
-    /// No audio and no video is in use.
+    /// Neither audio nor video is active.
     #[error("No audio and no video being negotiated")]
     NoMedia,
-    /// Audio or video is in use, but by a protocol that is not spoken here.
+    /// Audio or video is active, but with an unsupported protocol.
     #[error("No audio and no video being negotiated: {0} instead of RTP/AVP or RTP/SAVP")]
     Protocol(String),
     /// There is a data m-line.
     #[error("DataChannels are not supported")]
     Data,
-    /// No `c=` says where to send.
+    /// No `c=` line has an address.
     #[error("No remote IP addresses")]
     NoAddress,
-    /// SRTP is needed, and the far end has no key that can be used.
+    /// SRTP is required, and the far end has no usable key.
     #[error("SDES-SRTP required, but there is no key for {kind}{}", reasons(.refusals))]
     NoKey {
-        /// Of what.
+        /// The kind of media.
         kind: &'static str,
-        /// Why its keys cannot be used, with their tags.
+        /// The reasons why its keys cannot be used, with their tags.
         refusals: Vec<CryptoRefusal>,
     },
 
     /// An answer without an offer.
     #[error("there is no offer to answer")]
     NoOffer,
-    /// An m-line in use of an answer (its index) is not of the kind that was offered there, or was not offered at all.
+    /// The active m-line of an answer at this index is not of the offered kind, or was not offered.
     #[error("m-line {0} of the answer does not match the offer")]
     Mismatch(usize),
-    /// There is no port for this kind of media: a mistake on this side.
+    /// There is no port for this kind of media: a bug of this side.
     #[error("there is no port for {0}")]
     NoPort(&'static str),
 }
@@ -77,12 +77,12 @@ impl PlainError {
         }
     }
 
-    /// Whether SRTP is the reason.
+    /// Returns whether SRTP is the reason.
     pub fn is_for_lack_of_srtp(&self) -> bool {
         matches!(self, PlainError::NoKey { .. })
     }
 
-    /// Whether there is nothing to talk about, or nowhere to send it, in a description that can be read.
+    /// Returns whether a readable description has no media, or no address for it.
     pub fn is_unusable(&self) -> bool {
         matches!(
             self,
@@ -91,7 +91,7 @@ impl PlainError {
     }
 }
 
-/// What kind of media is called in m-lines.
+/// Returns the name of a kind in m-lines.
 pub(super) const fn kind_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Audio => "audio",

@@ -1,31 +1,31 @@
-//! Which m-lines there are, and which of the browser's belongs to which of the far end's.
+//! The m-lines, and the relation between the browser's and the far end's.
 
 use portunus_rtp::Mid;
 
 use crate::description::{Description, Media};
 use crate::negotiated::Kind;
 
+use super::browser_side;
 use super::error::kind_name;
 use super::numbers::Numbers;
 use super::remote::FarSession;
-use super::to_browser;
 
-/// Which m-lines there are.
+/// The m-lines of both sides.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Layout {
-    /// Those of the far end, in their order.
+    /// The m-lines of the far end, in order.
     pub(super) lines: Vec<Line>,
-    /// Those of the browser, in their order.
+    /// The m-lines of the browser, in order.
     pub(super) browser: Vec<BrowserLine>,
-    /// What numbers mean to the browser.
+    /// The numbers that the browser uses.
     pub(super) numbers: Numbers,
 }
 
 #[derive(Debug, Clone)]
 pub(super) struct Line {
-    /// What it is for, such as `audio`.
+    /// The media type, such as `audio`.
     pub(super) name: String,
-    /// The browser's m-line; none for what browsers are not told of.
+    /// The browser's m-line. `None` if the browser has none for it.
     pub(super) mid: Option<Mid>,
 }
 
@@ -33,12 +33,12 @@ pub(super) struct Line {
 pub(super) struct BrowserLine {
     pub(super) mid: Mid,
     pub(super) kind: Kind,
-    /// What the browser said of it last.
+    /// The browser's last description of it.
     pub(super) said: Option<Media>,
 }
 
 impl Layout {
-    /// Takes the m-lines of the browser; new ones are new to the far end too.
+    /// Takes the m-lines of the browser. New ones are added for the far end too.
     pub(super) fn take(&mut self, browser: &Description) {
         self.take_browser(browser);
         for media in &browser.media {
@@ -88,7 +88,8 @@ impl Layout {
         self.lines = lines.collect();
     }
 
-    /// The browser's m-line for the far end's with this index, which may be new.
+    /// Returns the mid of the browser's m-line for the far end's m-line at `index`, which may be
+    /// new.
     pub(super) fn mid(&mut self, index: usize, kind: Kind) -> Option<Mid> {
         let known = self.lines.get(index).and_then(|line| line.mid);
         if known.is_some() {
@@ -108,7 +109,7 @@ impl Layout {
         Some(mid)
     }
 
-    /// The browser's m-lines have these identifications now.
+    /// Renames the browser's m-lines, from old to new mids.
     pub(super) fn rename(&mut self, names: &[(Mid, Mid)]) {
         for line in &mut self.lines {
             let new = |old: Mid| names.iter().find(|(known, _)| *known == old);
@@ -116,13 +117,13 @@ impl Layout {
         }
     }
 
-    /// The browser's m-lines, of which these are in use.
+    /// Returns a description of the browser's m-lines, of which `media` are active.
     pub(super) fn describe(&self, name: &str, mut media: Vec<(Mid, Media)>) -> Description {
         let lines = self.browser.iter().map(|line| {
             let at = media.iter().position(|(mid, _)| *mid == line.mid);
             match at {
                 Some(at) => media.swap_remove(at).1,
-                None => to_browser::unused(line.mid, line.kind),
+                None => browser_side::unused(line.mid, line.kind),
             }
         });
         let media = lines.collect();

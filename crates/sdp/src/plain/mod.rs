@@ -1,37 +1,42 @@
-//! Descriptions for far ends without ICE and DTLS: telephones, SIP servers, media servers that take plain RTP or SRTP
-//! with keys in the description (SDES, RFC 4568).
+//! Descriptions for far ends without ICE and DTLS: telephones, SIP servers, and media servers with
+//! plain RTP or with SRTP keys in the description (SDES, RFC 4568).
 //!
-//! A [`PlainSession`] stands between two negotiations. Towards the browser it takes and makes [`Description`]s, which know nothing of
-//! transport; towards the far end it writes and reads SDP text, with addresses, ports and keys:
+//! A [`PlainSession`] connects two negotiations. Towards the browser it reads and makes
+//! [`Description`]s, which have no transport. Towards the far end it writes and reads SDP text,
+//! with addresses, ports and keys:
 //!
 //! ```text
-//! browser's offer  --PlainSession::offer-->         SDP text     far end's answer --accept_answer--> browser's answer
-//! far end's offer  --PlainSession::take_offer-->    browser's offer    browser's answer --answer-->  SDP text
+//! browser's offer  --PlainSession::offer-->         SDP text     far end's answer
+//! --accept_answer--> browser's answer
+//! far end's offer  --PlainSession::take_offer-->    browser's offer    browser's answer
+//! --answer-->  SDP text
 //! ```
 //!
-//! The first audio and the first video m-line in use are taken; others are refused (port 0). What both sides agreed on is in a
-//! [`PlainMedia`] for each of the two.
+//! The first active audio m-line and the first active video m-line are accepted; others are refused
+//! (port 0). The result of each is a [`PlainMedia`].
 //!
 //! [`Description`]: crate::Description
 
-mod agree;
+mod agreement;
+mod browser_side;
 mod crypto;
 mod ends;
 mod error;
 mod layout;
-mod moving;
+mod matching;
+mod media;
 mod numbers;
+mod pending;
 mod read;
 mod remote;
 mod session;
-mod to_browser;
-mod transcode;
+mod takeover;
+mod transcoding;
 mod write;
 
-pub use agree::{PlainCodec, PlainMedia};
 pub use crypto::{CryptoRefusal, SdesKey, SrtpPolicy, Suite};
 pub use ends::{Accepted, LocalEnd, LocalPorts, Ports, SrtpUse};
 pub use error::PlainError;
+pub use media::{PlainCodec, PlainMedia, Transcoding};
 pub use remote::{FarMedia, FarSession};
 pub use session::PlainSession;
-pub use transcode::Transcoding;

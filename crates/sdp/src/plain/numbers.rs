@@ -1,17 +1,17 @@
-//! Payload types and numbers of header extensions as a browser knows them. What they mean stays the same over all descriptions of a
-//! PeerConnection and all its m-lines (BUNDLE), whatever far ends use.
+//! Payload types and extension ids towards a browser. Their meaning stays the same over all
+//! descriptions and m-lines of a PeerConnection (BUNDLE), whatever far ends use.
 
 use portunus_rtp::{ExtensionKind, Pt};
 
 use crate::codecs::CodecSpec;
 use crate::description::{Extmap, Media};
 
-use super::agree::{has_same_format, is_same};
+use super::matching::{has_same_format, is_same};
 
-/// Numbers that one-byte headers have (RFC 8285 section 4.2).
+/// The ids of one-byte headers (RFC 8285 section 4.2).
 const SHORT: std::ops::RangeInclusive<u8> = 1..=14;
 
-/// What numbers mean to a browser.
+/// The meanings of numbers towards a browser.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Numbers {
     codecs: Vec<CodecSpec>,
@@ -19,7 +19,7 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// The browser has said this of an m-line.
+    /// Learns the numbers in a browser's m-line.
     pub(super) fn learn(&mut self, media: &Media) {
         for codec in &media.codecs {
             match self.codecs.iter_mut().find(|known| known.pt == codec.pt) {
@@ -34,7 +34,8 @@ impl Numbers {
         }
     }
 
-    /// The codecs of a far end's m-line with numbers that the browser takes: those that it knows them by, their own, or others.
+    /// Returns the codecs of a far end's m-line with payload types for the browser: the known ones,
+    /// their own, or free ones.
     pub(super) fn of_browser(&mut self, far: &[CodecSpec]) -> Vec<CodecSpec> {
         let mut taken: Vec<Pt> = Vec::new();
         let mut renumbered = Vec::with_capacity(far.len());
@@ -59,16 +60,16 @@ impl Numbers {
         renumbered
     }
 
-    /// This number if it means nothing yet, or else one that does not.
+    /// Returns `wanted` if it is free, or else another free number.
     fn free(&self, wanted: Pt) -> Option<Pt> {
         let is_free = |pt: &Pt| !self.codecs.iter().any(|known| known.pt == *pt);
-        // Browsers number from below.
+        // Browsers number upwards.
         std::iter::once(wanted)
             .chain((96..=127).rev().map(Pt))
             .find(is_free)
     }
 
-    /// A header extension with the number that the browser knows it by, or one that means nothing yet.
+    /// Returns a header extension with its known id, or a free one.
     pub(super) fn extension(&mut self, kind: ExtensionKind) -> Option<Extmap> {
         let known = self.extensions.iter().find(|it| it.kind() == Some(kind));
         if let Some(known) = known {
@@ -82,7 +83,7 @@ impl Numbers {
     }
 }
 
-/// The number that browsers use.
+/// Returns the usual id in browsers.
 const fn usual(kind: ExtensionKind) -> u8 {
     match kind {
         ExtensionKind::AudioLevel => 1,

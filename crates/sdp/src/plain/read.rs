@@ -1,5 +1,5 @@
-//! The text of a far end as the SDP library's model. Telephones write what they like: what is of no use here is skipped, and only what
-//! cannot be understood is refused.
+//! The text of a far end as the SDP library's model. Telephones deviate from the standard, so
+//! useless parts are skipped, and only incomprehensible ones are refused.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -11,18 +11,18 @@ use super::error::PlainError;
 pub(super) const MAX_TEXT: usize = 65_536;
 /// The most m-lines.
 pub(super) const MAX_MEDIA: usize = 32;
-/// Attributes of an m-line, or of the session, beyond this number are skipped.
+/// The most attributes of an m-line, or of the session. More are skipped.
 const MAX_ATTRIBUTES: usize = 512;
-/// Of a line that is shown in an error.
+/// The most characters of a line in an error.
 const SHOWN: usize = 120;
 
-/// Reads SDP text. CRLF, CR and LF end lines, blank lines are skipped.
+/// Reads SDP text. CRLF, CR and LF end lines; blank lines are skipped.
 pub(super) fn read(text: &str) -> Result<Session, PlainError> {
     if text.len() > MAX_TEXT {
         return Err(PlainError::TooLong(text.len()));
     }
     let lines = text.split(['\n', '\r']).map(str::trim).enumerate();
-    // CRLF makes every other line an empty one.
+    // With CRLF, every other line is empty.
     let is_crlf = text.contains("\r\n");
     let number = |index: usize| match is_crlf {
         true => index / 2 + 1,
@@ -50,10 +50,10 @@ pub(super) fn read(text: &str) -> Result<Session, PlainError> {
     Ok(session)
 }
 
-/// The address of a `c=` line or another place; an error if nothing can be sent to it.
+/// Reads the address of a `c=` line or of another place. It is an error if it cannot be sent to.
 pub(super) fn address(text: &str) -> Result<IpAddr, PlainError> {
     let wrong = |what| PlainError::Address(shown(text), what);
-    // Behind a slash stand the lifetime and the number of a group's addresses.
+    // The lifetime and the number of a group's addresses follow a slash.
     let (host, rest) = match text.split_once('/') {
         Some((host, rest)) => (host, Some(rest)),
         None => (text, None),
@@ -71,7 +71,7 @@ pub(super) fn address(text: &str) -> Result<IpAddr, PlainError> {
     }
 }
 
-/// Nowhere: what is sent there is put on hold (RFC 3264 section 8.4).
+/// Returns whether the address is unspecified, which holds media (RFC 3264 section 8.4).
 pub(super) fn is_nowhere(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => address == Ipv4Addr::UNSPECIFIED,
@@ -81,7 +81,7 @@ pub(super) fn is_nowhere(address: IpAddr) -> bool {
 
 #[derive(Clone, Copy)]
 struct Line<'a> {
-    /// From 1.
+    /// The number, from 1.
     number: usize,
     text: &'a str,
 }
@@ -146,7 +146,7 @@ impl Reader {
         else {
             return Err(line.wrong("expected media, port, protocol and formats"));
         };
-        // Behind a slash stands how many ports there are.
+        // The number of ports follows a slash.
         let port = port.split('/').next().unwrap_or_default();
         let port: u16 = port.parse().map_err(|_| line.wrong("the port"))?;
         let formats: Vec<&str> = fields.collect();
@@ -190,7 +190,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Nothing that a telephone could say by a wrong attribute is worth to refuse its call.
+    /// Reads an attribute. No wrong attribute of a telephone is worth refusing its call.
     fn attribute(&mut self, value: &str) {
         let (name, value) = match value.split_once(':') {
             Some((name, value)) => (name.trim(), Some(value.trim().to_owned())),
@@ -208,7 +208,7 @@ impl Reader {
         }
     }
 
-    /// Only limits of an m-line that others understand are kept, the first of each.
+    /// Keeps an m-line's limits of known types, the first of each.
     fn bandwidth(&mut self, value: &str) {
         let Some(media) = self.media.last_mut().filter(|it| it.bandwidths.is_empty()) else {
             return;
@@ -223,9 +223,9 @@ impl Reader {
     }
 }
 
-/// Of an origin only the numbers count; its address may be anything.
+/// Reads an origin. Only the numbers count; its address may be anything.
 fn origin(line: Line<'_>, value: &str) -> Result<Origin, PlainError> {
-    // User names with spaces in them have been seen.
+    // Some user names contain spaces.
     let fields: Vec<&str> = value.split_ascii_whitespace().collect();
     let [user @ .., id, version, _, _, _] = fields.as_slice() else {
         return Err(line.wrong("expected six fields"));
@@ -244,7 +244,7 @@ fn shown(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     const HEAD: &str = "v=0\r\no=- 1 2 IN IP4 192.0.2.1\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\n";

@@ -1,4 +1,4 @@
-//! What a far end says: its m-lines, with addresses and keys.
+//! The description of a far end: its m-lines, with addresses and keys.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -13,7 +13,7 @@ use super::crypto::{self, CryptoLine, CryptoRefusal};
 use super::error::PlainError;
 use super::read;
 
-/// The attributes of m-lines that pass from one side to the other.
+/// The attributes of m-lines that are passed to the other side.
 const PASSED_ON: [&str; 4] = ["ptime", "maxptime", "framerate", "content"];
 
 /// A far end's description.
@@ -28,24 +28,25 @@ pub struct FarSession {
 /// An m-line of a far end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FarMedia {
-    /// What it says that it carries, in lower case: `audio`, `video`, `image`…
+    /// The media type, in lower case: `audio`, `video`, `image`…
     pub name: String,
-    /// The port for RTP; 0: not in use.
+    /// The port for RTP. 0 means inactive.
     pub port: u16,
     /// The protocol, such as `RTP/AVP`.
     pub proto: String,
-    /// What stands after the protocol.
+    /// The text after the protocol.
     pub formats: String,
-    /// Who sends, from the far end's point of view: as it says, but that it receives nothing without an address (the
-    /// old way to hold a call, RFC 3264 section 8.4).
+    /// The direction from the far end's point of view, as written. But without an address it does
+    /// not receive (the old way to hold a call, RFC 3264 section 8.4).
     pub direction: Direction,
-    /// Where RTP goes; none if nothing can be sent, because there is no address or port.
+    /// The address for RTP. `None` without a usable address or port.
     pub rtp: Option<SocketAddr>,
-    /// Where RTCP goes: what `a=rtcp` says, or the port after that of RTP. With `rtcp_mux` it may go to the RTP port instead.
+    /// The address for RTCP: that of `a=rtcp`, or the port after that of RTP. With `rtcp_mux` it
+    /// may be the RTP port instead.
     pub rtcp: Option<SocketAddr>,
-    /// The far end takes RTP and RTCP on one port (RFC 5761).
+    /// Whether the far end accepts RTP and RTCP on one port (RFC 5761).
     pub rtcp_mux: bool,
-    /// There is a `c=` line for it, be it one that holds.
+    /// Whether there is a `c=` line for it, even one that holds media.
     pub has_address: bool,
     /// The codecs in order of preference, without RTX and FEC.
     pub codecs: Vec<CodecSpec>,
@@ -53,7 +54,7 @@ pub struct FarMedia {
     pub extensions: Vec<Extmap>,
     /// The `b=` line.
     pub bandwidth: Option<Bandwidth>,
-    /// The attributes that pass to the other side.
+    /// The attributes that are passed to the other side.
     pub attributes: Vec<Attribute>,
     /// The values of its `a=crypto` lines.
     pub(super) crypto: Vec<String>,
@@ -73,22 +74,23 @@ impl FarSession {
         })
     }
 
-    /// The index of the first m-line of this kind that is in use.
+    /// Returns the index of the first active m-line of this kind.
     pub(super) fn first(&self, kind: Kind) -> Option<usize> {
         self.media
             .iter()
             .position(|media| media.kind() == Some(kind) && media.is_usable())
     }
 
-    /// The address of the first m-line that can be sent to, audio before video. `None` if there is none.
+    /// Returns the address of the first m-line that can be sent to, audio before video. Returns
+    /// `None` if there is none.
     pub fn address(&self) -> Option<IpAddr> {
         let chosen = [Kind::Audio, Kind::Video].map(|kind| self.first(kind));
         let mut chosen = chosen.into_iter().flatten();
         chosen.find_map(|index| Some(self.media.get(index)?.rtp?.ip()))
     }
 
-    /// Checks that there is something to talk about; `may_end` if all media may be taken away. A call that is to become something else, such
-    /// as a fax, is refused: it goes on as it was.
+    /// Checks that there is media. `may_end` permits that all media is removed. A change of the
+    /// call to something else, such as fax, is refused, so that the call continues unchanged.
     pub(super) fn check(&self, may_end: bool) -> Result<(), PlainError> {
         let is_data = |media: &&FarMedia| media.port != 0 && media.is_data();
         if self.media.iter().any(|media| is_data(&media)) {
@@ -161,7 +163,7 @@ impl FarMedia {
         far.direction = Direction::new(stated.sends(), stated.receives() && rtp.is_some());
         far.codecs = media.codecs;
         for codec in &mut far.codecs {
-            // Opus always says 2 (RFC 7587 section 7), whatever far ends leave out.
+            // Opus always has 2 (RFC 7587 section 7), even if a far end omits it.
             if codec.codec() == Some(Codec::Opus) {
                 codec.channels = CodecName::Opus.channels();
             }
@@ -179,7 +181,7 @@ impl FarMedia {
         Ok(far)
     }
 
-    /// Audio or video; none for all else.
+    /// Returns audio or video, or `None` for other media.
     pub fn kind(&self) -> Option<Kind> {
         match self.name.as_str() {
             "audio" => Some(Kind::Audio),
@@ -188,7 +190,7 @@ impl FarMedia {
         }
     }
 
-    /// Whether it is audio or video in use, by a protocol that is spoken here.
+    /// Returns whether it is active audio or video with a supported protocol.
     pub fn is_usable(&self) -> bool {
         let known = ["RTP/AVP", "RTP/SAVP", "RTP/AVPF", "RTP/SAVPF"];
         let is_known = known
@@ -197,28 +199,28 @@ impl FarMedia {
         self.port != 0 && self.kind().is_some() && is_known
     }
 
-    /// Whether the protocol says that media is SRTP.
+    /// Returns whether the protocol is for SRTP.
     pub fn is_secure(&self) -> bool {
         self.proto.to_ascii_uppercase().starts_with("RTP/SAVP")
     }
 
-    /// Whether it has any `a=crypto`, usable or not.
+    /// Returns whether it has any `a=crypto`, usable or not.
     pub fn has_crypto(&self) -> bool {
         !self.crypto.is_empty()
     }
 
-    /// Whether the far end takes picture loss indications.
+    /// Returns whether the far end accepts picture loss indications.
     pub fn takes_pli(&self) -> bool {
         let pli = |codec: &CodecSpec| codec.has_feedback("nack pli");
         self.codecs.iter().any(pli)
     }
 
-    /// Whether it is for data channels.
+    /// Returns whether it is for data channels.
     fn is_data(&self) -> bool {
         self.name == "application" && self.proto.to_ascii_uppercase().contains("SCTP")
     }
 
-    /// Its first key that can be used and that `fits` says, and why others cannot be used.
+    /// Returns the first usable key for which `fits` is true, and why others cannot be used.
     pub(super) fn key(
         &self,
         fits: impl Fn(&CryptoLine) -> bool,
@@ -227,7 +229,7 @@ impl FarMedia {
     }
 }
 
-/// Whether an attribute passes to the other side.
+/// Returns whether an attribute is passed to the other side.
 pub(super) fn passes(name: &str) -> bool {
     PASSED_ON
         .iter()

@@ -1,22 +1,23 @@
-//! The negotiation with a far end, over all its offers and answers.
+//! The negotiation with a far end over all its offers and answers.
 
 use portunus_rtp::Mid;
 
 use crate::codecs::CodecSpec;
 use crate::description::{Attribute, Description, Direction, Extmap, Media, Origin};
-use crate::negotiated::{Codec, Kind};
+use crate::negotiated::Kind;
 
-use super::agree::{self, PlainCodec, PlainMedia};
+use super::agreement::{self, OurMedia};
 use super::crypto::{CryptoLine, SdesKey, SrtpPolicy, Suite};
 use super::ends::{Accepted, LocalEnd, SrtpUse};
 use super::error::{PlainError, kind_name};
 use super::layout::Layout;
+use super::media::PlainMedia;
+use super::pending::{Offered, OfferedMedia, Pending, Taken, TakenMedia};
 use super::remote::{self, FarMedia, FarSession};
-use super::to_browser;
-use super::transcode;
 use super::write::{self, ActiveText, LineText, Text};
+use super::{browser_side, transcoding};
 
-/// The `s=` line when the browser's is empty.
+/// The `s=` line if the browser's is empty.
 const NAME: &str = "-";
 
 /// Both kinds of media.
@@ -24,77 +25,35 @@ const KINDS: [Kind; 2] = [Kind::Audio, Kind::Video];
 
 /// The negotiation with one far end; see the [module](super).
 ///
-/// An error leaves everything as it was.
+/// An error leaves the state unchanged.
 #[derive(Debug, Clone, Default)]
 pub struct PlainSession {
-    /// Answers have one payload type of each codec, instead of all that the browser answered.
+    /// Whether answers have one payload type per codec, instead of all that the browser answered.
     one_of_each: bool,
     transcodes: bool,
     pub(super) origin: Option<Origin>,
     pub(super) name: String,
     version: u64,
-    /// What was written last, as it is with version 0.
+    /// The last written text, with version 0.
     written: Option<String>,
     policy: SrtpPolicy,
-    /// The direction in which this side holds the call.
+    /// The direction with which this side holds the call.
     pub(super) held: Option<Direction>,
-    /// This side's keys, which stay.
+    /// This side's keys, which do not change.
     keys: Vec<(Kind, SdesKey)>,
     pub(super) layout: Layout,
     pub(super) pending: Pending,
     pub(super) agreed: Vec<PlainMedia>,
-    /// Something was agreed on once: what follows may take all of it away.
+    /// Whether media was agreed on before, so that a later exchange may remove all of it.
     had_media: bool,
 }
 
-#[derive(Debug, Clone, Default)]
-pub(super) enum Pending {
-    #[default]
-    None,
-    Offered(Box<Offered>),
-    Taken(Box<Taken>),
-}
-
-/// An offer to the far end.
-#[derive(Debug, Clone)]
-pub(super) struct Offered {
-    layout: Layout,
-    media: Vec<OfferedMedia>,
-    is_mandatory: bool,
-}
-
-#[derive(Debug, Clone)]
-struct OfferedMedia {
-    /// Its index among the lines.
-    index: usize,
-    kind: Kind,
-    media: Media,
-    direction: Direction,
-    key: Option<SdesKey>,
-}
-
-/// An offer of the far end.
-#[derive(Debug, Clone)]
-pub(super) struct Taken {
-    pub(super) layout: Layout,
-    far: FarSession,
-    media: Vec<TakenMedia>,
-}
-
-#[derive(Debug, Clone)]
-struct TakenMedia {
-    index: usize,
-    kind: Kind,
-    mid: Mid,
-    key: Option<CryptoLine>,
-}
-
-/// The tag of the key that is offered.
+/// The tag of the offered key.
 const TAG: u32 = 1;
 
 impl PlainSession {
-    /// A session without m-lines. Answers have one payload type of each codec if `one_of_each`; with `transcodes`, audio codecs are
-    /// agreed on that have to be transcoded if there are no others.
+    /// Makes a session without m-lines. Answers have one payload type per codec if `one_of_each`.
+    /// With `transcodes`, audio codecs that need transcoding are agreed on if there are no others.
     pub fn new(one_of_each: bool, transcodes: bool) -> Self {
         PlainSession {
             one_of_each,
@@ -103,27 +62,27 @@ impl PlainSession {
         }
     }
 
-    /// What the last completed exchange agreed on: at most one of each kind.
+    /// Returns the result of the last complete exchange: at most one per kind.
     pub fn agreed(&self) -> &[PlainMedia] {
         &self.agreed
     }
 
-    /// The same for one kind of media.
+    /// Returns the result for one kind of media.
     pub fn agreed_on(&self, kind: Kind) -> Option<&PlainMedia> {
         self.agreed.iter().find(|media| media.kind == kind)
     }
 
-    /// The policy that the last description asked for.
+    /// Returns the policy of the last description.
     pub const fn policy(&self) -> SrtpPolicy {
         self.policy
     }
 
-    /// Whether an offer of the far end waits for its answer.
+    /// Returns whether an offer of the far end waits for its answer.
     pub const fn has_taken_offer(&self) -> bool {
         matches!(self.pending, Pending::Taken(_))
     }
 
-    /// Whether the waiting offer of the far end has keys that can be used for all that it is about.
+    /// Returns whether the pending offer of the far end has usable keys for all its media.
     pub fn is_srtp_offered(&self) -> bool {
         match &self.pending {
             Pending::Taken(taken) => taken.media.iter().all(|media| media.key.is_some()),
@@ -131,25 +90,25 @@ impl PlainSession {
         }
     }
 
-    /// The kinds of media that a browser's description is about.
+    /// Returns the kinds of media in a browser's description.
     pub fn kinds(browser: &Description) -> impl Iterator<Item = Kind> {
         KINDS
             .into_iter()
-            .filter(|kind| browser.active(*kind).any(to_browser::has_media))
+            .filter(|kind| browser.active(*kind).any(browser_side::has_media))
     }
 
-    /// Holds the call in a direction, or no more: what is offered and answered from now on says so.
+    /// Holds the call with a direction, or resumes it. Takes effect with the next offer or answer.
     pub fn set_held(&mut self, held: Option<Direction>) {
         self.held = held;
     }
 
-    /// Forgets an offer that is not answered, of either side.
+    /// Discards an unanswered offer of either side.
     pub fn discard(&mut self) {
         self.pending = Pending::None;
     }
 
-    /// Makes a browser's offer, or a description that goes on from one, an offer to the far end. `srtp` stays for later offers that do not
-    /// say it. `fill` makes up keys, see [`SdesKey::generate`].
+    /// Makes an offer to the far end from a browser's offer, or from a later description. `srtp`
+    /// stays for later offers without one. `fill` generates keys, see [`SdesKey::generate`].
     pub fn offer(
         &mut self,
         browser: &Description,
@@ -164,7 +123,7 @@ impl PlainSession {
         let mut keys = self.keys.clone();
         let mut media = Vec::new();
         let mut lines = Vec::with_capacity(layout.lines.len());
-        let chosen = KINDS.map(|kind| browser.active(kind).find(|it| to_browser::has_media(it)));
+        let chosen = KINDS.map(|kind| browser.active(kind).find(|it| browser_side::has_media(it)));
         for (index, line) in layout.lines.iter().enumerate() {
             let of_line = |media: &&Media| Some(media.mid) == line.mid;
             let Some(said) = chosen.iter().copied().flatten().find(of_line) else {
@@ -177,9 +136,9 @@ impl PlainSession {
             let key = policy
                 .suite()
                 .map(|suite| key(&mut keys, kind, suite, fill));
-            let mut codecs = to_browser::to_far(said);
+            let mut codecs = browser_side::to_far(said);
             if self.transcodes && kind == Kind::Audio {
-                codecs.extend(transcode::offered_beyond(&codecs));
+                codecs.extend(transcoding::offered_beyond(&codecs));
             }
             let proto = match policy.is_mandatory() {
                 true => "RTP/SAVP",
@@ -216,8 +175,8 @@ impl PlainSession {
         Ok(self.write(browser, local, lines))
     }
 
-    /// Takes the far end's answer; gives what answers the browser's offer. It may come again as long as no other offer is made. `srtp` counts if
-    /// it is mandatory, beyond what was offered.
+    /// Takes the far end's answer. Returns the answer to the browser's offer. It may be repeated
+    /// until the next offer. `srtp` counts if it is mandatory, even if the offer was not.
     pub fn accept_answer(
         &mut self,
         text: &str,
@@ -229,7 +188,8 @@ impl PlainSession {
         let far = FarSession::parse(text)?;
         far.check(self.had_media)?;
         let lines = &offered.layout.lines;
-        // A line that is not in use takes nothing from the call, whatever it is called, and be it one more than was offered.
+        // An inactive line changes nothing in the call, whatever its type, even if it was not
+        // offered.
         let differs = |(index, media): (usize, &FarMedia)| {
             let is_same = lines.get(index).is_some_and(|line| line.name == media.name);
             (media.port != 0 && !is_same).then_some(index)
@@ -255,15 +215,18 @@ impl PlainSession {
             let ours = OurMedia {
                 mid: offered.media.mid,
                 direction: offered.direction,
-                codecs: &to_browser::to_far(&offered.media),
+                codecs: &browser_side::to_far(&offered.media),
                 extensions: &offered.media.extensions,
+                is_offerer: true,
+                transcodes: self.transcodes,
+                rtcp_mux: false,
+                local_key: offered.key.clone().filter(|_| key.is_some()),
+                remote_key: key.map(|line| line.key),
             };
-            let key = key.map(|line| line.key);
-            let local_key = offered.key.clone().filter(|_| key.is_some());
-            let Some(media) = self.agree(&ours, far, (local_key, key), false) else {
+            let Some(media) = ours.agree(far) else {
                 continue;
             };
-            let answer = to_browser::answered(&offered.media, &media, far);
+            let answer = browser_side::answered(&offered.media, &media, far);
             answers.push((media.mid, answer));
             agreed.push(media);
         }
@@ -271,12 +234,12 @@ impl PlainSession {
         self.had_media |= !agreed.is_empty();
         self.agreed = agreed;
         Ok(Accepted {
-            description: self.describe(&far.name, answers),
+            description: self.layout.describe(&far.name, answers),
             srtp: srtp_use,
         })
     }
 
-    /// Takes an offer of the far end; gives what the browser is to be offered.
+    /// Takes an offer of the far end. Returns the offer for the browser.
     pub fn take_offer(
         &mut self,
         text: &str,
@@ -306,7 +269,7 @@ impl PlainSession {
                 continue;
             };
             let numbers = &mut layout.numbers;
-            let offer = to_browser::offered(mid, line, kind, self.transcodes, numbers);
+            let offer = browser_side::offered(mid, line, kind, self.transcodes, numbers);
             offers.push((mid, offer));
             media.push(TakenMedia {
                 index,
@@ -323,7 +286,8 @@ impl PlainSession {
         })
     }
 
-    /// Answers the far end's offer as the browser answered it. Media of another family of addresses than `local` are refused.
+    /// Answers the far end's offer with the browser's answer. Refuses media of another address
+    /// family than `local`.
     pub fn answer(
         &mut self,
         browser: &Description,
@@ -346,7 +310,7 @@ impl PlainSession {
             let Some((said, far)) = said.zip(taken.far.media.get(media.index)) else {
                 continue;
             };
-            // Who sends from the other family could not send here (RFC 6157).
+            // A far end that sends from the other family could not send here (RFC 6157).
             if far
                 .rtp
                 .is_some_and(|rtp| rtp.is_ipv4() != local.address.is_ipv4())
@@ -356,23 +320,27 @@ impl PlainSession {
             if policy.is_mandatory() && media.key.is_none() {
                 return Err(PlainError::no_key(media.kind, &[]));
             }
-            let ours = OurMedia {
-                mid: media.mid,
-                direction: self.held(said.direction),
-                codecs: &to_browser::to_far(said),
-                extensions: &said.extensions,
-            };
             let remote_key = media.key.as_ref().map(|line| line.key.clone());
             let local_key = remote_key
                 .as_ref()
                 .map(|it| key(&mut keys, media.kind, it.suite(), fill));
             let mux = local.rtcp_mux && far.rtcp_mux;
-            let pair = (local_key.clone(), remote_key);
-            let Some(mut both) = self.agree(&ours, far, pair, mux) else {
+            let ours = OurMedia {
+                mid: media.mid,
+                direction: self.held(said.direction),
+                codecs: &browser_side::to_far(said),
+                extensions: &said.extensions,
+                is_offerer: false,
+                transcodes: self.transcodes,
+                rtcp_mux: mux,
+                local_key: local_key.clone(),
+                remote_key,
+            };
+            let Some(mut both) = ours.agree(far) else {
                 continue;
             };
             if self.one_of_each {
-                agree::one_of_each(&mut both.codecs, &mut both.events);
+                agreement::one_of_each(&mut both.codecs, &mut both.events);
             }
             let ports = local.ports.of(media.kind);
             let ports = ports.ok_or(PlainError::NoPort(kind_name(media.kind)))?;
@@ -394,7 +362,7 @@ impl PlainSession {
             }
             agreed.push(both);
         }
-        // Later offers of this side are protected as this answer is.
+        // Later offers of this side have the same protection as this answer.
         let is_mandatory = policy.is_mandatory() || taken.far.media.iter().any(FarMedia::is_secure);
         let secured = agreed.iter().find_map(|media| media.remote_key.as_ref());
         self.policy = match secured.map(SdesKey::suite) {
@@ -410,7 +378,7 @@ impl PlainSession {
         Ok(self.write(browser, local, lines))
     }
 
-    /// Checks that there is something to talk about.
+    /// Checks that there is media.
     fn check(&self, browser: &Description) -> Result<(), PlainError> {
         if browser.active(Kind::Data).next().is_some() {
             return Err(PlainError::Data);
@@ -421,9 +389,9 @@ impl PlainSession {
         }
     }
 
-    /// The header extensions that far ends are told of, with the numbers that they know them by.
+    /// Returns the header extensions for far ends, with their ids.
     fn extensions_to_far(&self, said: &Media) -> Vec<Extmap> {
-        let mut extensions = to_browser::passed(&said.extensions);
+        let mut extensions = browser_side::passed(&said.extensions);
         if let Some(agreed) = self.agreed_on(said.kind) {
             for extmap in &mut extensions {
                 let known = agreed.extensions.iter().find(|it| it.uri == extmap.uri);
@@ -433,7 +401,7 @@ impl PlainSession {
         extensions
     }
 
-    /// The direction that far ends are told of an m-line that has this one.
+    /// Returns the direction for far ends of an m-line with this one.
     fn held(&self, direction: Direction) -> Direction {
         match (self.held, direction) {
             (None, _) => direction,
@@ -442,86 +410,7 @@ impl PlainSession {
         }
     }
 
-    /// What both sides have in common of an m-line; none if that is no codec.
-    fn agree(
-        &self,
-        ours: &OurMedia<'_>,
-        far: &FarMedia,
-        (local_key, remote_key): (Option<SdesKey>, Option<SdesKey>),
-        rtcp_mux: bool,
-    ) -> Option<PlainMedia> {
-        let kind = far.kind()?;
-        let mut codecs = Vec::new();
-        let mut events = Vec::new();
-        // An answer of the far end says what it takes; what it sends has this side's numbers. In answers of this side all numbers are the
-        // far end's.
-        let is_offerer = matches!(self.pending, Pending::Offered(_));
-        for (our, far, codec) in agree::matched(ours.codecs, &far.codecs) {
-            let agreed = PlainCodec {
-                spec: our.clone(),
-                codec,
-                send: far.pt,
-                recv: if is_offerer { our.pt } else { far.pt },
-                far_fmtp: far.fmtp.clone(),
-            };
-            match agree::is_event(our) {
-                true => events.push(agreed),
-                false => codecs.push(agreed),
-            }
-        }
-        // Noise alone is no call.
-        codecs.sort_by_key(|codec| codec.codec == Codec::ComfortNoise);
-        if codecs
-            .first()
-            .is_some_and(|codec| codec.codec == Codec::ComfortNoise)
-        {
-            codecs.clear();
-        }
-        let transcoding = match codecs.is_empty() && self.transcodes && kind == Kind::Audio {
-            true => transcode::agree(ours.codecs, &far.codecs),
-            false => None,
-        };
-        if codecs.is_empty() && transcoding.is_none() {
-            return None;
-        }
-        let clock_rate = match &transcoding {
-            Some(transcoding) => Some(transcoding.far.spec.clock_rate),
-            None => codecs.first().map(|codec| codec.spec.clock_rate),
-        };
-        agree::sort_events(clock_rate, &mut events);
-        let mut extensions = to_browser::passed(&far.extensions);
-        let is_ours = |extmap: &Extmap| ours.extensions.iter().any(|it| it.uri == extmap.uri);
-        extensions.retain(is_ours);
-        Some(PlainMedia {
-            kind,
-            mid: ours.mid,
-            direction: ours.direction,
-            far_direction: far.direction,
-            rtp: far.rtp,
-            rtcp: match rtcp_mux {
-                true => far.rtp,
-                false => far.rtcp,
-            },
-            rtcp_mux,
-            unanswered: match is_offerer {
-                true => agree::unanswered(ours.codecs, &codecs),
-                false => Vec::new(),
-            },
-            codecs,
-            events,
-            transcoding,
-            extensions,
-            local_key,
-            remote_key,
-            pli: far.takes_pli(),
-        })
-    }
-
-    fn describe(&self, name: &str, media: Vec<(Mid, Media)>) -> Description {
-        self.layout.describe(name, media)
-    }
-
-    /// Writes a description. Its version grows whenever it differs from the one before (RFC 3264 section 8).
+    /// Writes a description. Its version grows with each change (RFC 3264 section 8).
     fn write(&mut self, browser: &Description, local: &LocalEnd, lines: Vec<LineText>) -> String {
         if self.origin.is_none() {
             let mut origin = browser.origin.clone();
@@ -551,15 +440,7 @@ impl PlainSession {
     }
 }
 
-/// What this side brings to an m-line.
-struct OurMedia<'a> {
-    mid: Mid,
-    direction: Direction,
-    codecs: &'a [CodecSpec],
-    extensions: &'a [Extmap],
-}
-
-/// This side's key of a kind of media for a suite.
+/// Returns this side's key for a kind of media and a suite.
 fn key(
     keys: &mut Vec<(Kind, SdesKey)>,
     kind: Kind,
@@ -597,7 +478,7 @@ fn refused(far: &FarMedia) -> LineText {
     }
 }
 
-/// The codecs of an answer to a far end, with its numbers.
+/// Returns the codecs of an answer to a far end, with its payload types.
 fn answered_codecs(agreed: &PlainMedia) -> Vec<CodecSpec> {
     let direct = agreed.codecs.iter();
     let far = agreed.transcoding.iter().map(|it| &it.far);

@@ -13,31 +13,31 @@ use super::crypto::SdesKey;
 use super::ends::LocalPorts;
 use super::error::kind_name;
 
-/// The feedback that passes: pictures can be asked for.
+/// The feedback that is passed on: keyframe requests.
 const FEEDBACK: &str = "nack pli";
 
-/// A description to be written.
+/// A description for writing.
 pub(super) struct Text<'a> {
     pub(super) origin: &'a Origin,
     pub(super) name: &'a str,
-    /// Where media comes to.
+    /// The address where media is received.
     pub(super) address: IpAddr,
     pub(super) lines: Vec<LineText>,
 }
 
-/// An m-line to be written.
+/// An m-line for writing.
 pub(super) enum LineText {
-    /// Not in use.
+    /// Inactive.
     Refused {
         media: String,
         proto: String,
         formats: String,
     },
-    /// In use.
+    /// Active.
     Active(Box<ActiveText>),
 }
 
-/// An m-line that is in use.
+/// An active m-line.
 #[derive(Debug)]
 pub(super) struct ActiveText {
     pub(super) kind: Kind,
@@ -53,7 +53,7 @@ pub(super) struct ActiveText {
 }
 
 impl LineText {
-    /// An m-line of this kind that is offered no more, or not yet.
+    /// Makes an inactive m-line of this type, which is withdrawn or not offered yet.
     pub(super) fn unused(media: &str) -> Self {
         let (proto, formats) = match media {
             "audio" | "video" => ("RTP/AVP", "0"),
@@ -68,7 +68,7 @@ impl LineText {
     }
 }
 
-/// Writes it with this version.
+/// Writes the description with this version.
 pub(super) fn write(text: &Text<'_>, version: u64) -> String {
     let mut origin =
         sdp_types::Origin::with_ip_addr(&text.origin.session_id, version, text.address);

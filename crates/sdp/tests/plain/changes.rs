@@ -1,4 +1,4 @@
-//! What changes in a call.
+//! Changes during a call.
 
 use portunus_rtp::Pt;
 use portunus_sdp::plain::{PlainError, PlainSession};
@@ -45,7 +45,7 @@ fn versions_grow_with_what_changes() {
     let back = plain.said();
     let back = offered(&mut plain, &back, None);
     assert_eq!(version(&back), version(&first) + 2);
-    // What was only received is inactive while the call is held.
+    // Media that was only received is inactive while the call is held.
     let mut receiving = browser.clone();
     receiving.media[0].direction = Direction::RecvOnly;
     plain.set_held(Some(Direction::SendOnly));
@@ -57,7 +57,7 @@ fn versions_grow_with_what_changes() {
 
 #[test]
 fn numbers_mean_the_same_to_a_browser_over_all_descriptions() {
-    // Opus and VP8 have the same number, which no PeerConnection takes.
+    // Opus and VP8 have the same number, which a PeerConnection does not accept.
     let mut plain = PlainSession::new(false, false);
     let accepted = plain.take_offer(&far("linphone"), None).unwrap();
     let media = &accepted.description.media;
@@ -69,7 +69,7 @@ fn numbers_mean_the_same_to_a_browser_over_all_descriptions() {
     let vp8 = &plain.agreed_on(Kind::Video).unwrap().codecs[0];
     assert_eq!((vp8.spec.pt, vp8.send), (media[1].codecs[0].pt, Pt(96)));
 
-    // The browser began: what it said stays, whatever the far end says later.
+    // The browser made the first offer: its numbers stay, whatever the far end sends later.
     let mut plain = PlainSession::new(false, false);
     let browser = chromium();
     offered(&mut plain, &browser, None);
@@ -117,7 +117,7 @@ fn media_come_and_go() {
     ));
     plain.accept_answer(&both, None).unwrap();
     assert_eq!(plain.agreed().len(), 2);
-    // The far end takes it away, offers a fax, and another audio.
+    // The far end removes it, offers a fax and another audio line.
     let fewer = telephone(&format!(
         "{PCMU}m=video 0 RTP/AVP 96\r\nm=image 9 udptl t38\r\nm=audio 5002 RTP/AVP 0\r\n"
     ));
@@ -146,11 +146,11 @@ fn media_come_and_go() {
         ]
     );
     assert_eq!(plain.agreed().len(), 1);
-    // It cannot become a fax: the call goes on as it was.
+    // It cannot become a fax, so the call continues unchanged.
     let fax = telephone("m=audio 0 RTP/AVP 0\r\nm=video 0 RTP/AVP 96\r\nm=image 9 udptl t38\r\n");
     assert_eq!(plain.take_offer(&fax, None), Err(PlainError::NoMedia));
     assert_eq!(plain.agreed().len(), 1);
-    // All may end, and begin again.
+    // All media may end and start again.
     let none = telephone("m=audio 0 RTP/AVP 0\r\nm=video 0 RTP/AVP 96\r\n");
     let mut ended = plain.clone();
     let accepted = ended.take_offer(&none, None).unwrap();
@@ -202,7 +202,7 @@ fn a_call_goes_on_without_the_browser_and_with_another() {
         .collect();
     assert_eq!(numbers, [(Pt(111), Pt(96), Pt(96)), (Pt(8), Pt(8), Pt(8))]);
     assert_eq!(audio.rtp.unwrap().port(), 6000);
-    // Another browser takes the call over.
+    // Another browser takes over the call.
     let offer = plain.offer_to_another();
     assert!(session().local_offer(offer.clone()).is_ok());
     let mut answer = answered(&offer);
@@ -211,7 +211,7 @@ fn a_call_goes_on_without_the_browser_and_with_another() {
     let audio = plain.agreed_on(Kind::Audio).unwrap();
     assert_eq!(audio.codecs.len(), 1);
     assert_eq!(audio.mid, answer.media[0].mid);
-    // What is offered then is what the new browser said.
+    // The next offer is the description of the new browser.
     let said = plain.said();
     let next = offered(&mut plain, &said, None);
     assert!(next.contains("m=audio 10000 RTP/AVP 8 "), "{next}");

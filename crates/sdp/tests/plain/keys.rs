@@ -1,4 +1,4 @@
-//! Keys of SRTP (RFC 4568).
+//! SRTP keys (RFC 4568).
 
 use portunus_sdp::Kind;
 use portunus_sdp::plain::{PlainError, PlainSession, SrtpPolicy, SrtpUse, Suite};
@@ -11,7 +11,7 @@ fn keys_are_offered_and_answered_as_the_policy_says() {
     let key = portunus_sdp::plain::SdesKey::generate(suite, &mut |bytes| bytes.fill(3));
     assert_eq!(key.suite(), suite);
     let crypto = |tag: u32, suite: &str, len: usize| {
-        // 3 bytes in base64 are 4 characters.
+        // 3 bytes are 4 characters in base64.
         let key = match len {
             44 => format!("{}=", "A".repeat(59)),
             30 => "A".repeat(40),
@@ -63,12 +63,12 @@ fn keys_are_offered_and_answered_as_the_policy_says() {
         answer(policies[1], policies[2], &with("RTP/AVP", &gcm)),
         Ok((Some(Mandatory), true))
     );
-    // An answer without a key to an optional offer is plain RTP.
+    // An answer without a key to an optional offer means plain RTP.
     assert_eq!(
         answer(policies[1], None, &with("RTP/AVP", "")),
         Ok((None, false))
     );
-    // So is one with a key that was never offered.
+    // So does one with a key that was not offered.
     let other = crypto(2, "AEAD_AES_256_GCM", 44);
     assert_eq!(
         answer(policies[1], None, &with("RTP/AVP", &other)),
@@ -125,7 +125,7 @@ fn keys_are_offered_and_answered_as_the_policy_says() {
     assert!(error.is_for_lack_of_srtp() && plain.has_taken_offer());
     let sdp = plain.answer(&browser, &local(), None, &mut fill).unwrap();
     assert!(!sdp.contains("crypto"));
-    // With a tag of its own, and by the profile that it has.
+    // With its own tag, and with its profile.
     let offer = with("RTP/SAVP", &crypto(7, "AES_CM_128_HMAC_SHA1_32", 30));
     plain.take_offer(&offer, None).unwrap();
     let sdp = plain.answer(&browser, &local(), None, &mut fill).unwrap();
@@ -133,7 +133,7 @@ fn keys_are_offered_and_answered_as_the_policy_says() {
         sdp.contains("RTP/SAVP") && sdp.contains("a=crypto:7 AES_CM_128_HMAC_SHA1_32 "),
         "{sdp}"
     );
-    // What this side offers next is protected in the same way, with the same key.
+    // The next offer of this side has the same protection and the same key.
     let again = plain
         .offer(&plain.said(), &local(), None, &mut |_| panic!())
         .unwrap();

@@ -1,13 +1,14 @@
-//! Descriptions of far ends without ICE and DTLS: what telephones and SIP servers say, and what they are told.
+//! Descriptions of far ends without ICE and DTLS, such as telephones and SIP servers.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 mod changes;
-mod described;
+mod descriptions;
 mod keys;
 #[path = "../support/mod.rs"]
 mod support;
@@ -23,7 +24,7 @@ fn far(name: &str) -> String {
     text.replace('\n', "\r\n")
 }
 
-/// What Chromium offers, without its data channel.
+/// Returns Chromium's offer without its data channel.
 fn chromium() -> Description {
     let mut description = parse(&offer("chromium")).unwrap().description;
     description.media.retain(|media| media.kind != Kind::Data);
@@ -42,7 +43,7 @@ fn local() -> LocalEnd {
     }
 }
 
-/// The same, as far ends are told that are at this address.
+/// Returns the local end for far ends at this address.
 fn local_towards(far: IpAddr) -> LocalEnd {
     let address = match far {
         IpAddr::V4(_) => local().address,
@@ -59,7 +60,7 @@ fn offered(plain: &mut PlainSession, browser: &Description, srtp: Option<SrtpPol
     plain.offer(browser, &local(), srtp, &mut fill).unwrap()
 }
 
-/// How a browser answers: with what it knows of what it is offered.
+/// Answers like a browser, with the parts of the offer that it knows.
 fn answered(offer: &Description) -> Description {
     let mut answer = offer.clone();
     for media in &mut answer.media {
@@ -72,7 +73,7 @@ fn answered(offer: &Description) -> Description {
     answer
 }
 
-/// The lines of the m-line of this kind.
+/// Returns the lines of the m-line of this kind.
 fn section<'t>(text: &'t str, kind: &str) -> Vec<&'t str> {
     let start = format!("m={kind} ");
     let lines = text.lines().skip_while(|line| !line.starts_with(&start));
@@ -82,7 +83,7 @@ fn section<'t>(text: &'t str, kind: &str) -> Vec<&'t str> {
     lines
 }
 
-/// An answer of a telephone to an offer with audio.
+/// Returns a telephone's answer to an offer with audio.
 fn telephone(media: &str) -> String {
     format!("v=0\r\no=- 5 5 IN IP4 192.0.2.9\r\ns=-\r\nc=IN IP4 192.0.2.9\r\nt=0 0\r\n{media}")
 }

@@ -1,5 +1,12 @@
-//! What the tests share: offers of real peers, a session with fixed identities, the options of an echo.
-#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+//! Common parts of the tests: offers of real peers, a session with fixed mids, the options of an
+//! echo.
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "each test uses a part of this, and fails by a panic"
+)]
 
 use std::path::PathBuf;
 
@@ -9,9 +16,9 @@ use portunus_sdp::{
     Negotiated, RemoteDescription, SdpError, SdpType, Session,
 };
 
-/// The offer in `tests/offers`, as it is on the wire.
+/// Reads an offer from `tests/peers/offers`, with the line ends of the wire.
 pub fn offer(name: &str) -> String {
-    std::fs::read_to_string(path("offers", name))
+    std::fs::read_to_string(path("peers/offers", name))
         .expect(name)
         .replace('\n', "\r\n")
 }
@@ -53,7 +60,7 @@ pub fn session() -> Session {
     Session::new(transport(), 7)
 }
 
-/// What the echo test accepts.
+/// Returns the options of the echo test.
 pub fn echo(offer: &Description) -> AnswerOptions {
     let mut options = AnswerOptions {
         extensions: ExtensionKind::ALL.to_vec(),
@@ -67,12 +74,12 @@ pub fn parse(text: &str) -> Result<RemoteDescription, SdpError> {
     RemoteDescription::parse(text, SdpType::Offer, &[])
 }
 
-/// Answers `text` as the echo test does.
+/// Answers `text` like the echo test.
 pub fn answer(text: &str) -> (String, Negotiated) {
     answer_with(&mut session(), text, |_| {})
 }
 
-/// Answers `text` in `session` with what `change` makes of the echo test's options.
+/// Answers `text` in `session` with the echo test's options after `change`.
 pub fn answer_with(
     session: &mut Session,
     text: &str,
@@ -86,7 +93,7 @@ pub fn answer_with(
     session.local_answer(answer).unwrap()
 }
 
-/// The lines of the m-line at `index`, 0 being the session level, without the line ends.
+/// Returns the lines of the m-line at `index`, without line ends. 0 is the session level.
 pub fn section(text: &str, index: usize) -> Vec<&str> {
     let mut sections = vec![Vec::new()];
     for line in text.lines() {
@@ -98,7 +105,7 @@ pub fn section(text: &str, index: usize) -> Vec<&str> {
     sections.swap_remove(index)
 }
 
-/// The lines of the m-line at `index` that start with `start`.
+/// Returns the lines of the m-line at `index` that start with `start`.
 pub fn lines<'a>(text: &'a str, index: usize, start: &str) -> Vec<&'a str> {
     section(text, index)
         .into_iter()
@@ -106,7 +113,7 @@ pub fn lines<'a>(text: &'a str, index: usize, start: &str) -> Vec<&'a str> {
         .collect()
 }
 
-/// The direction of the m-line at `index`.
+/// Returns the direction of the m-line at `index`.
 pub fn direction(text: &str, index: usize) -> &str {
     let directions = ["a=sendrecv", "a=sendonly", "a=recvonly", "a=inactive"];
     section(text, index)
@@ -115,14 +122,14 @@ pub fn direction(text: &str, index: usize) -> &str {
         .unwrap()
 }
 
-/// An offer of one m-line with these attributes.
+/// Returns an offer of one m-line with these attributes.
 pub fn one_line(media: &str, attributes: &[&str]) -> String {
     let mut text = head();
     text.push_str(&media_section(media, "0", attributes));
     text
 }
 
-/// The session part of an offer, transport included.
+/// Returns the session part of an offer, with transport.
 pub fn head() -> String {
     let digest = ["AB"; 32].join(":");
     format!(
@@ -131,7 +138,7 @@ pub fn head() -> String {
     )
 }
 
-/// An m-line with `mid` and these attributes.
+/// Returns an m-line with `mid` and these attributes.
 pub fn media_section(media: &str, mid: &str, attributes: &[&str]) -> String {
     let mut text = format!("m={media}\r\na=mid:{mid}\r\n");
     for attribute in attributes {

@@ -1,4 +1,4 @@
-//! The protocol: from the first request to the end of the allocation.
+//! The protocol from the first request to the end of the allocation.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -14,71 +14,52 @@ use turn_types::stun::prelude::{Attribute, AttributeFromRaw, AttributeStaticType
 
 use crate::channels::{Channel, Channels, Envelope};
 use crate::message::{self, Challenge, Request};
-use crate::{CHANNEL_HEAD, Fault};
+use crate::{CHANNEL_HEAD, Fault, Login};
 
-/// How long the first answer is waited for, twice as long after each repetition (RFC 8489 section 6.2.1).
+/// The wait for the first answer. It doubles after each retransmission (RFC 8489 section 6.2.1).
 const RETRY: Duration = Duration::from_millis(500);
-/// How often a request is sent: for 15.5 s.
+/// The transmissions of a request, over 15.5 s.
 const SENT: u8 = 5;
-/// How often a server may ask for another nonce before a request is answered.
+/// How often a server may ask for another nonce per request.
 const CHALLENGES: u8 = 3;
-/// How often an allocation is refreshed, if it lasts that long: it keeps the mapping of a NAT on the way to the server alive,
-/// and tells soon that the server is gone.
+/// The interval of refreshes, if the allocation lasts longer. It keeps the mapping of a NAT before
+/// the server, and soon shows that the server is gone.
 const REFRESH: Duration = Duration::from_secs(20);
-/// How many refreshes in a row may stay without an answer, each sent as often as any request.
+/// The most consecutive refreshes without an answer, each with all its retransmissions.
 const UNANSWERED: u8 = 2;
-/// How often channels are looked at.
+/// The interval of maintaining channels.
 const SWEEP: Duration = Duration::from_secs(5);
-/// Channels that are asked for at a time.
+/// The most pending requests for channels.
 const MOST_PENDING: usize = 512;
 
-/// Long-term credentials (RFC 8489 section 9.2).
-#[derive(Clone, PartialEq, Eq)]
-pub struct Login {
-    /// The name. It may have been made for a time, by a REST API for TURN servers.
-    pub username: String,
-    /// The password.
-    pub password: String,
-}
-
-/// The password is not shown.
-impl std::fmt::Debug for Login {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut shown = f.debug_struct("Login");
-        shown
-            .field("username", &self.username)
-            .finish_non_exhaustive()
-    }
-}
-
-/// What has happened to the allocation.
+/// An event of the allocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// There is one: this is its relayed address.
+    /// The allocation exists, with this relayed address.
     Allocated(SocketAddr),
-    /// There is none, or none any more. Nothing more comes of this client.
+    /// There is no allocation, or it has ended. The client has no further events.
     Failed(Fault),
 }
 
-/// What a datagram of the server was.
+/// The result of a received datagram.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Received {
-    /// Of the protocol. It may have led to something to transmit, or to an event.
+    /// A message of the protocol. There may be datagrams to transmit and events.
     Consumed,
-    /// A peer's datagram: who sent it, and where it is in what was received.
+    /// A peer's datagram: its sender, and its place in the received one.
     Peer(SocketAddr, Range<usize>),
-    /// Nothing that a TURN server has to say.
+    /// Not a valid message of a TURN server.
     Refused,
 }
 
-/// A request that is to be answered.
+/// A request that waits for its answer.
 #[derive(Debug)]
 struct Pending {
     request: Request,
     transaction: TransactionId,
     bytes: Vec<u8>,
     sent: u8,
-    /// When it is sent again.
+    /// When it is retransmitted.
     next: Instant,
     wait: Duration,
     is_signed: bool,
@@ -99,18 +80,18 @@ enum State {
 /// One allocation at a TURN server.
 #[derive(Debug)]
 pub struct Client {
-    /// Tells its channels from those of other allocations.
+    /// Distinguishes its channels from those of other allocations.
     number: u16,
     login: Login,
     challenge: Option<Challenge>,
     state: State,
-    /// An allocation of a former run was in the way.
+    /// Whether an allocation of an earlier run was released.
     has_released: bool,
-    /// Refreshes without an answer.
+    /// Consecutive refreshes without an answer.
     unanswered: u8,
     pending: Vec<Pending>,
     channels: Channels,
-    /// When channels are looked at next.
+    /// When channels are maintained next.
     sweep: Instant,
     out: VecDeque<Vec<u8>>,
     events: VecDeque<Event>,
@@ -118,7 +99,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Begins to allocate an address. `number` tells this client from others that its owner has had.
+    /// Requests an allocation. `number` distinguishes this client from others of its owner.
     pub fn new(number: u16, login: Login, now: Instant) -> Self {
         let mut client = Client {
             number,
@@ -138,7 +119,7 @@ impl Client {
         client
     }
 
-    /// The relayed address, while there is an allocation.
+    /// Returns the relayed address while there is an allocation.
     pub fn relayed(&self) -> Option<SocketAddr> {
         match self.state {
             State::Allocated { relayed, .. } => Some(relayed),
@@ -146,13 +127,14 @@ impl Client {
         }
     }
 
-    /// How many peers have a channel.
+    /// Returns the number of peers with a channel.
     pub fn channels(&self) -> usize {
         self.channels.len()
     }
 
-    /// The channel to a peer; the server is asked for it if it is new. `None` without an allocation, if the server refuses the
-    /// peer, if the peer's address is of another family than the relayed one, or if there are too many.
+    /// Returns the channel to a peer, and requests a new one from the server. Returns `None`
+    /// without an allocation, if the server refuses the peer, if the peer's address is of another
+    /// family than the relayed one, or if there are too many channels.
     pub fn open(&mut self, peer: SocketAddr, now: Instant) -> Option<Channel> {
         let relayed = self.relayed()?;
         if relayed.is_ipv4() != peer.is_ipv4() {
@@ -173,19 +155,20 @@ impl Client {
         })
     }
 
-    /// How a datagram is sent by a channel. `None` if it is that of another allocation, or has expired.
+    /// Returns the way of a datagram on a channel. Returns `None` if it belongs to another
+    /// allocation, or has expired.
     #[inline]
     pub fn envelope(&mut self, channel: Channel) -> Option<Envelope> {
         let is_ours = channel.allocation == self.number && self.relayed().is_some();
         self.channels.envelope(channel.number).filter(|_| is_ours)
     }
 
-    /// A datagram for a peer, as the server takes it while the channel is not confirmed.
+    /// Returns a datagram for a peer while its channel is not confirmed.
     pub fn indication(peer: SocketAddr, data: &[u8]) -> Vec<u8> {
         message::indication(peer, data)
     }
 
-    /// Takes a datagram of the server.
+    /// Takes a datagram from the server.
     pub fn receive(&mut self, now: Instant, datagram: &[u8]) -> Received {
         if datagram.first().is_some_and(|first| first >> 6 == 1) {
             return self.channel_data(datagram);
@@ -200,22 +183,22 @@ impl Client {
         }
     }
 
-    /// The next datagram for the server.
+    /// Returns the next datagram for the server.
     pub fn poll_transmit(&mut self) -> Option<Vec<u8>> {
         self.out.pop_front()
     }
 
-    /// The next event.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// When [`Client::handle_timeout`] is to be called.
+    /// Returns when [`Client::handle_timeout`] is due.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.deadline
     }
 
-    /// Sends again what was not answered, and keeps what lasts for a time only.
+    /// Retransmits requests, and renews the allocation and its channels.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.deadline.is_none_or(|deadline| now < deadline) {
             return;
@@ -236,7 +219,8 @@ impl Client {
         self.reckon();
     }
 
-    /// Gives the allocation back. What is to be transmitted then need not be waited for: it expires by itself, too.
+    /// Releases the allocation. The remaining datagram may be dropped, since the allocation also
+    /// expires by itself.
     pub fn close(&mut self) {
         if self.relayed().is_some() {
             let (_, bytes) = Request::Release.write(self.challenge.as_ref());
@@ -267,7 +251,7 @@ impl Client {
         }
     }
 
-    /// What a peer without a channel sent: the address is new, and of a host that may send.
+    /// Takes data of a peer without a channel: it has a new address of a permitted host.
     fn data(&self, message: &Message<'_>) -> Received {
         let mut peer = None;
         let mut data = None;
@@ -298,7 +282,7 @@ impl Client {
         };
         let is_success = response.class() == MessageClass::Success;
         let key = self.challenge.as_ref().map(|challenge| &challenge.key);
-        // A question for credentials is not signed, and neither are the errors of some servers.
+        // A request for credentials is not signed, and neither are the errors of some servers.
         let is_wrong = |key| response.validate_integrity_with_key(key).is_err();
         if is_success && key.is_none_or(is_wrong) {
             return Received::Refused;
@@ -333,7 +317,7 @@ impl Client {
         }
     }
 
-    /// The allocation lasts as long as the response says.
+    /// Sets the lifetime of the allocation from a response.
     fn last(&mut self, relayed: SocketAddr, response: &Message<'_>, now: Instant) {
         let Ok(lifetime) = response.attribute::<Lifetime>() else {
             return self.fail(Fault::Incomplete("lifetime"));
@@ -367,13 +351,14 @@ impl Client {
         let fault = match code {
             ErrorCode::UNAUTHORIZED => Fault::Login,
             ErrorCode::ALLOCATION_MISMATCH => match pending.request {
-                // Of a former run, by the same port: it has our credentials, or has to expire.
+                // An allocation of an earlier run on the same port: it has our credentials, or has
+                // to expire.
                 Request::Allocate if !self.has_released => {
                     self.has_released = true;
                     return self.send(Request::Release, 0, now);
                 }
                 Request::Allocate | Request::Release => Fault::Mismatch,
-                // It has restarted, or our address has changed.
+                // The server has restarted, or our address has changed.
                 Request::Refresh | Request::Bind { .. } => return self.fail(Fault::Ended),
             },
             ErrorCode::WRONG_CREDENTIALS => Fault::Mismatch,
@@ -382,7 +367,7 @@ impl Client {
         self.fail_request(pending.request, fault, now);
     }
 
-    /// A request has come to nothing.
+    /// Handles a failed request.
     fn fail_request(&mut self, request: Request, fault: Fault, now: Instant) {
         match request {
             Request::Bind { number, .. } => self.channels.refused(number, now),
@@ -436,7 +421,7 @@ impl Client {
         });
         for request in unanswered {
             match request {
-                // Is it there at all?
+                // The refresh shows whether the server is still there.
                 Request::Bind { number, .. } => {
                     self.channels.unanswered(number, now);
                     self.refresh(now);
@@ -450,7 +435,7 @@ impl Client {
         }
     }
 
-    /// Sets the deadline anew.
+    /// Computes the deadline.
     fn reckon(&mut self) {
         let own = match self.state {
             State::Allocated { refresh, .. } => {
@@ -464,7 +449,7 @@ impl Client {
     }
 }
 
-/// IPv4 addresses in IPv6 are those.
+/// Returns IPv4 for IPv4-mapped addresses.
 fn canonical(address: SocketAddr) -> SocketAddr {
     let ip: IpAddr = address.ip().to_canonical();
     SocketAddr::new(ip, address.port())

@@ -1,4 +1,9 @@
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by a panic"
+)]
 use std::net::SocketAddr;
 
 use portunus_turn::{Action, Keychain, Limits, MediaAddress, MediaAddresses, Now, Shared};
@@ -18,17 +23,17 @@ fn address(text: &str) -> SocketAddr {
     text.parse().unwrap()
 }
 
-/// A client, and the server's side of it, in virtual time. Each datagram is lost with a probability.
+/// A client and a server in virtual time. Each datagram is lost with a probability.
 struct Bench {
     shared: Shared,
     server: portunus_turn::Client,
     client: Client,
     now: Now,
-    /// In 256ths.
+    /// The loss, in 256ths.
     loss: u32,
     random: u32,
     is_server_gone: bool,
-    /// What came to peers.
+    /// The datagrams relayed to peers.
     relayed: Vec<(SocketAddr, Vec<u8>)>,
 }
 
@@ -80,7 +85,7 @@ impl Bench {
         self.random >> 24 < self.loss
     }
 
-    /// Both ends talk until they are done.
+    /// Exchanges datagrams until both are done.
     fn talk(&mut self) {
         while let Some(datagram) = self.client.poll_transmit() {
             if !self.is_lost() && !self.is_server_gone {
@@ -105,12 +110,12 @@ impl Bench {
         };
         if !self.is_lost() {
             let received = self.client.receive(self.now.instant, &response);
-            // A response that is late is to a request that was answered already.
+            // A late response belongs to an answered request.
             assert!(matches!(received, Received::Consumed | Received::Refused));
         }
     }
 
-    /// Time passes.
+    /// Lets time pass.
     fn run(&mut self, time: Duration) {
         let end = self.now.instant + time;
         loop {
@@ -127,7 +132,7 @@ impl Bench {
         }
     }
 
-    /// Sends to a peer as the owner of the client does.
+    /// Sends to a peer like the owner of the client.
     fn send(&mut self, peer: &str, data: &[u8]) -> Option<Envelope> {
         let channel = self.client.open(address(peer), self.now.instant)?;
         self.talk();
@@ -145,7 +150,7 @@ impl Bench {
         Some(envelope)
     }
 
-    /// What the client gets of a peer.
+    /// Returns the datagram that the client gets from a peer.
     fn hear(&mut self, peer: &str, data: &[u8]) -> Option<(SocketAddr, Vec<u8>)> {
         let mut datagram = Vec::new();
         let (shared, now) = (&self.shared, self.now);
@@ -185,7 +190,8 @@ fn datagrams_pass_both_ways_from_the_first_on() {
     assert_eq!(bench.relayed, [(address(PEER), b"first".to_vec())]);
     let heard = bench.hear(PEER, b"back");
     assert_eq!(heard, Some((address(PEER), b"back".to_vec())));
-    // A NAT has given the peer another port for the relay: it may send, and gets a channel with the first answer.
+    // A NAT gave the peer another port for the relay. It may send, and gets a channel with the
+    // first answer.
     let heard = bench.hear(PEER_ELSEWHERE, b"here");
     assert_eq!(heard, Some((address(PEER_ELSEWHERE), b"here".to_vec())));
     bench.send(PEER_ELSEWHERE, b"there");
@@ -198,7 +204,7 @@ fn datagrams_pass_both_ways_from_the_first_on() {
 fn what_is_sent_before_the_channel_is_confirmed_goes_in_an_indication() {
     let mut bench = Bench::new();
     bench.talk();
-    // The request arrives; its response does not.
+    // The request arrives, but its response does not.
     let channel = bench.client.open(address(PEER), bench.now.instant).unwrap();
     let request = bench.client.poll_transmit().unwrap();
     let response = bench.server.receive(&bench.shared, &request, bench.now);
@@ -209,7 +215,7 @@ fn what_is_sent_before_the_channel_is_confirmed_goes_in_an_indication() {
     );
     bench.send(PEER, b"early");
     assert_eq!(bench.relayed, [(address(PEER), b"early".to_vec())]);
-    // The peer's answer comes by the channel that is not confirmed.
+    // The peer's answer arrives on the unconfirmed channel.
     assert!(bench.hear(PEER, b"back").is_some());
     bench.run(Duration::from_secs(1));
     assert_eq!(
@@ -235,7 +241,7 @@ fn the_allocation_and_channels_in_use_outlast_their_lifetimes_and_losses() {
     assert!(arrived > 3_000, "{arrived}");
     bench.loss = 0;
     assert!(bench.hear(PEER, b"still").is_some());
-    // Nobody sends to the other any more.
+    // Nobody sends to the other peer any more.
     assert_eq!(bench.client.channels(), 1);
 }
 
@@ -261,7 +267,7 @@ fn an_allocation_of_a_former_run_makes_room() {
     bench.client = Client::new(2, login("secret"), bench.now.instant);
     bench.talk();
     assert_eq!(bench.event(), Some(Event::Allocated(address(RELAYED))));
-    // One that belongs to somebody else does not.
+    // An allocation of another user is not released.
     let other = Keychain::new(b"secret").login("another", UNIX + 1_000_000);
     let other = Login {
         username: other.username,

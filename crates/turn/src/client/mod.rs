@@ -24,33 +24,33 @@ use crate::message::{self, REALM};
 use crate::places::Place;
 use crate::{Now, Shared, TurnRefused};
 
-/// Bytes of the head of ChannelData.
+/// The bytes of the head of ChannelData.
 const CHANNEL_HEAD: usize = 4;
 
-/// What is to be done about a datagram.
+/// The reaction to a datagram.
 #[derive(Debug)]
 pub enum Action<'d> {
     /// Nothing.
     Nothing,
-    /// Send this to the client.
+    /// Send these bytes to the client.
     Reply(Vec<u8>),
-    /// Send this to the client, whose allocation has ended: close its relay socket.
+    /// Send these bytes to the client, and close the relay socket of its ended allocation.
     Released(Vec<u8>),
     /// Open a relay socket, and call [`Client::opened`].
     Open(Pending),
-    /// Send this from the relay socket to a socket of the media plane.
+    /// Send the datagram from the relay socket to a socket of the media plane.
     Relay {
-        /// Where the media socket is bound.
+        /// The bound address of the media socket.
         to: SocketAddr,
         /// The datagram.
         data: &'d [u8],
     },
 }
 
-/// A request for an allocation that is valid, and needs a socket.
+/// A valid request for an allocation, which needs a socket.
 #[derive(Debug)]
 pub struct Pending {
-    /// Where the socket is to be bound; the kernel chooses its port.
+    /// The address to bind the socket to. The kernel chooses the port.
     pub bind: IpAddr,
     request: Vec<u8>,
     user: User,
@@ -58,21 +58,21 @@ pub struct Pending {
     place: Place,
 }
 
-/// Somebody with valid credentials.
+/// A user with valid credentials.
 #[derive(Debug)]
 struct User {
     name: String,
     key: IntegrityKey,
 }
 
-/// Why a request is refused, and whether the response is signed.
+/// The reason why a request is refused, and whether the response is signed.
 #[derive(Debug)]
 enum Refusal {
-    /// With this code.
+    /// A signed error with this code.
     Code(u16, TurnRefused),
-    /// With an unsigned question for credentials.
+    /// An unsigned request for credentials.
     Challenge(u16, Option<TurnRefused>),
-    /// For attributes that would have to be understood.
+    /// Unknown attributes that would have to be understood.
     Unknown(Vec<AttributeType>),
 }
 
@@ -82,7 +82,8 @@ impl Refusal {
     const FORBIDDEN: Refusal = Refusal::Code(ErrorCode::FORBIDDEN, TurnRefused::Forbidden);
 }
 
-/// One client: an address, of UDP or of a connection. It takes little memory until it has an allocation.
+/// A client: an address of UDP or of a connection. It takes little memory until it has an
+/// allocation.
 #[derive(Debug)]
 pub struct Client {
     address: SocketAddr,
@@ -90,7 +91,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client without an allocation.
+    /// Makes a client without an allocation.
     pub fn new(address: SocketAddr) -> Self {
         let ip = address.ip().to_canonical();
         Client {
@@ -99,18 +100,18 @@ impl Client {
         }
     }
 
-    /// Where it is.
+    /// Returns the address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Whether it has an allocation that has not expired.
+    /// Returns whether it has an allocation that has not expired.
     pub fn is_allocated(&self, now: Now) -> bool {
         let allocation = self.allocation.as_ref();
         allocation.is_some_and(|it| it.expires > now.instant)
     }
 
-    /// Takes a message of the client: one datagram of UDP, or one frame of a stream.
+    /// Takes a message of the client: a UDP datagram, or a frame of a stream.
     pub fn receive<'d>(&mut self, shared: &Shared, datagram: &'d [u8], now: Now) -> Action<'d> {
         match datagram.first().map(|first| first >> 6) {
             Some(1) => self.channel_data(shared, datagram, now),
@@ -122,7 +123,8 @@ impl Client {
         }
     }
 
-    /// Goes on with a request, when the relay socket is bound at `relay`, or could not be opened. Returns the response.
+    /// Continues a request after the relay socket was bound at `relay`, or could not be opened.
+    /// Returns the response.
     pub fn opened(
         &mut self,
         shared: &Shared,
@@ -153,8 +155,9 @@ impl Client {
         self.allocated(&request, now)
     }
 
-    /// Puts what came to the relay socket into an envelope for the client: appends the head of ChannelData to `head`, or
-    /// the whole of an indication. Returns whether `data` follows the head, or `None` if the client does not get it.
+    /// Wraps data from the relay socket for the client: appends the head of ChannelData to `head`,
+    /// or a whole indication. Returns whether `data` follows the head, or `None` if the client does
+    /// not get it.
     pub fn envelop(
         &self,
         shared: &Shared,
@@ -230,7 +233,7 @@ impl Client {
         }
     }
 
-    /// Tells the client its address (RFC 8489).
+    /// Returns the client's address in a response (RFC 8489).
     fn binding(&self, shared: &Shared, request: &Message<'_>, now: Now) -> Action<'static> {
         if !self.may_be_answered(shared, now) {
             return Action::Nothing;
@@ -314,7 +317,8 @@ impl Client {
         })
     }
 
-    /// Whether a request without credentials is answered. The address of a client with an allocation is not forged.
+    /// Returns whether a request without credentials is answered. The address of a client with an
+    /// allocation is not forged.
     fn may_be_answered(&self, shared: &Shared, now: Now) -> bool {
         if self.is_allocated(now) || shared.answers.allow(self.address.ip(), now.instant) {
             return true;
@@ -323,7 +327,7 @@ impl Client {
         false
     }
 
-    /// Answers somebody whose address may be forged.
+    /// Answers a client whose address may be forged.
     fn unauthenticated(
         &self,
         shared: &Shared,
@@ -347,7 +351,7 @@ impl Client {
         })
     }
 
-    /// Long-term credentials (RFC 8489 section 9.2.4).
+    /// Checks long-term credentials (RFC 8489 section 9.2.4).
     fn authenticate(
         &self,
         shared: &Shared,
@@ -386,7 +390,7 @@ impl Client {
         request
             .validate_integrity_with_key(&key)
             .map_err(|_| wrong())?;
-        // An allocation outlives the credentials that it was made with.
+        // An allocation outlives the credentials of its request.
         if request.method() == ALLOCATE && expiry < now.unix {
             let why = Some(TurnRefused::Expired);
             return Err(Refusal::Challenge(ErrorCode::UNAUTHORIZED, why));
@@ -399,7 +403,7 @@ impl Client {
         allocation.filter(|it| it.expires > now.instant)
     }
 
-    /// The allocation, if it is this user's.
+    /// Returns the allocation, if it belongs to this user.
     fn owned(&mut self, user: &User, now: Now) -> Result<&mut Allocation, Refusal> {
         let allocation = self.live(now).ok_or(Refusal::MISMATCH)?;
         match allocation.username == user.name {
@@ -412,12 +416,12 @@ impl Client {
     }
 }
 
-/// Whether a datagram is one whole STUN message.
+/// Returns whether a datagram is one whole STUN message.
 fn is_stun(datagram: &[u8]) -> bool {
     matches!(frame(datagram), Ok(Some((len, _))) if len == datagram.len())
 }
 
-/// An IPv4 address is the same however it is written.
+/// Returns IPv4 for IPv4-mapped addresses.
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }

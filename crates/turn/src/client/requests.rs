@@ -1,4 +1,4 @@
-//! What each request does (RFC 8656 sections 7 to 12).
+//! The handling of each request (RFC 8656 sections 7 to 12).
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -20,11 +20,10 @@ use crate::allocation::Allocation;
 use crate::places::Full;
 use crate::{Now, Shared, TurnRefused, message};
 
-/// The shortest time that an allocation is given, and the time that one is given whose client names none (RFC 8656
-/// section 3.2).
+/// The shortest lifetime of an allocation, and the default one (RFC 8656 section 3.2).
 const LIFETIME: Duration = Duration::from_secs(600);
 
-/// Numbers of channels. RFC 8656 has those up to 0x4FFF, clients of RFC 5766 more.
+/// The numbers of channels. RFC 8656 has those up to 0x4FFF, RFC 5766 more.
 const CHANNELS: std::ops::RangeInclusive<u16> = 0x4000..=0x7FFF;
 
 const UNSUPPORTED_FAMILY: Refusal = Refusal::Code(
@@ -62,7 +61,7 @@ impl Client {
                     family = asked.map_err(|_| UNSUPPORTED_FAMILY)?.family();
                 }
                 Lifetime::TYPE => lifetime = Lifetime::from_raw(attribute).ok(),
-                // Pairs of ports are for RTP and RTCP apart, which nobody has here.
+                // Pairs of ports are for separate RTP and RTCP, which is not supported.
                 EvenPort::TYPE | ReservationToken::TYPE => {
                     let code = ErrorCode::INSUFFICIENT_CAPACITY;
                     return Err(Refusal::Code(code, TurnRefused::Malformed));
@@ -96,7 +95,7 @@ impl Client {
         }))
     }
 
-    /// The response to a request that made the allocation.
+    /// Returns the response to the request for the allocation.
     pub(super) fn allocated(&self, request: &Message<'_>, now: Now) -> Vec<u8> {
         let Some(allocation) = &self.allocation else {
             return Vec::new();
@@ -234,7 +233,8 @@ impl Client {
     }
 }
 
-/// Has the attributes of a request read that are not of its credentials. `take` returns whether it knows an attribute.
+/// Reads the attributes of a request except its credentials. `take` returns whether it knows an
+/// attribute.
 fn read(
     request: &Message<'_>,
     mut take: impl FnMut(RawAttribute<'_>) -> Result<bool, Refusal>,
@@ -252,7 +252,7 @@ fn read(
     }
 }
 
-/// The attributes that prove who asks.
+/// The attributes of credentials.
 const CREDENTIALS: [AttributeType; 4] = [
     Username::TYPE,
     Realm::TYPE,
@@ -260,13 +260,13 @@ const CREDENTIALS: [AttributeType; 4] = [
     MessageIntegrity::TYPE,
 ];
 
-/// How long an allocation lasts whose client asks for so many seconds.
+/// Returns the lifetime of an allocation for the requested seconds.
 fn granted(shared: &Shared, asked: Option<u32>) -> Duration {
     let asked = asked.map_or(LIFETIME, |seconds| Duration::from_secs(seconds.into()));
     asked.max(LIFETIME).min(shared.lifetime)
 }
 
-/// Refuses a peer of another address family, or one that is not of this server's media.
+/// Refuses a peer of another address family, or one outside of this server's media.
 fn check_peer(allocation: &Allocation, peer: IpAddr, is_media: bool) -> Result<(), Refusal> {
     if peer.is_ipv4() != allocation.relayed.is_ipv4() {
         let code = ErrorCode::PEER_ADDRESS_FAMILY_MISMATCH;

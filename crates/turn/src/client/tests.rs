@@ -1,4 +1,9 @@
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by a panic"
+)]
 use std::time::{Duration, Instant};
 
 use turn_types::attribute::{
@@ -17,7 +22,7 @@ use turn_types::AddressFamily;
 use super::*;
 use crate::{Keychain, Limits, Login, MediaAddress, MediaAddresses};
 
-/// Where media is bound, and as what it is announced.
+/// The bound address of media, and the announced one.
 const BOUND: &str = "10.0.0.5:10000";
 const ANNOUNCED: &str = "203.0.113.7:20000";
 const ELSEWHERE: &str = "198.51.100.9:10000";
@@ -39,7 +44,7 @@ fn media() -> MediaAddresses {
     ])
 }
 
-/// A server, and one client that knows its nonce and has a login.
+/// A server, and a client that knows its nonce and has a login.
 struct Bench {
     shared: Shared,
     client: Client,
@@ -82,7 +87,7 @@ impl Bench {
         self.now.unix += seconds;
     }
 
-    /// Remembers the nonce of a response.
+    /// Stores the nonce of a response.
     fn learn(&mut self, response: &[u8]) {
         let message = Message::from_bytes(response).unwrap();
         self.nonce = message.attribute::<Nonce>().unwrap().nonce().to_owned();
@@ -95,7 +100,7 @@ impl Bench {
         login.make_key(IntegrityAlgorithm::Sha1)
     }
 
-    /// A request with credentials.
+    /// Returns a request with credentials.
     fn signed(&self, method: Method, attributes: &[&dyn AttributeWrite]) -> Vec<u8> {
         self.sign(request(method, attributes))
     }
@@ -114,7 +119,7 @@ impl Bench {
         builder.finish()
     }
 
-    /// What the client is answered; a relay socket can be opened.
+    /// Returns the answer to the client. A relay socket can be opened.
     fn answer(&mut self, datagram: &[u8]) -> Vec<u8> {
         match self.client.receive(&self.shared, datagram, self.now) {
             Action::Reply(response) | Action::Released(response) => response,
@@ -127,7 +132,8 @@ impl Bench {
         }
     }
 
-    /// The error code of a response to a signed request; 0 if it is a success. All but questions for credentials are signed.
+    /// Returns the error code of the response to a signed request. 0 means success. All but
+    /// requests for credentials are signed.
     fn code(&mut self, method: Method, attributes: &[&dyn AttributeWrite]) -> u16 {
         let datagram = self.signed(method, attributes);
         let response = self.answer(&datagram);
@@ -147,7 +153,7 @@ impl Bench {
         self.shared.totals().refused[why as usize]
     }
 
-    /// Where a datagram of the client is relayed to.
+    /// Returns the destination of a client's datagram.
     fn relayed(&mut self, datagram: &[u8]) -> Option<(SocketAddr, Vec<u8>)> {
         match self.client.receive(&self.shared, datagram, self.now) {
             Action::Relay { to, data } => Some((to, data.to_vec())),
@@ -156,7 +162,7 @@ impl Bench {
         }
     }
 
-    /// What the client gets of a datagram that came to the relay socket.
+    /// Returns the client's data for a datagram at the relay socket.
     fn delivered(&self, from: &str, data: &[u8]) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         let client = &self.client;
@@ -169,7 +175,7 @@ impl Bench {
 
 const UDP: UdpTransport = UdpTransport;
 
-/// REQUESTED-TRANSPORT of UDP, which is no constant itself.
+/// REQUESTED-TRANSPORT of UDP, which has no constant of its own.
 #[derive(Debug)]
 struct UdpTransport;
 
@@ -201,7 +207,7 @@ fn request(method: Method, attributes: &[&dyn AttributeWrite]) -> MessageWriteVe
     builder
 }
 
-/// A request that names a peer.
+/// Sends a request with a peer.
 fn with_peer(bench: &Bench, method: Method, peer: &str, number: Option<u16>) -> Vec<u8> {
     let mut builder = request(method, &[]);
     let peer = XorPeerAddress::new(address(peer), builder.transaction_id());
@@ -253,7 +259,7 @@ fn an_allocation_tells_the_relays_address_and_the_clients_own() {
     let again = Message::from_bytes(&again).unwrap();
     assert!(again.has_attribute(XorRelayedAddress::TYPE));
     assert_eq!(bench.shared.totals().allocated, 1);
-    // Another request is another allocation.
+    // Another request is for another allocation.
     assert_eq!(bench.code(ALLOCATE, &[&UDP]), 437);
 }
 
@@ -322,7 +328,7 @@ fn only_this_servers_media_is_relayed_to() {
     bench.allocate();
     assert_eq!(permit(&mut bench, ELSEWHERE), 403);
     assert_eq!(bind(&mut bench, ELSEWHERE, 0x4000), 403);
-    // A port of ours that is not of media.
+    // A port of this machine outside of media.
     assert_eq!(bind(&mut bench, "203.0.113.7:22", 0x4000), 403);
     assert_eq!(bind(&mut bench, "10.0.0.5:22", 0x4000), 403);
     assert_eq!(permit(&mut bench, "[2001:db8::5]:10000"), 443);
@@ -378,7 +384,7 @@ fn a_channel_carries_both_ways() {
         bench.delivered(BOUND, b"hi").unwrap(),
         [0x40, 1, 0, 2, b'h', b'i']
     );
-    // One channel, one peer.
+    // A channel has one peer.
     assert_eq!(bind(&mut bench, ANNOUNCED, 0x4002), 400);
     assert_eq!(bind(&mut bench, BOUND, 0x4001), 400);
     assert_eq!(bind(&mut bench, ANNOUNCED, 0x4001), 0);
@@ -411,7 +417,7 @@ fn an_allocation_lasts_until_it_is_released_or_expires() {
     let mut bench = Bench::new();
     bench.allocate();
     bench.later(599);
-    // The credentials have expired, too: that is no matter to those who have an allocation.
+    // The credentials have expired too, which does not matter with an allocation.
     assert_eq!(bench.code(REFRESH, &[&Lifetime::new(1)]), 0);
     bench.later(2);
     let response = {
@@ -518,7 +524,7 @@ fn strangers_are_answered_so_often_and_with_little() {
     let mut bench = Bench::new();
     let asked = request(ALLOCATE, &[&UDP]).finish();
     let answered = bench.answer(&asked);
-    // With the heads of IPv4 and UDP, what comes back is less than twice of what came.
+    // With the headers of IPv4 and UDP, the answer is less than twice as long as the request.
     assert!(
         answered.len() + 28 < 2 * (asked.len() + 28),
         "{}",
@@ -569,7 +575,7 @@ proptest::proptest! {
             bench.allocate();
         }
         bench.client.receive(&bench.shared, &bytes, bench.now);
-        // A message that is nearly right.
+        // A message with small errors.
         let mut message = bench.signed(CREATE_PERMISSION, &[&UDP, &Lifetime::new(5)]);
         bytes.truncate(8);
         for (byte, place) in bytes.iter().zip(position..) {

@@ -18,9 +18,9 @@ use tokio_rustls::TlsAcceptor;
 use crate::places::Places;
 use crate::shared::Limits;
 use crate::{Keychain, MediaAddresses, Now, Shared, TurnConfig, TurnTotals};
-use sockets::Sockets;
+use sockets::{Addresses, Sockets};
 
-/// Why the TURN server cannot start.
+/// The reason why the TURN server cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// A port cannot be listened on.
@@ -28,17 +28,17 @@ pub enum StartError {
     Listen {
         /// The address and port.
         address: SocketAddr,
-        /// The key of the configuration that has the port.
+        /// The configuration key of the port.
         key: &'static str,
-        /// Why.
+        /// The error.
         error: io::Error,
     },
 }
 
-/// A TURN server as clients are told of it (`RTCIceServer` of W3C's WebRTC).
+/// The TURN server for clients (`RTCIceServer` of W3C's WebRTC).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IceServer {
-    /// Its URLs (RFC 7065), UDP first.
+    /// The URLs (RFC 7065), UDP first.
     pub urls: Vec<String>,
     /// The user name of the credentials.
     pub username: String,
@@ -46,10 +46,10 @@ pub struct IceServer {
     pub credential: String,
 }
 
-/// Makes what accepts the next connection of TLS.
+/// Makes the acceptor for the next TLS connection.
 type NewAcceptor = dyn Fn() -> TlsAcceptor + Send + Sync;
 
-/// What connections of TLS are accepted with, once it is known.
+/// The acceptor for TLS connections, once set.
 #[derive(Default)]
 struct Tls(OnceLock<Box<NewAcceptor>>);
 
@@ -65,7 +65,7 @@ impl Tls {
     }
 }
 
-/// The running TURN server; cheap to clone. It runs until [`Turn::stop`].
+/// The running TURN server, which is cheap to clone. It runs until [`Turn::stop`].
 #[derive(Debug, Clone)]
 pub struct Turn {
     inner: Arc<Inner>,
@@ -77,7 +77,7 @@ struct Inner {
     tls_acceptor: Arc<Tls>,
     host: String,
     credential_lifetime: Duration,
-    /// Where it listens: UDP, TCP and TLS.
+    /// The addresses of UDP, TCP and TLS.
     udp: Vec<SocketAddr>,
     tcp: Vec<SocketAddr>,
     tls: Vec<SocketAddr>,
@@ -85,8 +85,8 @@ struct Inner {
 }
 
 impl Turn {
-    /// Binds the sockets and serves on the running tokio runtime. Connections of TLS are closed until [`Turn::set_tls`].
-    /// `media` are the only addresses that are relayed to.
+    /// Binds the sockets and serves them on the running tokio runtime. TLS connections are closed
+    /// until [`Turn::set_tls`]. Only `media` is relayed to.
     pub fn start(config: &TurnConfig, media: MediaAddresses) -> Result<Self, StartError> {
         let sockets = Sockets::bind(config, &media)?;
         let mut random = rand::rng();
@@ -103,7 +103,11 @@ impl Turn {
         let shared = Shared::new(keychain, nonce_key, limits, media, Instant::now());
         let shared = Arc::new(shared);
         let (stop, stopped) = watch::channel(false);
-        let (udp, tcp, tls_addresses) = sockets.addresses();
+        let Addresses {
+            udp,
+            tcp,
+            tls: tls_addresses,
+        } = sockets.addresses();
         for socket in sockets.udp {
             tokio::spawn(udp::serve(socket, shared.clone(), stopped.clone()));
         }
@@ -137,20 +141,21 @@ impl Turn {
         })
     }
 
-    /// Whether it is served by TLS, which takes [`Turn::set_tls`].
+    /// Returns whether TLS is served, which requires [`Turn::set_tls`].
     pub fn has_tls(&self) -> bool {
         !self.inner.tls.is_empty()
     }
 
-    /// Accepts connections of TLS from now on. `acceptor` is called for each, so that the certificate may change. Only the first
-    /// call counts.
+    /// Accepts TLS connections from now on. `acceptor` is called for each, so that the certificate
+    /// may change. Only the first call counts.
     pub fn set_tls(&self, acceptor: impl Fn() -> TlsAcceptor + Send + Sync + 'static) {
         if self.inner.tls_acceptor.0.set(Box::new(acceptor)).is_err() {
             tracing::debug!("TURN by TLS has its certificate already");
         }
     }
 
-    /// The server for a client, with credentials of its own that are valid for [`Turn::credential_lifetime`].
+    /// Returns the server for a client, with new credentials that are valid for
+    /// [`Turn::credential_lifetime`].
     pub fn ice_server(&self) -> IceServer {
         let inner = &self.inner;
         let name = format!("{:016x}", rand::rng().random::<u64>());
@@ -165,7 +170,7 @@ impl Turn {
         }
     }
 
-    /// For how long credentials are valid.
+    /// Returns the lifetime of credentials.
     pub fn credential_lifetime(&self) -> Duration {
         self.inner.credential_lifetime
     }
@@ -175,22 +180,22 @@ impl Turn {
         self.inner.shared.set_media(media);
     }
 
-    /// What was done since the start.
+    /// Returns the totals since the start.
     pub fn totals(&self) -> TurnTotals {
         self.inner.shared.totals()
     }
 
-    /// Where UDP is listened on.
+    /// Returns the addresses of UDP.
     pub fn udp(&self) -> &[SocketAddr] {
         &self.inner.udp
     }
 
-    /// Where TCP is listened on.
+    /// Returns the addresses of TCP.
     pub fn tcp(&self) -> &[SocketAddr] {
         &self.inner.tcp
     }
 
-    /// Where TLS is listened on.
+    /// Returns the addresses of TLS.
     pub fn tls(&self) -> &[SocketAddr] {
         &self.inner.tls
     }
@@ -200,7 +205,7 @@ impl Turn {
         self.inner.stop.send_replace(true);
     }
 
-    /// Its URLs as clients are told them (RFC 7065), UDP first.
+    /// Returns the URLs for clients (RFC 7065), UDP first.
     pub fn urls(&self) -> Vec<String> {
         let inner = &self.inner;
         let host = match inner.host.is_empty() {
@@ -221,7 +226,7 @@ impl Turn {
     }
 }
 
-/// An IP address as it stands in a URL.
+/// Returns an IP address for a URL.
 fn in_url(ip: IpAddr) -> String {
     match ip {
         IpAddr::V4(ip) => ip.to_string(),
@@ -229,7 +234,7 @@ fn in_url(ip: IpAddr) -> String {
     }
 }
 
-/// Ends when the server stops.
+/// Waits until the server stops.
 async fn stopped(stop: &mut watch::Receiver<bool>) {
     // An error means that the server is gone.
     let _ = stop.wait_for(|stop| *stop).await;

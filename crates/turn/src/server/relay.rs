@@ -1,4 +1,4 @@
-//! Relay sockets: where the media plane sees a client.
+//! Relay sockets: the addresses of clients towards the media plane.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -8,10 +8,11 @@ use tokio::net::UdpSocket;
 use super::sockets;
 use crate::counters::{Counters, count};
 
-/// Bytes that the kernel keeps for a relay socket.
+/// The bytes that the kernel buffers for a relay socket.
 const BUFFER: usize = 512 << 10;
 
-/// Opens a relay socket on a port that the kernel chooses. Returns `None` if that fails, which is logged.
+/// Opens a relay socket on a port that the kernel chooses. Returns `None` if that fails, which is
+/// logged.
 pub(super) fn open(ip: IpAddr) -> Option<(UdpSocket, SocketAddr)> {
     let opened = sockets::udp(SocketAddr::new(ip, 0), BUFFER).and_then(|socket| {
         let address = socket.local_addr()?;
@@ -22,7 +23,7 @@ pub(super) fn open(ip: IpAddr) -> Option<(UdpSocket, SocketAddr)> {
         .ok()
 }
 
-/// Sends a datagram to the media plane. A socket that does not take it drops it, as a network would.
+/// Sends a datagram to the media plane. It is dropped if the socket does not accept it.
 pub(super) fn send(socket: &UdpSocket, to: SocketAddr, data: &[u8], counters: &Counters) {
     match socket.try_send_to(data, to) {
         Ok(_) => counters.relayed_to_media(data.len()),

@@ -1,4 +1,4 @@
-//! Binds the ports of TURN.
+//! Binding the ports of TURN.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -9,18 +9,26 @@ use tokio::net::{TcpListener, UdpSocket};
 use super::StartError;
 use crate::{MediaAddresses, TurnConfig};
 
-/// Connections that wait to be accepted.
+/// The most connections that wait to be accepted.
 const BACKLOG: i32 = 1_024;
-/// Bytes that the kernel keeps for the socket of all clients.
+/// The bytes that the kernel buffers for the socket of all clients.
 const BUFFER: usize = 4 << 20;
-/// How often ports are tried if the kernel is to choose one that is free for UDP and TCP.
+/// The attempts to find a port that is free for both UDP and TCP, if the kernel chooses it.
 const TRIES: usize = 16;
 
-/// Sockets that are not served yet.
+/// Bound sockets that are not served yet.
 pub(super) struct Sockets {
     pub(super) udp: Vec<UdpSocket>,
     pub(super) tcp: Vec<TcpListener>,
     pub(super) tls: Vec<TcpListener>,
+}
+
+/// The bound addresses of the sockets.
+#[derive(Debug)]
+pub(super) struct Addresses {
+    pub(super) udp: Vec<SocketAddr>,
+    pub(super) tcp: Vec<SocketAddr>,
+    pub(super) tls: Vec<SocketAddr>,
 }
 
 impl Sockets {
@@ -43,14 +51,18 @@ impl Sockets {
         Ok(Sockets { udp, tcp, tls })
     }
 
-    /// Where they are bound.
-    pub(super) fn addresses(&self) -> (Vec<SocketAddr>, Vec<SocketAddr>, Vec<SocketAddr>) {
+    /// Returns the bound addresses.
+    pub(super) fn addresses(&self) -> Addresses {
         let of = |listeners: &[TcpListener]| {
             let addresses = listeners.iter().filter_map(|it| it.local_addr().ok());
             addresses.collect()
         };
         let udp = self.udp.iter().filter_map(|it| it.local_addr().ok());
-        (udp.collect(), of(&self.tcp), of(&self.tls))
+        Addresses {
+            udp: udp.collect(),
+            tcp: of(&self.tcp),
+            tls: of(&self.tls),
+        }
     }
 }
 
@@ -58,7 +70,7 @@ fn is_taken(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::AddrInUse
 }
 
-/// UDP and TCP on the same port.
+/// Binds UDP and TCP on the same port.
 fn plain(
     config: &TurnConfig,
     media: &MediaAddresses,
@@ -66,7 +78,7 @@ fn plain(
     let tcp = listeners(&config.bind, config.port, "turn.port")?;
     let bound = tcp.first().and_then(|it| it.local_addr().ok());
     let port = bound.map_or(config.port, |it| it.port());
-    // A response has to come from the address that the request went to, so that each address has a socket.
+    // A response has to come from the address of the request, so each address has a socket.
     let ips = match config.bind.is_empty() {
         true => media.bound_ips(),
         false => config.bind.clone(),
@@ -97,7 +109,7 @@ fn listeners(
         }
     };
     if bind.is_empty() {
-        // On Linux an IPv6 wildcard socket takes IPv4 too, unless the machine has no IPv6.
+        // On Linux, an IPv6 wildcard socket accepts IPv4 too, unless the machine has no IPv6.
         let any = SocketAddr::from((Ipv6Addr::UNSPECIFIED, port));
         let any_v4 = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
         let listener = match tcp(any) {
@@ -112,7 +124,7 @@ fn listeners(
     for ip in bind {
         let address = SocketAddr::new(*ip, port);
         let listener = tcp(address).map_err(failed(address))?;
-        // If the kernel chooses, it chooses once.
+        // The kernel chooses only the first port.
         port = listener.local_addr().map_or(port, |it| it.port());
         listeners.push(listener);
     }
@@ -121,14 +133,14 @@ fn listeners(
 
 fn tcp(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = socket(address, Type::STREAM)?;
-    // Connections of a server that has ended keep nobody from listening again.
+    // Connections of an ended server do not block the port.
     socket.set_reuse_address(true)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     TcpListener::from_std(socket.into())
 }
 
-/// A UDP socket that is bound, for which the kernel keeps as many bytes as it may up to `buffer`.
+/// Binds a UDP socket with a kernel buffer of up to `buffer` bytes.
 pub(super) fn udp(address: SocketAddr, buffer: usize) -> io::Result<UdpSocket> {
     let socket = socket(address, Type::DGRAM)?;
     socket.set_recv_buffer_size(buffer)?;

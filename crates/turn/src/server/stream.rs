@@ -1,4 +1,4 @@
-//! Clients that speak TCP or TLS.
+//! Clients of TCP or TLS.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,22 +18,22 @@ use crate::framing::{MAX_FRAME, frame};
 use crate::places::{Place, Places};
 use crate::{Action, Client, Now, Shared, TurnClosed};
 
-/// How long a TLS handshake may take.
+/// The longest TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How long a connection may be without an allocation.
+/// The longest time of a connection without an allocation.
 const IDLE: Duration = Duration::from_secs(30);
-/// How long a client may take nothing of what waits for it.
+/// The longest time for which a client may not read its data.
 const SLOW: Duration = Duration::from_secs(10);
-/// How often these times are looked at.
+/// The interval at which these times are checked.
 const TICK: Duration = Duration::from_millis(500);
-/// How long an accept loop waits after a failure, mostly for lack of file descriptors.
+/// The pause of an accept loop after a failure, mostly for lack of file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Bytes that the kernel takes for a client that does not read. More would only make media late.
+/// The bytes that the kernel buffers for a client that does not read. More would only delay media.
 const SEND_BUFFER: usize = 64 << 10;
-/// Bytes of room that a queue keeps once it is empty.
+/// The capacity that an empty queue keeps, in bytes.
 const KEPT: usize = 16 << 10;
 
-/// What connections share.
+/// The state shared by connections.
 #[derive(Debug, Clone)]
 pub(super) struct Server {
     pub(super) shared: Arc<Shared>,
@@ -42,7 +42,7 @@ pub(super) struct Server {
     pub(super) stop: watch::Receiver<bool>,
 }
 
-/// A connection that counts for as long as it lives.
+/// A connection, which is counted while it lives.
 struct Counted {
     shared: Arc<Shared>,
     _place: Place,
@@ -106,7 +106,7 @@ fn accept(stream: TcpStream, from: SocketAddr, tls: Option<Arc<Tls>>, server: &S
     });
 }
 
-/// Serves a connection of TLS. Returns why, if the server closes it for the client's fault.
+/// Serves a TLS connection. Returns the reason if the server closes it because of the client.
 async fn shake_hands(
     stream: TcpStream,
     from: SocketAddr,
@@ -133,25 +133,25 @@ struct Connection {
     client: Client,
     relay: Option<UdpSocket>,
     shared: Arc<Shared>,
-    /// What came and is not a whole message yet.
+    /// Received bytes without a complete message.
     input: Vec<u8>,
     filled: usize,
     output: Output,
-    /// Since when there is no allocation.
+    /// The start of a time without an allocation.
     idle_since: Option<Instant>,
 }
 
-/// What waits for the client.
+/// The data that waits for the client.
 struct Output {
     queue: BytesMut,
     most: usize,
-    /// Whether the stream holds some of what it has taken.
+    /// Whether the stream holds data that was not flushed.
     is_unflushed: bool,
-    /// Since when the client has taken nothing.
+    /// The start of a time in which the client has not read.
     waits_since: Option<Instant>,
 }
 
-/// What happened to a connection.
+/// An event of a connection.
 enum Event {
     Read(io::Result<usize>),
     Written(io::Result<usize>),
@@ -179,7 +179,8 @@ impl Connection {
         }
     }
 
-    /// Serves the connection until it ends. Returns why, if the server closes it for the client's fault.
+    /// Serves the connection until it ends. Returns the reason if the server closes it because of
+    /// the client.
     async fn run<S>(mut self, stream: S, stop: watch::Receiver<bool>) -> Option<TurnClosed>
     where
         S: AsyncRead + AsyncWrite,
@@ -234,7 +235,7 @@ impl Connection {
         }
     }
 
-    /// Takes the whole messages of what came.
+    /// Takes the complete messages of the input.
     fn take_messages(&mut self) -> Result<(), TurnClosed> {
         let input = std::mem::take(&mut self.input);
         let mut start = 0;
@@ -280,7 +281,7 @@ impl Connection {
                 self.client.opened(&self.shared, pending, address, now)
             }
         };
-        // A client that does not even read responses is of no use.
+        // A client that does not even read responses is useless.
         match self.output.push(&response, &[]) {
             true => Ok(()),
             false => Err(TurnClosed::Slow),
@@ -303,7 +304,7 @@ impl Connection {
         }
     }
 
-    /// Why the connection is to be closed, if it has had its time.
+    /// Returns why the connection has to be closed, if a time limit has passed.
     fn overdue(&mut self) -> Option<TurnClosed> {
         let now = Instant::now();
         let is_over = |since: Option<Instant>, limit| {
@@ -325,7 +326,8 @@ impl Connection {
 }
 
 impl Output {
-    /// Writes some of what waits, or flushes the stream once it has taken all. Never ends if there is nothing to do.
+    /// Writes some of the waiting data, or flushes the stream after all of it. Never ends if there
+    /// is nothing to do.
     async fn write_to(&self, writer: &mut (impl AsyncWrite + Unpin)) -> Event {
         if !self.queue.is_empty() {
             return Event::Written(writer.write(&self.queue).await);

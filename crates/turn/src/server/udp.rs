@@ -1,4 +1,4 @@
-//! Clients that speak UDP.
+//! Clients of UDP.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -14,11 +14,11 @@ use super::{relay, stopped};
 use crate::framing::MAX_FRAME;
 use crate::{Action, Client, Now, Shared};
 
-/// How often allocations are looked at that may have expired.
+/// The interval of checks for expired allocations.
 const SWEEP: Duration = Duration::from_secs(1);
-/// How long an error of a socket is waited out.
+/// The pause after an error of a socket.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Bytes of the head of ChannelData.
+/// The bytes of the head of ChannelData.
 const HEAD: usize = 4;
 
 /// A client with an allocation.
@@ -34,7 +34,8 @@ impl Allocated {
     }
 }
 
-/// The same with the task that reads its relay socket. Both end when it is dropped.
+/// A client with an allocation, and the task that reads its relay socket. Both end when it is
+/// dropped.
 #[derive(Debug)]
 struct Entry {
     allocated: Arc<Allocated>,
@@ -49,7 +50,7 @@ impl Drop for Entry {
     }
 }
 
-/// A socket, and the clients that have an allocation by it: no more than there may be allocations.
+/// A socket, and the clients that have an allocation by it, limited by the most allocations.
 struct Listener {
     socket: Arc<UdpSocket>,
     shared: Arc<Shared>,
@@ -66,7 +67,7 @@ pub(super) async fn serve(socket: UdpSocket, shared: Arc<Shared>, mut stop: watc
     let socket = listener.socket.clone();
     let mut sweep = tokio::time::interval(SWEEP);
     sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // One more than any message has, so that a longer one is told by its length.
+    // One more byte than any message has, so that a longer one is recognized by its length.
     let mut buffer = vec![0; MAX_FRAME + 1];
     loop {
         let received = tokio::select! {
@@ -109,7 +110,7 @@ impl Listener {
                 drop(client);
                 self.entries.remove(&from);
             }
-            // The allocation that it had has just expired.
+            // Its allocation has just expired.
             Action::Open(_) => {
                 drop(client);
                 self.entries.remove(&from);
@@ -118,7 +119,7 @@ impl Listener {
         }
     }
 
-    /// Takes a datagram of a client without an allocation, of whom nothing is kept unless it gets one.
+    /// Takes a datagram of a client without an allocation. No state is kept unless it gets one.
     fn receive_first(&mut self, from: SocketAddr, datagram: &[u8], now: Now) {
         let mut client = Client::new(from);
         match client.receive(&self.shared, datagram, now) {
@@ -160,7 +161,7 @@ impl Listener {
     }
 }
 
-/// Sends a client what its relay socket receives.
+/// Sends a client the data of its relay socket.
 async fn pump(
     allocated: Arc<Allocated>,
     socket: Arc<UdpSocket>,

@@ -18,7 +18,7 @@ use turn_client_proto::udp::TurnClientUdp;
 use turn_types::prelude::DelayedTransmitBuild;
 use turn_types::{Instant, TransportType, TurnCredentials};
 
-/// How long a test waits for something that has to come.
+/// The longest time that a test waits.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
@@ -29,7 +29,7 @@ enum Wire {
     Stream(Box<dyn Stream>),
 }
 
-/// The client, and what it has received.
+/// The client with its received datagrams.
 pub struct Relayed<C> {
     turn: C,
     wire: Wire,
@@ -103,7 +103,7 @@ impl<C: TurnClientApi> Relayed<C> {
         Instant::from_std(self.started)
     }
 
-    /// Goes on until the client tells something.
+    /// Runs until the client has an event.
     pub async fn event(&mut self) -> TurnEvent {
         let event = async {
             loop {
@@ -125,7 +125,7 @@ impl<C: TurnClientApi> Relayed<C> {
         }
     }
 
-    /// Whether a channel to a peer, and a permission for it, can be had.
+    /// Returns whether a channel and a permission for a peer are granted.
     pub async fn bind(&mut self, peer: SocketAddr) -> bool {
         let now = self.now();
         self.turn
@@ -165,7 +165,7 @@ impl<C: TurnClientApi> Relayed<C> {
         }
     }
 
-    /// The next datagram of a peer.
+    /// Returns the next datagram of a peer.
     pub async fn receive(&mut self) -> (SocketAddr, Vec<u8>) {
         let received = async {
             while self.received.is_empty() {
@@ -186,7 +186,7 @@ impl<C: TurnClientApi> Relayed<C> {
         }
     }
 
-    /// Writes what the client wants to send, then reads once, or waits until the client has something to do.
+    /// Writes the client's output, then reads once, or waits for the client's next timeout.
     async fn step(&mut self) {
         let wait = match self.turn.poll(self.now()) {
             TurnPollRet::WaitUntil(until) => until.saturating_duration_since(self.now()),

@@ -3,7 +3,8 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    clippy::indexing_slicing
+    clippy::indexing_slicing,
+    reason = "a test fails by a panic"
 )]
 
 mod client;
@@ -33,13 +34,13 @@ use turn_types::TurnCredentials;
 use client::{Relayed, credentials};
 
 const PATIENCE: Duration = Duration::from_secs(20);
-/// As what media is announced: nothing is there.
+/// The announced address of media, where nothing listens.
 const ANNOUNCED: &str = "203.0.113.7:20000";
-/// The same of a second worker.
+/// The announced address of a second worker.
 const SECOND: &str = "203.0.113.7:20001";
 
-/// Lengths of ChannelData without padding: the client does not know of it, which RFC 8656 section 12.5 wants on streams.
-/// Browsers do.
+/// Lengths of ChannelData without padding: the client lacks the padding that RFC 8656 section 12.5
+/// requires on streams. Browsers have it.
 const UNPADDED: &[usize] = &[4, 800, 1_200];
 
 /// A server, and the media socket that it relays to.
@@ -87,7 +88,7 @@ impl Bench {
         credentials(&self.turn.ice_server())
     }
 
-    /// Waits until the totals are as they should be.
+    /// Waits until the totals are as expected.
     async fn until(&self, what: impl Fn(&TurnTotals) -> bool) {
         let reached = async {
             while !what(&self.turn.totals()) {
@@ -115,7 +116,7 @@ fn config() -> TurnConfig {
     }
 }
 
-/// A certificate for `localhost` that is signed by itself.
+/// Returns a self-signed certificate for `localhost`.
 fn tls() -> (TlsAcceptor, CertificateDer<'static>) {
     let group = EcGroup::from_curve_name(Nid::X9_62_PRIME256V1).unwrap();
     let key = PKey::from_ec_key(EcKey::generate(&group).unwrap()).unwrap();
@@ -220,7 +221,7 @@ async fn nobody_else_is_relayed_to() {
     assert!(!client.permit("192.0.2.1:1".parse().unwrap()).await);
     assert!(!client.bind(elsewhere.local_addr().unwrap()).await);
     assert_eq!(bench.refused(TurnRefused::Forbidden), 2);
-    // What others send to the relay does not reach the client.
+    // Datagrams of others at the relay do not reach the client.
     assert!(client.bind(announced).await);
     elsewhere.send_to(b"forged", relayed).await.unwrap();
     bench.media.send_to(b"right", relayed).await.unwrap();
@@ -261,7 +262,7 @@ async fn thousands_of_allocations_are_not_to_be_had() {
     }
     assert_eq!(bench.turn.totals().allocations, 20);
     assert_eq!(bench.refused(TurnRefused::Quota), 5);
-    // One that leaves makes room.
+    // A client that leaves makes room.
     clients[0].delete().await;
     bench.until(|it| it.allocations == 19).await;
     Relayed::udp(bench.udp(), login).await.allocated().await;
@@ -288,7 +289,7 @@ async fn a_connection_that_does_not_speak_turn_is_closed() {
     for garbage in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0xFF; 100], &[0; 40]] {
         let mut stream = TcpStream::connect(bench.tcp()).await.unwrap();
         stream.write_all(garbage).await.unwrap();
-        // Closed, or reset for what it did not read.
+        // Closed, or reset because of unread data.
         let read = tokio::time::timeout(PATIENCE, stream.read(&mut [0])).await;
         assert!(matches!(read.unwrap(), Ok(0) | Err(_)));
     }
@@ -302,7 +303,7 @@ async fn a_connection_that_does_not_speak_turn_is_closed() {
         .await;
 }
 
-/// The clock runs as soon as everybody waits.
+/// The clock advances once all tasks wait.
 #[tokio::test(start_paused = true)]
 async fn half_open_and_idle_connections_are_closed() {
     let bench = Bench::start(config()).await;

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::http::Http;
 
-/// A call by which a caller may attack.
+/// A call of an attacker.
 pub struct Call {
     pub peer: Peer,
     /// The server's answer.
@@ -20,7 +20,7 @@ pub struct Call {
     session: String,
 }
 
-/// Offers audio and video.
+/// Returns an offer of audio and video.
 pub fn description() -> Description {
     let mut audio = MediaOffer::new(Kind::Audio, Direction::SendRecv);
     audio.add_codec(CodecName::Opus, None, None);
@@ -33,7 +33,7 @@ pub fn description() -> Description {
 }
 
 impl Call {
-    /// Offers and takes the answer; the connection is not made yet. `None` if it is refused.
+    /// Negotiates without connecting. Returns `None` if the server refuses.
     pub async fn negotiate(from: Ipv4Addr, server: SocketAddr) -> Option<Self> {
         let mut http = Http::connect(from, server).await.ok()?;
         let session = http.session().await.ok()??;
@@ -51,7 +51,7 @@ impl Call {
         })
     }
 
-    /// A call that is connected.
+    /// Returns a connected call.
     pub async fn connect(from: Ipv4Addr, server: SocketAddr) -> Self {
         let mut call = Self::negotiate(from, server).await.expect("a call");
         call.peer.connect().await;
@@ -59,7 +59,7 @@ impl Call {
         call
     }
 
-    /// Keeps its session from now on.
+    /// Keeps the call's session from now on.
     fn keep(&mut self) {
         let (http, session) = (self.http.take(), self.session.clone());
         tokio::spawn(async move {
@@ -71,21 +71,21 @@ impl Call {
         });
     }
 
-    /// User name and password of the caller's connectivity checks.
+    /// Returns user name and password of the caller's connectivity checks.
     pub fn ice(&self) -> (String, String) {
         let ufrag = |sdp: &str| value(sdp, "a=ice-ufrag:").to_owned();
         let name = format!("{}:{}", ufrag(&self.answer), ufrag(&self.offer));
         (name, value(&self.answer, "a=ice-pwd:").to_owned())
     }
 
-    /// The server's address that the caller's worker has.
+    /// Returns the server's media address of this call.
     pub fn media(&self) -> SocketAddr {
         let candidate = value(&self.answer, "a=candidate:");
         let fields: Vec<_> = candidate.split(' ').collect();
         SocketAddr::new(fields[4].parse().unwrap(), fields[5].parse().unwrap())
     }
 
-    /// The SSRCs by which the server sends.
+    /// Returns the SSRCs by which the server sends.
     pub fn ssrcs(&self) -> Vec<u32> {
         let lines = self.answer.lines();
         let ssrcs = lines.filter_map(|line| line.strip_prefix("a=ssrc:")?.split(' ').next());

@@ -1,4 +1,4 @@
-//! Connections that take and give nothing in return.
+//! Connections that occupy the server.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ struct Counts {
     refused: AtomicU64,
 }
 
-/// Opens connections and lets each be used until the time is over.
+/// Opens connections, and uses each until the time is over.
 async fn hold<U, F>(options: &Options, to: SocketAddr, mut act: U) -> Tally
 where
     U: FnMut(usize, TcpStream, Arc<Counts>) -> F,
@@ -57,7 +57,8 @@ where
     }
 }
 
-/// A quarter is silent, a quarter sends its head byte by byte, a quarter too long a body, the last one asks without end.
+/// A quarter is silent, a quarter sends its head byte by byte, a quarter too long a body, the last
+/// one requests without end.
 pub async fn http(options: &Options) -> Tally {
     hold(options, options.http, |n, mut stream, counts| async move {
         let mut read = [0; 4_096];
@@ -114,7 +115,8 @@ async fn upgrade(stream: TcpStream) -> Option<WebSocketStream<TcpStream>> {
     Some(socket)
 }
 
-/// A quarter is silent after its handshake, a quarter during it, a quarter sends pings, the last one messages that are too long.
+/// A quarter is silent after its handshake, a quarter during it, a quarter sends pings, the last
+/// one messages that are too long.
 pub async fn websocket(options: &Options) -> Tally {
     let long = Utf8Bytes::from(" ".repeat(2 << 20));
     hold(options, options.websocket, |n, mut stream, counts| {
@@ -158,7 +160,7 @@ pub async fn websocket(options: &Options) -> Tally {
     .await
 }
 
-/// Half of them ask by WebSocket, half by HTTP; none reads an answer.
+/// Half of them send requests by WebSocket, half by HTTP. None reads an answer.
 pub async fn slow_readers(options: &Options) -> Tally {
     let options_of = |to| {
         hold(options, to, move |_, stream, counts| {
@@ -174,7 +176,7 @@ pub async fn slow_readers(options: &Options) -> Tally {
     }
 }
 
-/// Asks for the long answer to `info` until the connection ends or takes no more.
+/// Requests the long answer to `info` until the connection ends or takes no more.
 async fn ask(mut stream: TcpStream, by_websocket: bool, counts: Arc<Counts>) {
     if by_websocket {
         let Some(mut socket) = upgrade(stream).await else {

@@ -7,10 +7,10 @@ use crate::{Tally, address};
 
 /// Sockets of a flood, spread over the addresses.
 const SOCKETS: usize = 256;
-/// How long a flood sends before it looks at the clock.
+/// The interval of looking at the clock.
 const SLICE: Duration = Duration::from_millis(2);
 
-/// The sockets that a flood comes from.
+/// The sockets of a flood.
 pub struct Flood(Vec<UdpSocket>);
 
 impl Flood {
@@ -24,12 +24,13 @@ impl Flood {
         Flood((0..SOCKETS).map(bind).collect())
     }
 
-    /// Where the sockets are bound.
+    /// Returns the addresses of the sockets.
     pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
         self.0.iter().map(|socket| socket.local_addr().unwrap())
     }
 
-    /// Sends the datagrams again and again, `rate` in a second, from one socket after the other. Counts the answers.
+    /// Sends the datagrams repeatedly, `rate` per second, from all sockets in turn. Counts the
+    /// answers.
     pub fn run(&self, to: SocketAddr, datagrams: &[Vec<u8>], rate: u32, time: Duration) -> Tally {
         let mut tally = Tally::default();
         let begin = Instant::now();
@@ -38,7 +39,7 @@ impl Flood {
             let due = begin.elapsed().as_secs_f64() * f64::from(rate);
             while (sent as f64) < due {
                 let datagram = &datagrams[sent % datagrams.len()];
-                // The step is odd: each socket sends each datagram.
+                // The step is odd, so that each socket sends each datagram.
                 let socket = &self.0[(sent * 7 + sent / datagrams.len()) % self.0.len()];
                 if socket.send_to(datagram, to).is_ok() {
                     tally.sent += 1;
@@ -49,13 +50,13 @@ impl Flood {
             tally.received_bytes += self.take();
             std::thread::sleep(SLICE);
         }
-        // Answers that are under way.
+        // Answers on their way arrive.
         std::thread::sleep(Duration::from_millis(100));
         tally.received_bytes += self.take();
         tally
     }
 
-    /// Bytes that have come since the last call.
+    /// Returns the bytes that have arrived since the last call.
     pub fn take(&self) -> u64 {
         let mut buf = [0; 2_048];
         let mut bytes = 0;

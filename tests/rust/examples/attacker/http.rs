@@ -29,7 +29,7 @@ impl Http {
         Ok(Http { stream, read })
     }
 
-    /// Posts JSON; returns what is answered.
+    /// Posts JSON. Returns the answer.
     pub async fn post(&mut self, path: &str, body: &Value) -> io::Result<Value> {
         let body = body.to_string();
         let length = body.len();
@@ -66,7 +66,7 @@ impl Http {
         }
     }
 
-    /// The lengths of the head and of the body of an answer, once the head is there.
+    /// Returns the lengths of an answer's head and body, once the head has arrived.
     fn head(&self) -> Option<(usize, usize)> {
         let end = self.read.windows(4).position(|it| it == b"\r\n\r\n")?;
         let head = String::from_utf8_lossy(&self.read[..end]).to_lowercase();
@@ -75,7 +75,7 @@ impl Http {
         Some((end + 4, len.unwrap_or(0)))
     }
 
-    /// A new session: the path of it, or `None` if it is refused.
+    /// Creates a session. Returns its path, or `None` if the server refuses.
     pub async fn session(&mut self) -> io::Result<Option<String>> {
         let create = json!({ "janus": "create", "transaction": "t" });
         let reply = self.post("/janus", &create).await?;
@@ -84,7 +84,7 @@ impl Http {
             .map(|id| format!("/janus/{id}")))
     }
 
-    /// A new handle of the echo test: the path of it, or `None` if it is refused.
+    /// Creates a handle of the echo test. Returns its path, or `None` if the server refuses.
     pub async fn attach(&mut self, session: &str) -> io::Result<Option<String>> {
         let attach =
             json!({ "janus": "attach", "transaction": "t", "plugin": "janus.plugin.echotest" });
@@ -94,7 +94,8 @@ impl Http {
             .map(|id| format!("{session}/{id}")))
     }
 
-    /// Offers to the echo test; returns the answer's SDP, or `None` if the offer is refused.
+    /// Offers to the echo test. Returns the answer's SDP, or `None` if the server refuses the
+    /// offer.
     pub async fn offer(&mut self, handle: &str, sdp: &str) -> io::Result<Option<String>> {
         let message = json!({
             "janus": "message", "transaction": "m", "body": { "audio": true, "video": true },

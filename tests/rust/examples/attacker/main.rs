@@ -1,7 +1,9 @@
-//! Attacks on a server that runs on this machine: `attacker KIND --http ADDRESS …` attacks for some seconds, and prints its figures
-//! as a line of JSON. `scripts/attacks` starts it beside viewers and talkers.
+//! Attacks on a server on this machine: `attacker KIND --http ADDRESS …` attacks for some seconds,
+//! and prints its figures as a line of JSON. `scripts/attacks` starts it beside viewers and
+//! talkers.
 //!
-//! Attackers have addresses of 127.66.0.0/16, so that the server's limits for one address hold for them, and not for others.
+//! Attackers have addresses of 127.66.0.0/16, so that the server's limits per address apply to
+//! them, and not to others.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -27,7 +29,7 @@ use std::time::Duration;
 use clap::{Parser, ValueEnum};
 use serde_json::json;
 
-/// Addresses that attackers have.
+/// The number of attackers' addresses.
 const ADDRESSES: usize = 16;
 
 /// Attacks a server on this machine.
@@ -35,31 +37,31 @@ const ADDRESSES: usize = 16;
 struct Options {
     /// The kind of attack.
     kind: Kind,
-    /// How long it lasts.
+    /// The duration in seconds.
     #[arg(long, default_value_t = 10.0)]
     seconds: f64,
-    /// Datagrams a second of floods by UDP.
+    /// Datagrams per second of floods by UDP.
     #[arg(long, default_value_t = 50_000)]
     rate: u32,
-    /// Sessions that are made and left alone.
+    /// Sessions to create and leave alone.
     #[arg(long, default_value_t = 50_000)]
     sessions: usize,
-    /// Connections that are opened and held.
+    /// Connections to open and hold.
     #[arg(long, default_value_t = 2_000)]
     connections: usize,
-    /// The server's HTTP.
+    /// The server's HTTP address.
     #[arg(long)]
     http: SocketAddr,
-    /// Its WebSocket.
+    /// Its WebSocket address.
     #[arg(long)]
     websocket: SocketAddr,
-    /// Its media, of the first worker.
+    /// The media address of its first worker.
     #[arg(long)]
     media: SocketAddr,
-    /// Its SIP, by UDP and TCP.
+    /// Its SIP address for UDP and TCP.
     #[arg(long)]
     sip: SocketAddr,
-    /// Its TURN, by UDP.
+    /// Its TURN address for UDP.
     #[arg(long)]
     turn: SocketAddr,
 }
@@ -73,29 +75,29 @@ impl Options {
 /// The kinds of attacks.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Kind {
-    /// STUN checks by nobody: of wrong user fragments, with wrong passwords, cut off.
+    /// STUN checks of strangers: with wrong user fragments, with wrong passwords, truncated.
     Stun,
     /// Valid checks of one PeerConnection from many addresses.
     Checks,
     /// ClientHello from addresses that ICE has not verified.
     ClientHello,
-    /// The same with callers in whose name one is forged before their own.
+    /// Callers whose ClientHello is preceded by a forged one.
     ForgedHello,
-    /// SRTP that is repeated, damaged, or comes from elsewhere.
+    /// SRTP that is repeated, damaged, or comes from another address.
     Srtp,
-    /// RTCP of a caller: requests for keyframes and packets, rates, ends, rubbish.
+    /// RTCP of a caller: requests for keyframes and packets, rates, ends, random bytes.
     Rtcp,
-    /// HTTP connections that are silent, slow, too long, or ask without end.
+    /// HTTP connections that are silent, slow, too long, or request without end.
     Http,
     /// WebSockets that are silent, send pings, or messages that are too long.
     Websocket,
-    /// Clients that ask and do not read the answers.
+    /// Clients that send requests and do not read the answers.
     SlowReaders,
     /// SIP requests by UDP and TCP.
     Sip,
     /// TURN requests without credentials, with wrong ones, with valid ones.
     Turn,
-    /// Sessions that are made and left alone.
+    /// Sessions that are created and left alone.
     Sessions,
     /// PeerConnections that offer and never check.
     Peers,
@@ -116,7 +118,7 @@ struct Tally {
     refused: u64,
 }
 
-/// The `n`th address of attackers.
+/// Returns the `n`th address of attackers.
 fn address(n: usize) -> Ipv4Addr {
     let last = u8::try_from(n % ADDRESSES).unwrap();
     Ipv4Addr::new(127, 66, 0, last + 1)

@@ -10,10 +10,12 @@ use crate::{Options, Tally, address, stun};
 
 /// Different datagrams of a flood.
 const KINDS: usize = 1_024;
-/// How much later than a forged ClientHello a caller's own comes: between two answers to the forged one.
+/// The delay of a caller's own ClientHello after a forged one: between two answers to the forged
+/// one.
 const LATER: Duration = Duration::from_millis(200);
 
-/// Checks with user fragments that nobody has, with a wrong password for one that a caller has, and cut off.
+/// Sends checks with unknown user fragments, with a wrong password for a caller's, and truncated
+/// ones.
 pub async fn stun(options: &Options) -> Tally {
     let call = Call::negotiate(address(0), options.http).await.unwrap();
     let (name, password) = call.ice();
@@ -35,7 +37,8 @@ pub async fn stun(options: &Options) -> Tally {
     Flood::new().run(call.media(), &checks, options.rate, options.time())
 }
 
-/// Valid checks of a caller from many addresses, each of which the server has to answer and to check.
+/// Sends a caller's valid checks from many addresses, each of which the server must answer and
+/// check.
 pub async fn checks(options: &Options) -> Tally {
     let call = Call::negotiate(address(0), options.http).await.unwrap();
     let (name, password) = call.ice();
@@ -43,13 +46,13 @@ pub async fn checks(options: &Options) -> Tally {
     Flood::new().run(call.media(), &checks, options.rate, options.time())
 }
 
-/// ClientHellos from addresses that ICE has not verified.
+/// Sends ClientHellos from addresses that ICE has not verified.
 pub fn client_hello(options: &Options) -> Tally {
     let hellos: Vec<_> = (0..KINDS).map(|_| hello()).collect();
     Flood::new().run(options.media, &hellos, options.rate, options.time())
 }
 
-/// Callers come one after the other, each of whom somebody forges a ClientHello for.
+/// Connects callers one after the other, with a forged ClientHello for each.
 pub async fn forged_hello(options: &Options) -> Tally {
     let (media, rate, time) = (options.media, options.rate, options.time());
     let flood = std::thread::spawn(move || {
@@ -74,7 +77,7 @@ pub async fn forged_hello(options: &Options) -> Tally {
     }
 }
 
-/// A caller whose packets somebody repeats, damages, and sends from elsewhere.
+/// Repeats a caller's packets, damages them, and sends them from another address.
 pub async fn srtp(options: &Options) -> Tally {
     let mut call = Call::connect(address(0), options.http).await;
     call.peer.recorded = Some(Vec::new());
@@ -104,7 +107,7 @@ pub async fn srtp(options: &Options) -> Tally {
             call.peer.send_datagram(&both[sent % both.len()]).await;
             sent += 1;
         }
-        // What is said meanwhile comes back.
+        // Sound sent meanwhile comes back.
         call.peer.send(0, n * 960, &[7; 200]).await;
         n += 1;
         call.peer.run_for(Duration::from_millis(5)).await;
@@ -120,11 +123,11 @@ pub async fn srtp(options: &Options) -> Tally {
     tally
 }
 
-/// A ClientHello of DTLS 1.2 that a server goes on with, with a random of its own.
+/// Returns an acceptable ClientHello of DTLS 1.2 with a random of its own.
 fn hello() -> Vec<u8> {
     let mut body = vec![0xFE, 0xFD];
     body.extend(rand::rng().random::<[u8; 32]>());
-    // Neither session nor cookie; ECDHE with ECDSA and AES-128-GCM; no compression.
+    // Neither session nor cookie. ECDHE with ECDSA and AES-128-GCM. No compression.
     body.extend([0, 0, 0, 2, 0xC0, 0x2B, 1, 0]);
     let extensions: [&[u8]; 5] = [
         // supported_groups: secp256r1, and ec_point_formats.

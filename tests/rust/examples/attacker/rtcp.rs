@@ -1,4 +1,4 @@
-//! A storm of RTCP by a caller who is there by right.
+//! A storm of RTCP by a legitimate caller.
 
 use std::time::{Duration, Instant};
 
@@ -7,10 +7,11 @@ use rand::Rng;
 use crate::call::Call;
 use crate::{Options, Tally, address};
 
-/// RTCP packets a second at most: each is sealed anew.
+/// RTCP packets per second at most, since each is sealed anew.
 const RATE: u32 = 10_000;
 
-/// Requests for keyframes and packets, rates, ends and rubbish about all that the server sends.
+/// Sends requests for keyframes and packets, rates, ends and random bytes about all that the server
+/// sends.
 pub async fn storm(options: &Options) -> Tally {
     let mut call = Call::connect(address(0), options.http).await;
     let rate = options.rate.min(RATE);
@@ -18,7 +19,7 @@ pub async fn storm(options: &Options) -> Tally {
     let begin = Instant::now();
     let (mut sent, mut n) = (0_u64, 0_u32);
     while begin.elapsed() < options.time() {
-        // Something to be asked for again.
+        // Packets for which retransmissions can be requested.
         call.peer.send(0, n * 960, &[7; 100]).await;
         call.peer.send(1, n * 1_800, &[0x10, 0, 0, 1, 2, 3]).await;
         n += 1;
@@ -31,7 +32,7 @@ pub async fn storm(options: &Options) -> Tally {
         }
         call.peer.run_for(Duration::from_millis(5)).await;
     }
-    // Who said goodbye may still talk: an end in RTCP is one of a stream.
+    // A caller that said goodbye may still talk: BYE ends only a stream.
     let before = call.peer.packets.len();
     call.peer.send(0, n * 960, &[7; 100]).await;
     call.peer
@@ -44,7 +45,7 @@ pub async fn storm(options: &Options) -> Tally {
     }
 }
 
-/// One of the kinds of RTCP, about the stream `about`.
+/// Returns a kind of RTCP about the stream `about`.
 fn packet(n: u64, about: u32, packets: u32) -> Vec<u8> {
     let head = |count: u8, kind: u8, words: usize| {
         let [high, low] = (words as u16).to_be_bytes();
@@ -62,7 +63,7 @@ fn packet(n: u64, about: u32, packets: u32) -> Vec<u8> {
             vec![n as u8, 0, 0, 0],
         ]
         .concat(),
-        // NACK of some thousand packets.
+        // NACK of about a thousand packets.
         2 => {
             let asked = (0..250_u16).flat_map(|at| {
                 let from = u16::from_be_bytes(numbered).wrapping_sub(at * 17);
@@ -70,7 +71,7 @@ fn packet(n: u64, about: u32, packets: u32) -> Vec<u8> {
             });
             [head(1, 205, 252), about.to_vec(), asked.collect()].concat()
         }
-        // REMB of one bit a second.
+        // REMB of 1 bit/s.
         3 => {
             let remb = [b"REMB", &[1, 0, 0, 1][..], &about].concat();
             [head(15, 206, 5), vec![0; 4], remb].concat()
@@ -81,12 +82,12 @@ fn packet(n: u64, about: u32, packets: u32) -> Vec<u8> {
             bye[4..].copy_from_slice(&about);
             bye
         }
-        // A compound of reports about streams that are none.
+        // A compound of reports about unknown streams.
         5 => {
             let report = [head(1, 201, 7), rand::rng().random::<[u8; 24]>().to_vec()].concat();
             report.repeat(30)
         }
-        // Lengths and kinds that are none.
+        // Invalid lengths and types.
         _ => {
             let mut rubbish = head(31, 200 + (n % 12) as u8, (n % 300) as usize);
             rubbish.extend(rand::rng().random::<[u8; 32]>());

@@ -1,4 +1,4 @@
-//! Sessions and PeerConnections that are made and left alone.
+//! Sessions and PeerConnections that are created and left alone.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -10,10 +10,10 @@ use crate::call::Call;
 use crate::http::Http;
 use crate::{ADDRESSES, Options, Tally, address};
 
-/// Connections that make sessions, of each address.
+/// Connections that create sessions, per address.
 const MAKERS: usize = 4;
 
-/// Makes sessions by HTTP as fast as they are made, and does nothing with them.
+/// Creates sessions by HTTP as fast as possible, and does nothing with them.
 pub async fn sessions(options: &Options) -> Tally {
     let left = Arc::new(AtomicUsize::new(options.sessions));
     let until = Instant::now() + options.time();
@@ -40,7 +40,7 @@ pub async fn sessions(options: &Options) -> Tally {
     tally(makers.join_all().await, until).await
 }
 
-/// Makes PeerConnections that offer, and does nothing with them: they name their addresses, and never check.
+/// Creates PeerConnections that offer their addresses, and never check.
 pub async fn peers(options: &Options) -> Tally {
     let until = Instant::now() + options.time();
     let mut makers = JoinSet::new();

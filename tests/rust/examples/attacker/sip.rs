@@ -1,4 +1,4 @@
-//! SIP requests that nobody asked for.
+//! Unsolicited SIP requests.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::{Options, Tally, address};
 
 /// Different requests of a flood.
 const KINDS: usize = 4_096;
-/// Connections of TCP, by which the same comes.
+/// TCP connections that send the same.
 const CONNECTIONS: usize = 200;
 
 fn requests(from: &[SocketAddr], transport: &str, server: SocketAddr) -> Vec<Vec<u8>> {
@@ -43,7 +43,7 @@ fn requests(from: &[SocketAddr], transport: &str, server: SocketAddr) -> Vec<Vec
     (0..KINDS).map(request).collect()
 }
 
-/// Requests by UDP at the given rate, and by TCP as they are taken, some of them cut off.
+/// Sends requests by UDP at the given rate, and by TCP as they are taken, some of them truncated.
 pub async fn flood(options: &Options) -> Tally {
     let (server, rate, time) = (options.sip, options.rate, options.time());
     let flood = std::thread::spawn(move || {

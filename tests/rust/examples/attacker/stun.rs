@@ -11,7 +11,7 @@ const USERNAME: u16 = 0x0006;
 const PRIORITY: u16 = 0x0024;
 const ICE_CONTROLLING: u16 = 0x802A;
 
-/// A request with these attributes, signed if there is a key.
+/// Returns a request with these attributes, signed if there is a key.
 pub fn request(method: Method, attributes: &[(u16, &[u8])], key: Option<&IntegrityKey>) -> Vec<u8> {
     let mut message = Message::builder_request(method, MessageWriteVec::new());
     for (kind, value) in attributes {
@@ -26,7 +26,7 @@ pub fn request(method: Method, attributes: &[(u16, &[u8])], key: Option<&Integri
     message.finish()
 }
 
-/// A connectivity check of ICE (RFC 8445 section 7.2.2).
+/// Returns a connectivity check of ICE (RFC 8445 section 7.2.2).
 pub fn check(name: &str, password: &str) -> Vec<u8> {
     let key = ShortTermCredentials::new(password.to_owned()).make_key();
     let attributes = [

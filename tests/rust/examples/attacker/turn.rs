@@ -1,4 +1,4 @@
-//! TURN requests of strangers, and allocations of those who have credentials.
+//! TURN requests of strangers, and allocations with valid credentials.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -23,8 +23,8 @@ const REQUESTED_TRANSPORT: u16 = 0x0019;
 const UDP: (u16, &[u8]) = (REQUESTED_TRANSPORT, &[17, 0, 0, 0]);
 const OWN_REALM: &str = "portunus";
 
-/// Half of the flood asks without credentials or with wrong ones; meanwhile allocations are made with valid ones, which end with the
-/// attack.
+/// Half of the flood has no credentials or wrong ones. Meanwhile, allocations are made with valid
+/// ones, which end with the attack.
 pub async fn flood(options: &Options) -> Tally {
     let mut http = Http::connect(address(0), options.http).await.unwrap();
     let session = http.session().await.unwrap().expect("a session");
@@ -68,7 +68,8 @@ fn key(name: &str, password: &str) -> IntegrityKey {
     login.make_key(IntegrityAlgorithm::Sha1)
 }
 
-/// Makes allocations until the time is over, and ends them; returns how many were made, and refused.
+/// Makes allocations until the time is over, and ends them. Returns the granted and the refused
+/// ones.
 fn allocate(to: SocketAddr, name: &str, password: &str, time: Duration) -> (u64, u64) {
     let begin = Instant::now();
     let key = key(name, password);
@@ -114,7 +115,7 @@ fn allocate(to: SocketAddr, name: &str, password: &str, time: Duration) -> (u64,
     (held.len() as u64, refused)
 }
 
-/// Sends a request and waits a moment for what is answered.
+/// Sends a request, and waits briefly for the answer.
 fn ask(socket: &UdpSocket, request: &[u8]) -> Option<Vec<u8>> {
     let mut buf = [0; 1_500];
     socket.send(request).ok()?;

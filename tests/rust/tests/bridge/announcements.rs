@@ -1,4 +1,4 @@
-//! Files that a room hears.
+//! Files played to a room.
 
 use std::path::Path;
 
@@ -48,7 +48,7 @@ async fn is_playing(server: &Server) -> bool {
     reply["playing"].as_bool().unwrap()
 }
 
-/// What somebody is told of files, up to the end of one.
+/// Returns the notifications about files, up to the end of one.
 async fn told_of_files(member: &mut Member) -> Vec<Value> {
     let mut told = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! What is recorded, and what is announced.
+//! Recordings and announcements.
 
 use std::path::Path;
 use std::time::Duration;
@@ -21,7 +21,7 @@ fn recorder(folder: &Path) -> Recorder {
     })
 }
 
-/// The sound of a file of PCM with 16 bits.
+/// Reads the sound of a PCM file with 16 bits.
 fn wav(path: &Path) -> (u32, Vec<f32>) {
     let mut reader = hound::WavReader::open(path).unwrap();
     let rate = reader.spec().sample_rate;

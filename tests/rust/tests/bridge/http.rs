@@ -14,14 +14,14 @@ const A: f32 = 400.0;
 const B: f32 = 700.0;
 const C: f32 = 1_100.0;
 
-/// Who is in the room.
+/// Returns the participants of the room.
 async fn participants(server: &Server) -> Vec<Value> {
     let list = json!({ "request": "listparticipants", "room": ROOM });
     let list = manage(server, list).await;
     list["participants"].as_array().unwrap().clone()
 }
 
-/// How many listen; none is null.
+/// Returns the number of listeners, or null without any.
 async fn listeners(server: &Server) -> Value {
     let list = manage(server, json!({ "request": "list" })).await;
     list["list"][0]["num_listeners"].clone()

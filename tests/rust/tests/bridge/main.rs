@@ -3,13 +3,14 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 mod announcements;
-mod beside;
 mod files;
 mod http;
+mod outsiders;
 mod people;
 mod phone;
 mod quality;

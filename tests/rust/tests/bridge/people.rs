@@ -1,4 +1,4 @@
-//! Who hears whom.
+//! Mixes: each participant hears all others.
 
 use portunus_sdp::{CodecName, Direction};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Those who come by plain RTP.
+//! Participants by plain RTP.
 
 use std::net::UdpSocket;
 
@@ -17,7 +17,7 @@ pub fn socket() -> (UdpSocket, u16) {
     (socket, port)
 }
 
-/// The packets that wait.
+/// Returns the waiting packets.
 pub fn received(socket: &UdpSocket) -> Vec<(Header, Vec<u8>)> {
     let mut buf = [0; 2_000];
     let mut packets = Vec::new();
@@ -37,7 +37,7 @@ pub struct Phone {
     tone: f32,
     frame: u32,
     heard: Vec<f32>,
-    /// The payload type of its packets: 0 is the right one.
+    /// The payload type of its packets. 0 is the right one.
     pub pt: Pt,
     _caller: Caller,
 }
@@ -65,7 +65,7 @@ impl Phone {
         }
     }
 
-    /// Its next packet.
+    /// Returns its next packet.
     pub fn packet(&mut self) -> Vec<u8> {
         let mut payload = Vec::new();
         g711::encode(
@@ -94,7 +94,7 @@ impl Phone {
         self.socket.send_to(packet, to).unwrap();
     }
 
-    /// Takes what has come.
+    /// Takes the received packets.
     pub fn receive(&mut self) {
         for (header, payload) in received(&self.socket) {
             assert_eq!(header.pt, Pt(0));
@@ -102,7 +102,7 @@ impl Phone {
         }
     }
 
-    /// How loud `tone` is in the last that it has heard.
+    /// Returns the loudness of `tone` in the sound heard last.
     pub fn loudness(&self, tone: f32) -> f32 {
         loudness(&self.heard, 8_000, tone)
     }

@@ -1,4 +1,4 @@
-//! How participants ask to sound, and what they ask to be sent.
+//! Participants' requests for the quality of the sound in both directions.
 
 use portunus_sdp::{CodecName, Direction};
 use serde_json::json;
@@ -7,14 +7,14 @@ use crate::world::{Member, ROOM, manage, talk, talk_for, with_room};
 
 const A: f32 = 400.0;
 const B: f32 = 700.0;
-/// No tone at all.
+/// No tone.
 const NONE: f32 = 0.0;
 
 #[tokio::test]
 async fn noise_is_heard_until_it_is_taken_out() {
-    // All are mixed, also those who do not talk.
+    // All participants are mixed, including silent ones.
     let server = with_room(json!({ "loudest": 0 })).await;
-    // What is sent by G.711 does not pause in silence.
+    // G.711 does not pause in silence.
     let how = (CodecName::Pcmu, Direction::SendRecv);
     let mut ann = Member::with(&server, NONE, json!({ "codec": "pcmu" }), how).await;
     let mut bob = Member::join(&server, NONE, json!({ "id": 2 })).await;
@@ -50,7 +50,7 @@ async fn packets_are_as_large_as_the_bitrate_that_is_asked_for() {
     for member in [&mut bob, &mut cleo] {
         member.noise = 0.1;
     }
-    // Bytes of 20 ms: about 20 and 160.
+    // The bytes of 20 ms: about 20 and 160.
     for (bitrate, expected) in [(8_000, 10..40), (64_000, 80..240), (8_000, 10..40)] {
         let configure = json!({ "request": "configure", "bitrate": bitrate });
         let configured = ann.ask(configure).await;
@@ -67,7 +67,8 @@ async fn packets_are_as_large_as_the_bitrate_that_is_asked_for() {
     }
 }
 
-/// Whether a packet of 20 ms of Opus, mono, carries a part of the one before it, too (RFC 6716, sections 3.1 and 4.2.4).
+/// Returns whether a packet of 20 ms of mono Opus contains a part of the previous one (RFC 6716,
+/// sections 3.1 and 4.2.4).
 fn carries_the_one_before(payload: &[u8]) -> bool {
     let &[toc, first, ..] = payload else {
         return false;
@@ -87,7 +88,7 @@ async fn whoever_expects_loss_is_sent_words_twice() {
         let configured = ann.ask(configure).await;
         assert_eq!(configured["result"], "ok", "{configured}");
         ann.payloads.clear();
-        // Words: what sounds on and on is taken for noise, which is not worth it.
+        // Words, since the encoder takes a continuous sound for noise, which it does not repeat.
         for word in 0.. {
             bob.is_silent = word % 2 == 0;
             talk_for(&mut [&mut ann, &mut bob], 15).await;

@@ -1,4 +1,4 @@
-//! What goes wrong with one, and disturbs nobody else.
+//! Faults of one participant, which must not disturb others.
 
 use portunus_rtp::Pt;
 use portunus_sdp::{CodecName, Direction};
@@ -17,7 +17,8 @@ async fn whoever_dies_in_mid_join_leaves_and_the_others_talk_on() {
     let server = with_room(json!({})).await;
     let mut ann = Member::join(&server, A, json!({ "id": 1 })).await;
     let mut bob = Member::join(&server, B, json!({ "id": 2 })).await;
-    // With a PeerConnection that never comes up, and with the last word before the answer is there.
+    // With a PeerConnection that never connects, and with the last message before the answer
+    // arrives.
     for (id, waits) in [(3, true), (4, false)] {
         let mut caller = server.attach(PACKAGE).await;
         let text = Peer::offering()
@@ -80,7 +81,7 @@ async fn packets_of_wrong_types_twice_and_out_of_order_are_borne() {
     let server = with_room(json!({ "allow_rtp_participants": true })).await;
     let mut ann = Member::join(&server, A, json!({})).await;
     let mut phone = Phone::join(&server, B, 2).await;
-    // Of a type that was not agreed on, and none at all: nothing of it is heard.
+    // With a payload type that was not negotiated, and with random bytes: nothing is heard.
     phone.pt = Pt(8);
     for _ in 0..50 {
         let packet = phone.packet();
@@ -89,7 +90,7 @@ async fn packets_of_wrong_types_twice_and_out_of_order_are_borne() {
         talk_for(&mut [&mut ann], 1).await;
     }
     assert!(ann.is_deaf_to(B), "heard: {}", ann.loudness(B));
-    // The right ones in pairs that are turned round, each twice: heard as loud as if they came well.
+    // Valid packets in swapped pairs, each twice: as loud as packets in order.
     phone.pt = Pt(0);
     let mut is_heard = false;
     for _ in 0..250 {

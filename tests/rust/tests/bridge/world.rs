@@ -1,4 +1,4 @@
-//! A server with a room, and people in it who each talk with a tone of their own.
+//! A server with a room, and participants who each talk with a tone of their own.
 
 use std::f32::consts::TAU;
 use std::net::SocketAddr;
@@ -24,11 +24,11 @@ pub const PACKAGE: &str = "janus.plugin.audiobridge";
 pub const ROOM: u64 = 1234;
 pub const SDP: &str = "Content-Type: application/sdp";
 const FRAME: Duration = Duration::from_millis(20);
-/// The number of the extension that says how loud a packet is.
+/// The id of the extension with a packet's level.
 const LEVEL: u8 = 1;
-/// How loud a tone is that is heard, against full scale.
+/// The least loudness of an audible tone, relative to full scale.
 const LOUD: f32 = 0.03;
-/// How loud one is at most that is not.
+/// The greatest loudness of an inaudible tone.
 const SILENT: f32 = 0.003;
 
 pub async fn server(config: AudioBridgeConfig, recorder: Recorder) -> Server {
@@ -44,7 +44,7 @@ pub async fn server(config: AudioBridgeConfig, recorder: Recorder) -> Server {
     .await
 }
 
-/// A server with a room that has these options, too.
+/// Starts a server with a room that has these options, too.
 pub async fn with_room(options: Value) -> Server {
     let server = server(AudioBridgeConfig::default(), Recorder::default()).await;
     create(&server, options).await;
@@ -58,7 +58,7 @@ pub async fn create(server: &Server, options: Value) {
     assert_eq!(created["audiobridge"], "created", "{created}");
 }
 
-/// Sends a request that is answered at once.
+/// Sends a request that is answered immediately.
 pub async fn manage(server: &Server, request: Value) -> Value {
     server.attach(PACKAGE).await.manage(request).await
 }
@@ -68,30 +68,30 @@ pub fn merge(object: &mut Value, members: Value) {
     object.as_object_mut().unwrap().extend(members);
 }
 
-/// What somebody sends and hears.
+/// The codec of a participant.
 enum Codec {
     Opus(Box<Encoder>, Box<Decoder>),
     G711(Law),
 }
 
-/// Somebody with a PeerConnection, who talks with a tone as long as it is not silent.
+/// A participant with a PeerConnection, who talks with a tone unless it is silent.
 pub struct Member {
     pub caller: Caller,
     pub peer: Peer,
     codec: Codec,
-    /// In Hz.
+    /// The tone in Hz.
     pub tone: f32,
     pub is_silent: bool,
-    /// How loud the noise is that comes with the tone, against full scale.
+    /// The loudness of additional noise, relative to full scale.
     pub noise: f32,
-    /// What came, in order.
+    /// The received payloads, in order.
     pub payloads: Vec<Vec<u8>>,
     frame: u32,
-    /// What was heard since it was last looked at, at 48 kHz, or 8 kHz with G.711.
+    /// The sound heard since the last look, at 48 kHz, or 8 kHz with G.711.
     heard: Vec<f32>,
 }
 
-/// The samples of a frame of a tone.
+/// Returns the samples of a frame of a tone.
 pub fn samples(tone: f32, rate: u32, frame: u32) -> Vec<f32> {
     let count = rate / 50;
     let at = |n: u32| (frame * count + n) as f32 / rate as f32;
@@ -99,7 +99,7 @@ pub fn samples(tone: f32, rate: u32, frame: u32) -> Vec<f32> {
     (0..count).map(sample).collect()
 }
 
-/// An encoder of one channel at 48 kHz.
+/// Returns an encoder of one channel at 48 kHz.
 pub fn opus_encoder() -> Encoder {
     Encoder::new(Channels::Mono, SampleRate::Hz48000, Application::Voip).unwrap()
 }
@@ -111,7 +111,7 @@ pub fn opus_packet(encoder: &mut Encoder, samples: &[f32]) -> Vec<u8> {
     packet
 }
 
-/// How a client joins.
+/// Returns a client's offer for joining.
 pub fn offer(codec: CodecName, direction: Direction) -> Description {
     let mut audio = MediaOffer::new(Kind::Audio, direction);
     let fmtp = (codec == CodecName::Opus).then(|| "useinbandfec=1".to_owned());
@@ -124,7 +124,7 @@ pub fn offer(codec: CodecName, direction: Direction) -> Description {
 }
 
 impl Member {
-    /// Joins with Opus, and is up.
+    /// Joins with Opus, and connects.
     pub async fn join(server: &Server, tone: f32, members: Value) -> Self {
         Self::with(
             server,
@@ -146,7 +146,7 @@ impl Member {
         Self::asking(server, tone, request, (codec, direction)).await
     }
 
-    /// Sends this request with an offer, and is up.
+    /// Sends this request with an offer, and connects.
     pub async fn asking(
         server: &Server,
         tone: f32,
@@ -165,7 +165,8 @@ impl Member {
         Self::new((caller, peer), codec, tone)
     }
 
-    /// Comes by WHIP or WHEP, and is up; its `caller` is nowhere. Gives where the session is, too.
+    /// Joins by WHIP or WHEP, and connects. Its `caller` is in no room. Returns the session's
+    /// location, too.
     pub async fn by_http(
         server: &Server,
         (to, path): (SocketAddr, &str),
@@ -206,7 +207,7 @@ impl Member {
         }
     }
 
-    /// Sends a request that is answered by an event; gives that.
+    /// Sends a request, and returns the event that answers it.
     pub async fn ask(&mut self, request: Value) -> Value {
         self.caller.message(request, None).await;
         loop {
@@ -217,7 +218,7 @@ impl Member {
         }
     }
 
-    /// The next event of the plugin that says `value` of `member`.
+    /// Returns the plugin's next event with `value` at `member`.
     pub async fn told(&mut self, member: &str, value: impl Into<Value>) -> Value {
         let pointer = format!("/plugindata/data/{member}");
         let event = self.caller.until(&pointer, value).await;
@@ -229,7 +230,7 @@ impl Member {
         if !self.is_silent {
             let (payload, step) = self.encode();
             let timestamp = self.frame.wrapping_mul(step);
-            // -20 dBov, with the bit that says that it is a voice.
+            // -20 dBov, with the bit for a voice.
             let level: &[(u8, &[u8])] = &[(LEVEL, &[0x80 | 20])];
             self.peer.send_with(0, timestamp, level, &payload).await;
         }
@@ -275,12 +276,12 @@ impl Member {
         }
     }
 
-    /// How loud `tone` is in the last 200 ms that were heard, as the amplitude of a sine.
+    /// Returns the loudness of `tone` in the last 200 ms, as the amplitude of a sine.
     pub fn loudness(&self, tone: f32) -> f32 {
         loudness(&self.heard, self.rate(), tone)
     }
 
-    /// The rate of what is heard, in Hz.
+    /// Returns the rate of received sound, in Hz.
     fn rate(&self) -> usize {
         match self.codec {
             Codec::Opus(..) => 48_000,
@@ -288,7 +289,7 @@ impl Member {
         }
     }
 
-    /// How loud everything is together in the last 200 ms that were heard, as the root of the mean square.
+    /// Returns the root mean square of the last 200 ms.
     pub fn volume(&self) -> f32 {
         let window = self.rate() / 5;
         let last = self.heard.len().saturating_sub(window);
@@ -305,7 +306,7 @@ impl Member {
     }
 }
 
-/// How loud `tone` is in the last 200 ms of `sound`, as the amplitude of a sine.
+/// Returns the loudness of `tone` in the last 200 ms of `sound`, as the amplitude of a sine.
 pub fn loudness(sound: &[f32], rate: usize, tone: f32) -> f32 {
     let window = rate / 5;
     let Some(start) = sound.len().checked_sub(window) else {
@@ -347,7 +348,7 @@ pub async fn talk(
     panic!("{what} did not come about; who hears whom: {heard:?}");
 }
 
-/// Lets all of them talk for so many frames.
+/// Lets all of them talk for this number of frames.
 pub async fn talk_for(members: &mut [&mut Member], frames: usize) {
     let mut left = frames;
     talk(members, "time", |_| {
@@ -358,7 +359,7 @@ pub async fn talk_for(members: &mut [&mut Member], frames: usize) {
 }
 
 impl Member {
-    /// How many samples were heard so far.
+    /// Returns the number of samples heard so far.
     pub fn heard_samples(&self) -> usize {
         self.heard.len()
     }

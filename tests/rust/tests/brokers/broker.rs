@@ -1,4 +1,4 @@
-//! Brokers as processes, each on ports and in a folder of its own.
+//! Brokers as processes, each with its own ports and folder.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
-/// How long a broker may take to start.
+/// The longest time for a broker to start.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Users of RabbitMQ. `narrow` may not write by the broker's own exchange.
@@ -28,7 +28,7 @@ const RABBITMQ_USERS: &str = r#"{
     ]
 }"#;
 
-/// Which broker.
+/// The kind of a broker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Mosquitto,
@@ -41,12 +41,12 @@ pub enum Kind {
 pub struct Broker {
     kind: Kind,
     folder: TempDir,
-    /// Where it listens.
+    /// Its port.
     pub port: u16,
-    /// Where it listens for TLS.
+    /// Its TLS port.
     pub tls_port: u16,
     process: Option<Process>,
-    /// What nodes of Erlang find each other by.
+    /// The process by which nodes of Erlang find each other.
     names: Option<(u16, Process)>,
 }
 
@@ -78,7 +78,7 @@ impl Drop for Process {
 }
 
 impl Broker {
-    /// Starts one; none if it is not installed.
+    /// Starts a broker. Returns `None` if it is not installed.
     pub async fn start(kind: Kind) -> Option<Self> {
         let Some(program) = program(kind) else {
             println!("{kind:?} is not installed: what needs it is not tested");
@@ -104,12 +104,13 @@ impl Broker {
         Some(broker)
     }
 
-    /// The certificate that it shows, for `localhost`.
+    /// Returns its certificate, for `localhost`.
     pub fn certificate(&self) -> String {
         self.folder.path().join("cert.pem").display().to_string()
     }
 
-    /// Stops it as a system does that is shut down, which gives it time to save what it has; or not.
+    /// Stops the broker: `gently` like a system's shutdown, which gives it time to save its state,
+    /// or at once.
     pub fn stop(&mut self, gently: bool) {
         if let Some(mut process) = self.process.take() {
             process.end(if gently { "TERM" } else { "KILL" });
@@ -154,7 +155,7 @@ impl Broker {
         command.arg("-c").arg(config);
     }
 
-    /// Two servers, since one has TLS or has it not.
+    /// Two servers, since each has TLS for all clients or for none.
     fn nats(&self, command: &mut Command) {
         let at = self.folder.path().display();
         // Nobody may publish below `forbidden`.
@@ -174,7 +175,7 @@ impl Broker {
         command.args(["-c", &format!("{plain} & {secure} & wait")]);
     }
 
-    /// In the foreground, under a name of its own, and nothing of it outside of its folder.
+    /// In the foreground, under its own name, with all files in its folder.
     fn rabbitmq(&self, command: &mut Command) {
         let folder = self.folder.path();
         let at = folder.display();
@@ -216,7 +217,7 @@ impl Broker {
     }
 }
 
-/// Where the broker's program is. Two of them are where a user need not look.
+/// Returns the path of the broker's program. Two of them are in unusual places.
 fn program(kind: Kind) -> Option<PathBuf> {
     let (names, run) = match kind {
         Kind::Mosquitto => (["/usr/sbin/mosquitto", "/usr/bin/mosquitto"], None),

@@ -1,4 +1,4 @@
-//! Somebody at the other side of a broker, with an implementation of its protocol of their own.
+//! A client at the other side of a broker, with an independent implementation of its protocol.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -7,32 +7,32 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::timeout;
 
-/// How long a test waits for something that has to come.
+/// The longest time that a test waits for an expected message.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A message that has come.
+/// A received message.
 #[derive(Debug, Clone)]
 pub struct Message {
     /// The topic, queue or subject.
     pub place: String,
-    /// What it says.
+    /// The content.
     pub body: Value,
-    /// What it answers, if that is told.
+    /// The request that it answers, if the protocol names it.
     pub correlation: Option<String>,
 }
 
 /// A connection to a broker.
 pub trait Wire {
-    /// Where replies to its requests come, if not where all replies do.
+    /// Returns where replies to its requests arrive, if not in the common place.
     fn inbox(&self) -> Option<String>;
 
-    /// Whether replies carry what they answer.
+    /// Returns whether replies name their requests.
     fn correlates(&self) -> bool;
 
     /// Sends a request.
     fn send(&mut self, place: &str, body: String, correlation: &str) -> impl Future<Output = ()>;
 
-    /// The next message of any place.
+    /// Returns the next message of any place.
     fn next(&mut self) -> impl Future<Output = Message>;
 
     /// Leaves the broker.
@@ -44,11 +44,11 @@ pub trait Wire {
     }
 }
 
-/// Who asks, and is told.
+/// A client that sends requests and receives replies and events.
 #[derive(Debug)]
 pub struct Correspondent<W> {
     wire: W,
-    /// What has come and nobody has wanted yet.
+    /// Received messages that nobody has wanted yet.
     backlog: VecDeque<Message>,
     asked: u32,
 }
@@ -62,7 +62,8 @@ impl<W: Wire> Correspondent<W> {
         }
     }
 
-    /// Sends a request to `to-janus` or `to-janus-admin`; gives the reply, which has come where it should.
+    /// Sends a request to `to-janus` or `to-janus-admin`. Returns the reply, which must arrive in
+    /// the right place.
     pub async fn ask(&mut self, to: &str, mut request: Value) -> Value {
         self.asked += 1;
         let transaction = format!("t{}", self.asked);
@@ -84,7 +85,7 @@ impl<W: Wire> Correspondent<W> {
         reply.body
     }
 
-    /// The connection itself.
+    /// Returns the connection itself.
     pub fn wire(&mut self) -> &mut W {
         &mut self.wire
     }
@@ -94,12 +95,12 @@ impl<W: Wire> Correspondent<W> {
         self.wire.close().await;
     }
 
-    /// Sends text as it is.
+    /// Sends text unchanged.
     pub async fn say(&mut self, to: &str, text: String, correlation: &str) {
         self.wire.send(to, text, correlation).await;
     }
 
-    /// The next message that is wanted.
+    /// Returns the next message that is wanted.
     pub async fn until(&mut self, wanted: impl Fn(&Message) -> bool) -> Message {
         if let Some(place) = self.backlog.iter().position(&wanted) {
             return self.backlog.remove(place).unwrap();
@@ -117,7 +118,7 @@ impl<W: Wire> Correspondent<W> {
         came.unwrap_or_else(|_| panic!("nothing came but {:#?}", self.backlog))
     }
 
-    /// The next event of a handle or session.
+    /// Returns the next event of a handle or session.
     pub async fn pushed(&mut self, janus: &str) -> Value {
         let message = self
             .until(|message| message.place == "from-janus" && message.body["janus"] == janus)
@@ -125,7 +126,7 @@ impl<W: Wire> Correspondent<W> {
         message.body
     }
 
-    /// The next event of the server that is published at `place`.
+    /// Returns the next event of the server that is published at `place`.
     pub async fn event(&mut self, place: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let message = self
             .until(|message| message.place == place && wanted(&message.body))

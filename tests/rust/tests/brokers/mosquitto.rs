@@ -24,7 +24,7 @@ const PLACES: [&str; 4] = [
     "status",
 ];
 
-/// Bytes of the largest packet.
+/// The size of the largest packet.
 const MAX_PACKET: usize = 4 << 20;
 
 #[derive(Debug)]
@@ -34,7 +34,7 @@ struct V3 {
 }
 
 impl V3 {
-    /// Subscribed to all places, with a session that the broker keeps.
+    /// Subscribes to all places, with a session that the broker keeps.
     async fn connect(port: u16) -> Self {
         let mut options = MqttOptions::new("far", "127.0.0.1", port);
         options.set_clean_session(false);
@@ -92,7 +92,7 @@ impl Wire for V3 {
     }
 }
 
-/// With MQTT 5 a request says where its reply goes.
+/// With MQTT 5, a request names the place of its reply.
 mod five {
     use rumqttc::v5::mqttbytes::QoS;
     use rumqttc::v5::mqttbytes::v5::{Packet, PublishProperties};
@@ -226,7 +226,7 @@ async fn by_tls_the_broker_has_to_be_the_one_that_is_meant() {
     far.event(TOLD.core, |event| event["event"]["n"] == 0).await;
     site.end().await;
 
-    // For an address the certificate is not, unless that is allowed.
+    // The certificate does not match an address, which must be allowed.
     let url = format!("ssl://127.0.0.1:{}", broker.tls_port);
     let any_name = format!("{authority}\ntls_verify_hostname = false");
     for (more, reached) in [
@@ -301,7 +301,8 @@ async fn who_asks_by_a_broker_is_a_stranger_unless_the_broker_is_trusted() {
     }
 }
 
-/// Requests to the Admin API that come faster than replies go out neither end it nor the calls by the same broker.
+/// Requests to the Admin API that arrive faster than replies leave end neither it nor the calls by
+/// the same broker.
 #[tokio::test]
 async fn a_flood_of_requests_to_the_admin_api_ends_no_session() {
     const FLOOD: usize = 6_000;

@@ -119,7 +119,7 @@ async fn a_request_without_a_reply_subject_is_answered_where_events_come() {
     let client = wire.client.clone();
     let mut far = Correspondent::new(wire);
     let ping = r#"{"janus":"ping","transaction":"p"}"#;
-    // Until the server has subscribed nobody hears it.
+    // Before the server has subscribed, messages are lost.
     let reply = loop {
         client.publish("to-janus", ping.into()).await.unwrap();
         let pong = far.until(|message| message.body["janus"] == "pong");
@@ -135,7 +135,7 @@ async fn a_request_without_a_reply_subject_is_answered_where_events_come() {
     site.end().await;
 }
 
-/// Whoever asks may name a subject for the reply where the server may not publish.
+/// A client may name a subject for the reply where the server may not publish.
 #[tokio::test]
 async fn a_reply_that_nats_refuses_is_counted_and_is_no_failed_connection() {
     let Some(broker) = Broker::start(Kind::Nats).await else {
@@ -159,7 +159,7 @@ async fn a_reply_that_nats_refuses_is_counted_and_is_no_failed_connection() {
         sent.await.unwrap();
     };
     let inbox = far.wire().inbox.clone();
-    // Until the server has subscribed nobody hears it.
+    // Before the server has subscribed, messages are lost.
     loop {
         let ping = r#"{"janus":"ping","transaction":"first"}"#;
         client.publish("to-janus", ping.into()).await.unwrap();

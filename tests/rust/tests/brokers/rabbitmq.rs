@@ -1,4 +1,4 @@
-//! RabbitMQ. It takes seconds to start: once for all of this.
+//! RabbitMQ. It takes seconds to start, so all tests share one.
 
 use futures_util::StreamExt;
 use lapin::options::{
@@ -65,7 +65,7 @@ impl Amqp {
                     };
                     for body in events {
                         let (place, correlation) = (place.clone(), correlation.clone());
-                        // Nobody listens at the end.
+                        // Nobody receives at the end.
                         let _ = sender.send(Message {
                             place,
                             body,
@@ -113,7 +113,7 @@ impl Wire for Amqp {
         self.messages.recv().await.expect("a connection")
     }
 
-    /// Else it would go on to take messages from the queues.
+    /// Otherwise, it would go on to take messages from the queues.
     async fn close(self) {
         self.connection.close(200, "OK".into()).await.unwrap();
     }
@@ -140,7 +140,7 @@ async fn calls_and_events_go_by_rabbitmq_and_outlive_its_end() {
     by_tls(&broker).await;
 }
 
-/// A reply to a queue to which the server may not write is lost; nothing else is.
+/// A reply to a queue to which the server may not write is lost, and nothing else is.
 async fn refused_replies(broker: &Broker) {
     let text = format!(
         "[rabbitmq]\nenabled = true\nport = {}\nhost = \"localhost\"\nusername = \"narrow\"\npassword = \"narrow\"\n\
@@ -177,7 +177,7 @@ async fn refused_replies(broker: &Broker) {
     site.end().await;
 }
 
-/// If that is turned on, a reply goes to the queue that its request names.
+/// If configured, a reply goes to the queue that its request names.
 async fn reply_to(broker: &Broker) {
     let site = Site::start(&config(broker.port, "", "use_reply_to = true")).await;
     let mut far = Correspondent::new(Amqp::connect(broker.port, Some("answers")).await);

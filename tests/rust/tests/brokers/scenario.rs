@@ -1,4 +1,4 @@
-//! What has to work by every broker.
+//! The scenario of all brokers.
 
 use std::time::{Duration, Instant};
 
@@ -10,26 +10,26 @@ use crate::broker::Broker;
 use crate::correspondent::{Correspondent, Wire};
 use crate::site::{SECRET, Site};
 
-/// How long a test waits for media.
+/// The longest time that a test waits for media.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How events come by a broker.
+/// The properties of events by a broker.
 #[derive(Debug, Clone, Copy)]
 pub struct Told {
-    /// Where those of the kind `core` come.
+    /// The place of events of the kind `core`.
     pub core: &'static str,
-    /// Where those of the kind `external` come.
+    /// The place of events of the kind `external`.
     pub external: &'static str,
-    /// Where those of the kind `transports` come.
+    /// The place of events of the kind `transports`.
     pub transports: &'static str,
     /// They carry their kind's label.
     pub labelled: bool,
-    /// The broker keeps them for who is away.
+    /// The broker keeps them for absent subscribers.
     pub kept: bool,
 }
 
-/// A call by the broker, with media; events; a restart of the broker, over which all of it goes on. `connect` gives a
-/// correspondent at the broker.
+/// A call by the broker, with media. Events. A restart of the broker, during which all of it goes
+/// on. `connect` returns a correspondent at the broker.
 pub async fn everything<W: Wire>(
     broker: &mut Broker,
     config: &str,
@@ -111,7 +111,7 @@ pub async fn everything<W: Wire>(
     far.close().await;
 }
 
-/// Asks again until somebody answers: by some brokers a request is lost that nobody listens to.
+/// Repeats a request until it is answered. Some brokers lose a request without a subscriber.
 async fn patient<W: Wire>(far: &mut Correspondent<W>, request: Value) -> Value {
     for n in 0..100 {
         let transaction = format!("again{n}");
@@ -127,9 +127,10 @@ async fn patient<W: Wire>(far: &mut Correspondent<W>, request: Value) -> Value {
     panic!("no answer to {request}");
 }
 
-/// A session, a handle of the echo test, and a PeerConnection whose sound comes back.
+/// Creates a session, a handle of the echo test, and a PeerConnection whose sound comes back.
 async fn call<W: Wire>(far: &mut Correspondent<W>) -> (Value, Value, Peer) {
-    // Until the server has subscribed nobody hears what is asked; who asks for a session twice has two.
+    // Before the server has subscribed, requests are lost. A repeated request for a session would
+    // create two.
     patient(far, json!({ "janus": "ping" })).await;
     let created = far.ask("to-janus", json!({ "janus": "create" })).await;
     let session = created["data"]["id"].clone();
@@ -177,7 +178,7 @@ async fn echo(peer: &mut Peer) {
     }
 }
 
-/// What is wrong is told to whoever asked, as far as that is known.
+/// Errors are sent to the requester, as far as that is known.
 async fn refusals<W: Wire>(far: &mut Correspondent<W>) {
     let unknown = far
         .ask("to-janus", json!({ "janus": "keepalive", "session_id": 1 }))
@@ -198,7 +199,7 @@ async fn refusals<W: Wire>(far: &mut Correspondent<W>) {
     assert_eq!(refusal.body["error"]["code"], 454);
 }
 
-/// The Admin API, and an event that it has the server tell.
+/// The Admin API, and an event that the server sends by its request.
 async fn administration<W: Wire>(far: &mut Correspondent<W>, told: Told) {
     let to = "to-janus-admin";
     let stranger = far.ask(to, json!({ "janus": "list_sessions" })).await;

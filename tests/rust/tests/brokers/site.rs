@@ -59,7 +59,7 @@ impl Site {
         &self.transports
     }
 
-    /// Events of the kind `core` with these numbers.
+    /// Publishes events of the kind `core` with these numbers.
     pub fn publish(&self, numbers: std::ops::Range<u64>) {
         for n in numbers {
             let body = || json!({ "n": n });
@@ -68,7 +68,7 @@ impl Site {
         }
     }
 
-    /// What the handler has counted.
+    /// Returns the handler's counter.
     pub fn counted(&self, name: &str) -> u64 {
         let counters = self.bus().counters();
         let handler = counters.handlers.first().expect("a handler");
@@ -81,7 +81,7 @@ impl Site {
         }
     }
 
-    /// Waits until the handler has counted so much.
+    /// Waits until the handler's counter has this value.
     pub async fn until_counted(&self, name: &str, value: u64) {
         let waiting = async {
             while self.counted(name) < value {
@@ -92,7 +92,7 @@ impl Site {
         waited.unwrap_or_else(|_| panic!("{name} is {} of {value}", self.counted(name)));
     }
 
-    /// Waits until the connection of the API to a broker has published and lost so many messages.
+    /// Waits until the API's connection to a broker has published and lost this number of messages.
     pub async fn until_api_counted(&self, published: u64, lost: u64) {
         let counted = || {
             let brokers = self.transports.counters().brokers();
@@ -108,7 +108,7 @@ impl Site {
         waited.unwrap_or_else(|_| panic!("{:?} of {:?}", counted(), (published, lost)));
     }
 
-    /// What it shows at `/metrics`.
+    /// Returns the content of `/metrics`.
     pub async fn metrics(&self) -> String {
         let at = self.transports.metrics().first().expect("an address");
         let mut stream = TcpStream::connect(at).await.unwrap();
@@ -119,7 +119,7 @@ impl Site {
         answer
     }
 
-    /// Ends it as the program does.
+    /// Ends it like the program does.
     pub async fn end(self) {
         let bus = self.bus().clone();
         self.server.gateway.shutdown().await;

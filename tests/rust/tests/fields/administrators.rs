@@ -1,4 +1,4 @@
-//! What administrators ask plugins for (`message_plugin`), with all rights.
+//! Requests of administrators to plugins (`message_plugin`), with all rights.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use portunus_videocall::VideoCall;
 use portunus_videoroom::{VideoRoom, VideoRoomConfig};
 use serde_json::{Value, json};
 
-/// A plugin as a server starts it, and who is told what it does.
+/// Starts a plugin as a server does, with a watcher of its events.
 async fn plugin<P: ConfiguredPlugin>(
     config: P::Config,
 ) -> (Arc<dyn Plugin>, portunus_core::events::Subscription) {
@@ -42,7 +42,8 @@ async fn ask(plugin: &Arc<dyn Plugin>, request: Value) -> Value {
     }
 }
 
-/// The answer to what is no object, has no request, and has an unknown one; `unsupported` is one of clients only.
+/// Checks the answers to something that is no object, has no request, or an unknown one.
+/// `unsupported` is one of clients only.
 async fn wrong(plugin: &Arc<dyn Plugin>, name: &'static str, codes: [u16; 4], unsupported: &str) {
     for (request, code) in [
         json!([]),
@@ -79,7 +80,7 @@ async fn mountpoints_are_managed() {
                          "media": [{ "type": "audio", "mid": "a" }] });
     let created = ask(&streaming, create).await;
     assert_eq!(created["streaming"], "created", "{created}");
-    // What is private is not so to them.
+    // Private rooms are visible to administrators.
     let listed = ask(&streaming, json!({ "request": "list" })).await;
     assert_eq!(listed["streaming"], "list");
     assert_eq!(listed["list"][0]["id"], 7, "{listed}");
@@ -102,7 +103,7 @@ async fn mountpoints_are_managed() {
         let answered = ask(&streaming, request).await;
         assert_eq!(answered["streaming"], answer, "{answered}");
     }
-    // Secrets are asked of administrators too.
+    // Administrators need secrets, too.
     for (secret, code) in [(json!(null), 454), (json!("x"), 457)] {
         let destroy = json!({ "request": "destroy", "id": 7, "secret": secret });
         assert_eq!(ask(&streaming, destroy).await["error_code"], code);
@@ -118,7 +119,7 @@ async fn mountpoints_are_managed() {
     .await;
     object([("streaming", is("destroyed")), ("destroyed", is(7))]).check(&destroyed);
 
-    // Nobody's handle is concerned.
+    // The events concern nobody's handle.
     for expected in [
         json!({ "event": "created", "id": 7, "type": "live" }),
         json!({ "event": "edited", "id": 7, "metadata": "m" }),

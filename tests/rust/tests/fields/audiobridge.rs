@@ -1,4 +1,4 @@
-//! Audio rooms: those who are in them, and those who manage them.
+//! Audio rooms: participants and administration.
 
 use std::time::Duration;
 
@@ -18,12 +18,12 @@ const FRAME: Duration = Duration::from_millis(20);
 /// 20 ms of silence in Opus.
 const SILENCE: [u8; 3] = [0xf8, 0xff, 0xfe];
 
-/// A message of room 7.
+/// Returns a message of room 7.
 fn said<const N: usize>(what: &str, members: [(&'static str, Shape); N]) -> Shape {
     object([("audiobridge", is(what)), ("room", is(7))]).and(members)
 }
 
-/// An event of room 7.
+/// Returns an event of room 7.
 fn event<const N: usize>(members: [(&'static str, Shape); N]) -> Shape {
     said("event", members)
 }
@@ -32,12 +32,12 @@ fn success<const N: usize>(members: [(&'static str, Shape); N]) -> Shape {
     said("success", members)
 }
 
-/// What whoever watches the server is told of room 7.
+/// Returns an event for event handlers about room 7.
 fn notice<const N: usize>(name: &str, members: [(&'static str, Shape); N]) -> Shape {
     object([("event", is(name)), ("room", is(7))]).and(members)
 }
 
-/// How somebody is heard who has asked for nothing else, as whoever watches the server is told.
+/// Returns the event for event handlers of a participant with default settings.
 fn heard(name: &str, (id, setup): (u64, bool)) -> Shape {
     notice(name, [("id", is(id)), ("setup", is(setup))]).and([
         ("muted", is(false)),
@@ -48,7 +48,7 @@ fn heard(name: &str, (id, setup): (u64, bool)) -> Shape {
     ])
 }
 
-/// A participant without a name, as others see it.
+/// Returns a participant without a name, as others see it.
 fn plain(id: u64, setup: bool) -> Shape {
     object([("id", is(id)), ("setup", is(setup)), ("muted", is(false))])
 }
@@ -65,7 +65,7 @@ async fn server(folder: &TempDir) -> (Server, Watcher) {
     Server::watched::<AudioBridge>(config, recorder(folder)).await
 }
 
-/// A request about room 7, with its secret.
+/// Returns a request about room 7, with its secret.
 fn request(name: &str, members: Value) -> Value {
     let mut request = json!({ "request": name, "room": 7, "secret": "s" });
     let all = request.as_object_mut().unwrap();
@@ -73,7 +73,7 @@ fn request(name: &str, members: Value) -> Value {
     request
 }
 
-/// Sends a request that is answered at once.
+/// Sends a request that is answered immediately.
 async fn managed(member: &mut Member, name: &str, members: Value, shape: &Shape) {
     shape.check(&member.caller.manage(request(name, members)).await);
 }
@@ -95,7 +95,7 @@ async fn join(server: &Server, watcher: &mut Watcher, id: u64) -> Member {
     member
 }
 
-/// An m-line of Opus, whose packets say how loud they are.
+/// Returns an m-line of Opus with the level of each packet.
 fn description() -> Description {
     let mut audio = MediaOffer::new(Kind::Audio, Direction::SendRecv);
     audio.add_codec(CodecName::Opus, None, Some("useinbandfec=1".to_owned()));
@@ -106,7 +106,7 @@ fn description() -> Description {
     })
 }
 
-/// Speaks with this loudness until the plugin tells `to` something that is like `shape`.
+/// Speaks with this loudness until the plugin sends `to` a message of `shape`.
 async fn speech_told(from: &mut Member, level: u8, to: &mut Member, shape: &Shape) {
     let mut others = Vec::new();
     let (begin, mut deadline) = (Instant::now(), Instant::now());
@@ -185,7 +185,7 @@ async fn participants_are_told_from_their_coming_to_their_going() {
     };
     told(&mut watcher, &al, &al_heard("joined", false)).await;
 
-    // Its media comes up.
+    // Its media connects.
     let offer = json!({ "type": "offer", "sdp": al.peer.offer(description()) });
     let configure = json!({ "request": "configure", "record": true, "filename": "al" });
     al.caller.message_with(configure, offer).await;
@@ -200,7 +200,7 @@ async fn participants_are_told_from_their_coming_to_their_going() {
     bo.expect(&event([("participants", list([is_al(true)]))]))
         .await;
 
-    // It talks, and ceases to.
+    // It talks, and stops.
     for (level, name) in [(10, "talking"), (120, "stopped-talking")] {
         let shape = said(name, [("id", is(1))]);
         speech_told(&mut al, level, &mut bo, &shape).await;
@@ -208,7 +208,7 @@ async fn participants_are_told_from_their_coming_to_their_going() {
         told(&mut watcher, &al, &shape).await;
     }
 
-    // What those see who ask, or run the server.
+    // What requesters and administrators see.
     let talking = is_al(true).and([("talking", is(false))]);
     let listed = json!({ "request": "listparticipants", "room": 7 });
     let listed = bo.caller.manage(listed).await;
@@ -238,12 +238,12 @@ async fn participants_are_told_from_their_coming_to_their_going() {
         ("expected-loss", is(5)),
         ("opus-bitrate", is(0)),
         ("suspended", is(false)),
-        // Of the mixer.
+        // A member of the mixer.
         ("buffer-in", Shape::Count),
         ("queue-in", Shape::Count),
         ("queue-out", is(0)),
         ("audio-level-dBov", is(120)),
-        // Additions.
+        // Additions to Janus.
         ("received", Shape::Count),
         ("recovered", Shape::Count),
         ("late", Shape::Count),
@@ -265,7 +265,7 @@ async fn participants_are_told_from_their_coming_to_their_going() {
         ("expected-loss", is(0)),
         ("opus-bitrate", is(0)),
         ("suspended", is(false)),
-        // Who has no media yet is in the mixer all the same.
+        // A participant without media is in the mixer, too.
         ("buffer-in", is(0)),
         ("queue-in", is(0)),
         ("queue-out", is(0)),
@@ -277,7 +277,7 @@ async fn participants_are_told_from_their_coming_to_their_going() {
     ]);
     state.check(&server.state(&bo.caller).await);
 
-    // It is seen to change, to go on, and to come back.
+    // It is configured, renegotiates, and reconnects.
     let configure = json!({ "request": "configure", "display": "Albert", "record": false });
     ok.check(&al.ask(configure).await["plugindata"]["data"]);
     let albert = object([
@@ -388,7 +388,7 @@ async fn whoever_manages_a_room_is_answered_and_those_in_it_are_told() {
         .await;
     told(&mut watcher, &admin, &notice("resumed", [("id", is(2))])).await;
 
-    // The mix goes elsewhere.
+    // The mix is forwarded.
     let to = json!({ "host": "127.0.0.1", "port": 9, "codec": "pcmu", "ssrc": 5 });
     let forwarded = admin.caller.manage(request("rtp_forward", to)).await;
     let stream = || ("stream_id", is(forwarded["stream_id"].clone()));
@@ -412,7 +412,7 @@ async fn whoever_manages_a_room_is_answered_and_those_in_it_are_told() {
     let stop = json!({ "stream_id": forwarded["stream_id"] });
     managed(&mut admin, "stop_rtp_forward", stop, &success([stream()])).await;
 
-    // It is recorded.
+    // The room is recorded.
     for record in [true, false] {
         let shape = object([("audiobridge", is("success")), ("record", is(record))]);
         let members = json!({ "record": record, "record_file": "mix" });
@@ -423,7 +423,7 @@ async fn whoever_manages_a_room_is_answered_and_those_in_it_are_told() {
     let done = notice("recordingdone", [("record_file", is("mix.wav"))]);
     done.check(&watcher.told(PACKAGE, None).await);
 
-    // A file is played to it.
+    // A file is played to the room.
     let path = folder.path().join("bell.opus");
     ogg_opus(&path, (0..100).map(|_| SILENCE.to_vec()));
     let file = || ("file_id", is("bell"));
@@ -452,7 +452,7 @@ async fn whoever_manages_a_room_is_answered_and_those_in_it_are_told() {
     let shape = success([("file_id_list", list([]))]);
     managed(&mut admin, "stop_all_files", json!({}), &shape).await;
 
-    // They are thrown out, and it ends.
+    // Participants are kicked, and the room ends.
     let room = object([
         ("room", is(7)),
         ("description", is("d")),
@@ -554,7 +554,7 @@ async fn plain_rtp_and_listeners_are_told_and_shown() {
     bo.expect(&event([("leaving", is(1))])).await;
     told(&mut watcher, &al, &notice("left", [("id", is(1))])).await;
 
-    // The plugin offers to somebody who only listens.
+    // The plugin offers to a participant that only listens.
     let mut eve = Member::answering(&server, PACKAGE).await;
     let listening = eve.ask(json!({ "request": "listen", "room": 7 })).await;
     said("listening", []).check(&listening["plugindata"]["data"]);

@@ -18,7 +18,7 @@ fn ok() -> Shape {
     event([("result", is("ok"))])
 }
 
-/// A client whose media is up, and who sends these layers.
+/// Returns a connected client, which sends these layers.
 async fn call(server: &Server, watcher: &mut Watcher, layers: Layers) -> Member {
     let mut member = Member::offering(server, PACKAGE).await;
     let offer = layers.offer(&mut member.peer, Direction::SendRecv);
@@ -53,7 +53,7 @@ async fn simulcast_recordings_and_losses_are_told() {
             ("substream", is(substream)),
             ("temporal", is(temporal)),
             ("tot_temporal_layers", is(3)),
-            // An addition.
+            // An addition to Janus.
             ("reason", Shape::Text),
         ])
     };
@@ -63,7 +63,7 @@ async fn simulcast_recordings_and_losses_are_told() {
         .await;
     al.expect(&ok()).await;
     own_layers_told(&mut al, Layers::Simulcast, &layers(1, 1)).await;
-    // What is there already is told before the answer.
+    // Events about present packets precede the answer.
     let body =
         json!({ "substream": 1, "temporal": 1, "audio": false, "record": true, "filename": "al" });
     al.caller.message(body, None).await;
@@ -189,7 +189,7 @@ async fn encrypted_and_redundant_media_is_told() {
     assert!(state.get("video_codec").is_none(), "{state}");
 }
 
-/// Audio with redundancy (RFC 2198).
+/// Returns audio with redundancy (RFC 2198).
 fn redundant() -> portunus_sdp::Description {
     use portunus_rtp::Pt;
     use portunus_sdp::{CodecName, Description, Kind, MediaOffer, OfferOptions};

@@ -1,9 +1,11 @@
-//! What plugins answer, tell their clients, tell event handlers and tell administrators: member by member, with real peers.
+//! The answers of plugins, and their events for clients, event handlers and administrators: member
+//! by member, with real peers.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 mod administrators;

@@ -1,4 +1,4 @@
-//! Calls whose signalling the client does itself. Codes and texts of errors: `plugins/nosip/tests`.
+//! Calls whose signalling is left to the client. Codes and texts of errors: `plugins/nosip/tests`.
 
 use portunus_core::record::Recorder;
 use portunus_nosip::{NoSip, NoSipConfig};
@@ -98,7 +98,7 @@ async fn a_call_is_told_from_its_start_to_its_end() {
     }
     assert!(state["legs"]["audio"].is_object(), "{state}");
 
-    // It is changed by the client.
+    // The client changes the call.
     let sdp = peer.offer(description());
     let event = ask(&mut client, generate, Some(("offer", &sdp))).await;
     check(&event, &of(generated("offer").and([("update", is(true))])));

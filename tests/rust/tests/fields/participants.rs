@@ -1,4 +1,4 @@
-//! Video rooms: those who publish, and what others see of them.
+//! Video rooms: publishers, and what others see of them.
 
 use portunus_rtp::ExtensionKind;
 use portunus_sdp::{CodecName, Description, Direction, Kind, MediaOffer, OfferOptions};
@@ -11,12 +11,12 @@ use crate::world::{AUDIO, Layers, Member, loss_told, recorder, sdp, speech_told}
 
 pub const PACKAGE: &str = "janus.plugin.videoroom";
 
-/// An event of room 7.
+/// Returns an event of room 7.
 pub fn event<const N: usize>(members: [(&'static str, Shape); N]) -> Shape {
     object([("videoroom", is("event")), ("room", is(7))]).and(members)
 }
 
-/// What whoever watches the server is told of room 7.
+/// Returns an event for event handlers about room 7.
 pub fn notice<const N: usize>(name: &str, members: [(&'static str, Shape); N]) -> Shape {
     object([("event", is(name)), ("room", is(7))]).and(members)
 }
@@ -44,7 +44,7 @@ pub async fn create(admin: &mut Member, watcher: &mut Watcher, members: Value) {
     told(watcher, admin, &notice("created", [])).await;
 }
 
-/// The streams of somebody who sends these layers, as others see them.
+/// Returns the streams of a publisher of these layers, as others see them.
 pub fn streams(layers: Layers) -> Vec<Shape> {
     let audio = object([
         ("type", is("audio")),
@@ -66,7 +66,7 @@ pub fn streams(layers: Layers) -> Vec<Shape> {
     vec![audio, video, data]
 }
 
-/// Joins as `id` and publishes; the media is up.
+/// Joins as `id`, publishes, and connects.
 pub async fn publisher(server: &Server, watcher: &mut Watcher, id: u64, layers: Layers) -> Member {
     let mut member = Member::offering(server, PACKAGE).await;
     let join = json!({ "request": "join", "room": 7, "ptype": "publisher", "id": id });
@@ -192,7 +192,7 @@ async fn participants_are_told_from_their_coming_to_their_going() {
     let shape = notice("published", named()).and([("streams", public(&face_of))]);
     told(&mut watcher, &al, &shape).await;
 
-    // It talks, and ceases to.
+    // It talks, and stops.
     for (level, name) in [(10, "talking"), (120, "stopped-talking")] {
         let shape = object([
             ("videoroom", is(name)),
@@ -209,7 +209,7 @@ async fn participants_are_told_from_their_coming_to_their_going() {
         );
     }
 
-    // What those see who come, ask, or run the server.
+    // What new participants, requesters and administrators see.
     let listed = json!({ "request": "listparticipants", "room": 7 });
     let al_listed = object(named()).and([("publisher", is(true)), ("talking", is(false))]);
     let listed = bo.caller.manage(listed).await;
@@ -287,7 +287,7 @@ async fn participants_are_told_from_their_coming_to_their_going() {
     let shape = notice("updated", named()).and([("streams", public(&hat))]);
     told(&mut watcher, &al, &shape).await;
 
-    // Moderated: all are told.
+    // Moderated: all are notified.
     let moderate = json!({ "request": "moderate", "room": 7, "secret": "s", "id": 1, "mid": "0", "mute": true });
     object([("videoroom", is("success"))]).check(&bo.caller.manage(moderate).await);
     for member in [&mut al, &mut bo] {
@@ -319,7 +319,7 @@ async fn participants_are_told_from_their_coming_to_their_going() {
     ]);
     loss_told(&mut al, AUDIO, &slow).await;
 
-    // Forwarded, from administrators' point of view.
+    // Forwarded, as administrators see it.
     let forward = json!({ "request": "rtp_forward", "room": 7, "secret": "s", "publisher_id": 1, "host": "127.0.0.1",
                           "streams": [{ "mid": "1", "port": 9, "pt": 99, "port_2": 9 }] });
     let forwarding = bo.caller.manage(forward).await;
@@ -365,7 +365,7 @@ async fn participants_are_told_from_their_coming_to_their_going() {
     shape.and(stopped()).check(&bo.caller.manage(stop).await);
     told(&mut watcher, &bo, &notice("stop_rtp_forward", stopped())).await;
 
-    // It unpublishes, leaves; another is kicked; the room ends.
+    // It unpublishes and leaves. Another one is kicked. The room ends.
     al.caller
         .message(json!({ "request": "unpublish" }), None)
         .await;
@@ -452,7 +452,7 @@ async fn encryption_and_profiles_are_told() {
     );
 }
 
-/// Stereo that pauses, and H.264, which is sent or not.
+/// Returns stereo that pauses, and H.264 with this direction.
 fn film(video: Direction) -> Description {
     let mut sound = MediaOffer::new(Kind::Audio, Direction::SendOnly);
     let fmtp = "stereo=1;useinbandfec=1;usedtx=1".to_owned();
@@ -542,7 +542,7 @@ async fn parameters_dummies_and_what_is_disabled_are_told() {
         assert_eq!(data["event"], name);
     }
 
-    // A subscription that is asked to change before it has answered.
+    // A subscription with a change before its answer.
     let mut cy = Member::answering(&server, PACKAGE).await;
     let join = json!({ "request": "join", "room": 7, "ptype": "subscriber",
                        "streams": [{ "feed": 1, "mid": "1" }] });
@@ -567,7 +567,7 @@ async fn parameters_dummies_and_what_is_disabled_are_told() {
     let delay = object([("min-delay", is(5)), ("max-delay", is(20))]);
     delay.check(&state["streams"][1]["playout-delay"]);
 
-    // The picture is muted and comes back, and then is no more.
+    // The picture is muted and unmuted, and then removed.
     for mute in [true, false] {
         let moderate = json!({ "request": "moderate", "room": 7, "secret": "s", "id": 1, "mid": "1",
                                "mute": mute });

@@ -35,7 +35,7 @@ fn of(status: &str, id: u64) -> [(&'static str, Shape); 2] {
     [("status", is(status)), ("id", is(id))]
 }
 
-/// What feeds the ports of a stream, the highest encoding first.
+/// The senders to the ports of a stream, the highest encoding first.
 struct Feed {
     senders: Vec<Sender>,
     frames: u16,
@@ -53,7 +53,7 @@ impl Feed {
         }
     }
 
-    /// A picture: VP8 in an encoding for each sender, or VP9 in three spatial layers.
+    /// Sends a picture: VP8 in an encoding for each sender, or VP9 in three spatial layers.
     fn picture(&mut self, svc: bool) {
         let n = self.frames;
         self.frames += 1;
@@ -73,7 +73,7 @@ impl Feed {
         }
     }
 
-    /// Feeds until the viewer is told something like `shape`; gives what it was told before.
+    /// Sends until the viewer receives a message of `shape`. Returns the messages before it.
     async fn until(&mut self, svc: bool, viewer: &mut Member, shape: &Shape) -> Vec<Value> {
         let mut others = Vec::new();
         for _ in 0..1_000 {
@@ -102,7 +102,7 @@ fn port(kind: &'static str, mid: &'static str) -> Shape {
     object([("type", is(kind)), ("mid", is(mid)), ("port", Shape::Count)])
 }
 
-/// Watches mountpoint 7 with the PeerConnection up.
+/// Watches mountpoint 7, and connects.
 async fn watch(server: &Server, watcher: &mut Watcher) -> Member {
     let mut viewer = Member::answering(server, PACKAGE).await;
     viewer.peer.extensions = vec![ExtensionKind::Mid];
@@ -169,7 +169,7 @@ async fn a_mountpoint_in_simulcast_is_told_from_its_creation_to_its_end() {
             ("type", is(kind)),
             ("label", is(label)),
             ("age_ms", Shape::Count),
-            // An addition: nothing has come so far.
+            // An addition to Janus: nothing has arrived so far.
             ("waiting", is(true)),
         ])
     };
@@ -196,7 +196,7 @@ async fn a_mountpoint_in_simulcast_is_told_from_its_creation_to_its_end() {
         &["port_3", "port_2", "port"],
     );
     let layer = |name: &'static str, layer: u8| {
-        // The reason is an addition.
+        // The reason is an addition to Janus.
         result([("mid", is("v")), (name, is(layer)), ("reason", Shape::Text)])
     };
     feed.until(false, &mut viewer, &layer("substream", 2)).await;
@@ -221,7 +221,7 @@ async fn a_mountpoint_in_simulcast_is_told_from_its_creation_to_its_end() {
     viewer.expect(&result([("event", is("configured"))])).await;
 
     let line = |kind: &'static str, index: u8, mid: &'static str| {
-        // Whether it is sent is an addition.
+        // Whether it is sent is an addition to Janus.
         object([
             ("type", is(kind)),
             ("mindex", is(index)),
@@ -281,7 +281,7 @@ async fn a_mountpoint_in_simulcast_is_told_from_its_creation_to_its_end() {
     })
     .await;
 
-    // Recordings, and what is known of the mountpoint.
+    // Recordings, and information about the mountpoint.
     let recording = json!({ "request": "recording", "id": 7, "secret": "s", "action": "start",
                             "media": [{ "mid": "v", "filename": "cam" }] });
     let recorded = admin.caller.manage(recording).await;
@@ -317,7 +317,7 @@ async fn a_mountpoint_in_simulcast_is_told_from_its_creation_to_its_end() {
         ("id", is(7)),
         ("name", is("cam")),
         ("description", is("cam")),
-        // An addition.
+        // An addition to Janus.
         ("secret_required", is(true)),
         ("secret", is("s")),
         ("viewers", is(1)),
@@ -329,7 +329,7 @@ async fn a_mountpoint_in_simulcast_is_told_from_its_creation_to_its_end() {
     let told_of = admin.caller.manage(ask).await;
     object([("streaming", is("info")), ("info", known)]).check(&told_of);
 
-    // Edited: viewers are told, and whoever watches the server.
+    // Edited: viewers and event handlers are notified.
     let edit = json!({ "request": "edit", "id": 7, "secret": "s", "new_metadata": "{}", "edited_event": true });
     let edited = admin.caller.manage(edit).await;
     let shape = object([
@@ -394,7 +394,7 @@ async fn svc_is_told_and_viewers_are_switched_and_stop() {
     }
     let mut viewer = watch(&server, &mut watcher).await;
     let mut feed = Feed::new(&ports[0], &["port"]);
-    // The first one carries both.
+    // The first message has both.
     let layer = |name: &'static str, layer: u8| {
         result([("mid", is("v")), (name, is(layer)), ("reason", Shape::Text)])
     };
@@ -522,7 +522,7 @@ async fn files_and_public_views_are_told() {
             ("codec", is("pcma")),
             ("rtpmap", is("PCMA/8000")),
         ]);
-        // How long it lasts, and that there is a secret, are additions.
+        // The duration, and whether there is a secret, are additions to Janus.
         let public = entry.and([("secret_required", is(true)), ("media", list([stream]))]);
         let public = match kind {
             "ondemand" => public.and([("duration", is(2.0))]),

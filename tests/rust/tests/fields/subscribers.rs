@@ -1,4 +1,4 @@
-//! Video rooms: those who receive.
+//! Video rooms: subscribers.
 
 use portunus_rtp::ExtensionKind;
 use portunus_tests::shape::{Shape, is, list, object};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::participants::{PACKAGE, create, event, notice, publisher, server, told};
 use crate::world::{Layers, Member, layers_told, poor_link_told, sdp, until};
 
-/// What a subscriber is told of an m-line that receives stream `mid` of publisher 1; some of the members.
+/// Returns some members of a subscriber's m-line with stream `mid` of publisher 1.
 fn line(index: u8, kind: &'static str, codec: &'static str, ready: bool) -> Shape {
     object([
         ("type", is(kind)),
@@ -56,11 +56,11 @@ fn svc(now: (i8, i8), target: (u8, u8)) -> Shape {
 }
 
 fn with_reason(layers: Shape) -> Shape {
-    // An addition.
+    // An addition to Janus.
     layers.and([("reason", Shape::Text)])
 }
 
-/// The event of another layer, which has a reason unless it is an answer's.
+/// Returns the event of another layer, with a reason unless it belongs to an answer.
 fn layer(name: &'static str, layer: u8) -> Shape {
     event([("mid", is("1")), (name, is(layer)), ("reason", Shape::Text)])
 }
@@ -69,7 +69,7 @@ fn offer() -> Shape {
     object([("type", is("offer")), ("sdp", Shape::Begins("v=0"))])
 }
 
-/// Subscribes to publisher 1, all of it; gives what was told.
+/// Subscribes to all of publisher 1. Returns the plugin's message.
 async fn subscribe(server: &Server, members: Value) -> (Member, Value) {
     let mut viewer = Member::answering(server, PACKAGE).await;
     viewer.peer.extensions = vec![ExtensionKind::Mid];
@@ -189,7 +189,7 @@ async fn a_subscription_to_simulcast_is_told_from_its_start_to_its_end() {
     let slow = object([("videoroom", is("slow_link"))]);
     poor_link_told(&mut al, &mut viewer, &slow).await;
 
-    // Two streams are let go, and come back; in between an offer waits for its answer.
+    // Two streams are removed and added again. Meanwhile, an offer waits for its answer.
     let unsubscribe = json!({ "request": "unsubscribe", "streams": [{ "sub_mid": "0" }, { "feed": 1, "mid": "2" }] });
     viewer.caller.message(unsubscribe, None).await;
     let updated = viewer
@@ -244,7 +244,7 @@ async fn a_subscription_to_simulcast_is_told_from_its_start_to_its_end() {
         .expect(&object([("videoroom", is("updated")), ("room", is(7))]))
         .await;
 
-    // The publisher goes: what is left is let go, and offered so.
+    // The publisher leaves, so the rest is removed by an offer.
     al.caller
         .message(json!({ "request": "unpublish" }), None)
         .await;
@@ -280,7 +280,7 @@ async fn svc_switches_and_the_older_forms_are_told() {
     al.caller.message(name, None).await;
     al.caller.until("/plugindata/data/configured", "ok").await;
 
-    // In the old form: the publisher alone.
+    // In the old form: only the publisher.
     let legacy = json!({ "request": "join", "room": 7, "ptype": "subscriber", "feed": 1, "offer_data": false });
     let mut viewer = Member::answering(&server, PACKAGE).await;
     viewer.peer.extensions = vec![ExtensionKind::Mid];
@@ -373,7 +373,7 @@ async fn svc_switches_and_the_older_forms_are_told() {
     shape.check(&switched);
     told(&mut watcher, &viewer, &notice("switched", [])).await;
 
-    // An offer with new credentials, which is asked for.
+    // An offer with new credentials, on request.
     let restart = json!({ "request": "configure", "restart": true });
     viewer.caller.message(restart, None).await;
     let configured = viewer.next().await;

@@ -28,7 +28,7 @@ async fn told(watcher: &mut Watcher, caller: &Caller, shape: Shape) {
     shape.check(&watcher.told(PACKAGE, Some(caller)).await);
 }
 
-/// A user with this name.
+/// Returns a user with this name.
 async fn user(server: &Server, watcher: &mut Watcher, name: &str, peer: Peer) -> Member {
     let mut member = Member::new(server.attach(PACKAGE).await, peer);
     let register = json!({ "request": "register", "username": name });
@@ -40,7 +40,7 @@ async fn user(server: &Server, watcher: &mut Watcher, name: &str, peer: Peer) ->
     member
 }
 
-/// Al calls Bo, in simulcast, and is up with her.
+/// Al calls Bo in simulcast, and both connect.
 async fn call(server: &Server, watcher: &mut Watcher, e2ee: bool) -> (Member, Member) {
     let mut al = user(server, watcher, "al", Peer::offering().await).await;
     let mut bo = user(server, watcher, "bo", Peer::answering().await).await;
@@ -98,7 +98,7 @@ async fn a_call_is_told_from_its_start_to_its_end() {
             ("event", is("simulcast")),
             ("videocodec", is("vp8")),
             (name, is(layer)),
-            // An addition.
+            // An addition to Janus.
             ("reason", Shape::Text),
         ])
     };
@@ -123,12 +123,12 @@ async fn a_call_is_told_from_its_start_to_its_end() {
     };
     told(&mut watcher, &bo.caller, configured(2, 2)).await;
     layers_told(&mut al, simulcast, &mut bo, &layer("substream", 0)).await;
-    // It may be the lowest at once.
+    // It may be the lowest one immediately.
     let state = server.state(&bo.caller).await;
     if state["temporal-layer"] != 0 {
         layers_told(&mut al, simulcast, &mut bo, &layer("temporal", 0)).await;
     }
-    // What is there already is told before the answer.
+    // Events about present packets precede the answer.
     bo.caller.message(set, None).await;
     for name in ["substream", "temporal"] {
         let there = [
@@ -202,7 +202,7 @@ async fn a_call_is_told_from_its_start_to_its_end() {
     ];
     loss_told(&mut bo, VIDEO, &result(slow)).await;
 
-    // Al restarts ICE: both are told of the other's description.
+    // Al restarts ICE: both receive the other's description.
     let description = crate::world::description(simulcast.codec(), Direction::SendRecv);
     let offer =
         portunus_tests::layered::with_rids(&al.peer.restart(description), "1", &crate::world::RIDS);
@@ -229,7 +229,7 @@ async fn a_call_is_told_from_its_start_to_its_end() {
     watcher.told(PACKAGE, Some(&al.caller)).await;
     watcher.told(PACKAGE, Some(&bo.caller)).await;
 
-    // A third one finds Al busy.
+    // Al is busy for a third user.
     let mut cy = user(&server, &mut watcher, "cy", Peer::offering().await).await;
     let listed = cy.ask(json!({ "request": "list" })).await;
     let names = &listed["plugindata"]["data"]["result"]["list"];

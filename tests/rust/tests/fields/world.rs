@@ -14,7 +14,7 @@ pub const VIDEO: usize = 1;
 /// Its encodings, the best first.
 pub const RIDS: [&str; 3] = ["h", "m", "l"];
 
-/// The numbers of header extensions.
+/// The ids of header extensions.
 pub const LEVEL: u8 = 1;
 const MID: u8 = 4;
 const ALLOCATION: u8 = 9;
@@ -28,7 +28,7 @@ pub struct Member {
     frames: u16,
 }
 
-/// What a client sends of video.
+/// The layers of a client's video.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layers {
     /// Three encodings of VP8 with three temporal layers.
@@ -37,7 +37,7 @@ pub enum Layers {
     Svc,
 }
 
-/// A recorder into `folder`.
+/// Returns a recorder into `folder`.
 pub fn recorder(folder: &tempfile::TempDir) -> Recorder {
     Recorder::new(RecorderConfig {
         dir: Some(folder.path().to_owned()),
@@ -46,7 +46,7 @@ pub fn recorder(folder: &tempfile::TempDir) -> Recorder {
     })
 }
 
-/// Audio, video and data, sent and received as `direction` says.
+/// Returns audio, video and data with this `direction`.
 pub fn description(codec: CodecName, direction: Direction) -> Description {
     let mut audio = MediaOffer::new(Kind::Audio, direction);
     let fec = "useinbandfec=1".to_owned();
@@ -78,7 +78,7 @@ impl Layers {
         }
     }
 
-    /// A `jsep` with the next offer of `peer`, who sends these layers.
+    /// Returns a `jsep` with the next offer of `peer`, who sends these layers.
     pub fn offer(self, peer: &mut Peer, direction: Direction) -> Value {
         let sdp = peer.offer(description(self.codec(), direction));
         match self {
@@ -116,28 +116,28 @@ impl Member {
         Member::new(server.attach(package).await, Peer::answering().await)
     }
 
-    /// Sends a request; gives the next message of the plugin.
+    /// Sends a request. Returns the plugin's next message.
     pub async fn ask(&mut self, body: Value) -> Value {
         self.caller.message(body, None).await;
         self.next().await
     }
 
-    /// The next message of the plugin.
+    /// Returns the plugin's next message.
     pub async fn next(&mut self) -> Value {
         self.caller.until("/janus", "event").await
     }
 
-    /// What the next message of the plugin says.
+    /// Returns the data of the plugin's next message.
     pub async fn data(&mut self) -> Value {
         self.next().await["plugindata"]["data"].clone()
     }
 
-    /// Checks what the plugin says next.
+    /// Checks the plugin's next message.
     pub async fn expect(&mut self, shape: &Shape) {
         shape.check(&self.data().await);
     }
 
-    /// Connects, and waits until the server says so; what the plugin says before is given.
+    /// Connects, and waits for the server's event about it. Returns the plugin's messages before.
     pub async fn connect(&mut self) -> Vec<Value> {
         let mut said = Vec::new();
         self.peer.connect().await;
@@ -222,7 +222,7 @@ impl Member {
         self.peer.send(media, self.clock, b"after").await;
     }
 
-    /// What the plugin has said that is like `shape`, if it has.
+    /// Returns a message of `shape` from the plugin, if it has arrived.
     pub fn has_said(&mut self, shape: &Shape, others: &mut Vec<Value>) -> Option<Value> {
         while let Some(message) = self.caller.pending() {
             if message["janus"] != "event" {
@@ -238,7 +238,7 @@ impl Member {
     }
 }
 
-/// Tries until it is so.
+/// Repeats until it is so.
 pub async fn until(mut is_so: impl AsyncFnMut() -> bool) {
     for _ in 0..1_000 {
         if is_so().await {
@@ -248,7 +248,8 @@ pub async fn until(mut is_so: impl AsyncFnMut() -> bool) {
     panic!("it never came so");
 }
 
-/// Sends in layers until the plugin tells `to` something that is like `shape`; gives what it said before.
+/// Sends in layers until the plugin sends `to` a message of `shape`. Returns the messages before
+/// it.
 pub async fn layers_told(
     from: &mut Member,
     layers: Layers,
@@ -266,7 +267,7 @@ pub async fn layers_told(
     panic!("nothing like {shape:?} in {others:?}");
 }
 
-/// The same where the sender is told.
+/// Like `layers_told`, if the sender is notified.
 pub async fn own_layers_told(member: &mut Member, layers: Layers, shape: &Shape) -> Vec<Value> {
     let mut others = Vec::new();
     for _ in 0..1_000 {
@@ -279,7 +280,7 @@ pub async fn own_layers_told(member: &mut Member, layers: Layers, shape: &Shape)
     panic!("nothing like {shape:?} in {others:?}");
 }
 
-/// Loses packets of an m-line until the plugin says something that is like `shape`.
+/// Loses packets of an m-line until the plugin sends a message of `shape`.
 pub async fn loss_told(member: &mut Member, media: usize, shape: &Shape) {
     let mut others = Vec::new();
     for _ in 0..1_000 {
@@ -292,7 +293,7 @@ pub async fn loss_told(member: &mut Member, media: usize, shape: &Shape) {
     panic!("nothing like {shape:?} in {others:?}");
 }
 
-/// Speaks with this loudness until the plugin tells `to` something that is like `shape`.
+/// Speaks with this loudness until the plugin sends `to` a message of `shape`.
 pub async fn speech_told(from: &mut Member, level: u8, to: &mut Member, shape: &Shape) {
     let mut others = Vec::new();
     for _ in 0..1_000 {
@@ -305,7 +306,8 @@ pub async fn speech_told(from: &mut Member, level: u8, to: &mut Member, shape: &
     panic!("nothing like {shape:?} in {others:?}");
 }
 
-/// Has `from` send sound to `to`, who loses most of it, until the plugin tells `to` something that is like `shape`.
+/// Lets `from` send sound to `to`, who loses most of it, until the plugin sends `to` a message of
+/// `shape`.
 pub async fn poor_link_told(from: &mut Member, to: &mut Member, shape: &Shape) {
     let mut others = Vec::new();
     to.peer.lose(0.5, 7);

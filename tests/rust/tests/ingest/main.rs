@@ -3,10 +3,11 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
-mod kept;
+mod keyframe_cache;
 
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
@@ -19,7 +20,7 @@ use portunus_sdp::negotiated::Codec;
 use portunus_sdp::{CodecName, Kind};
 use portunus_tests::{Peer, Sender, Stage, listen, vp8_ingest};
 
-/// The bytes by which a test's packets are told apart.
+/// Returns the bytes by which a test's packets are told apart.
 fn tags(peer: &Peer) -> Vec<u16> {
     let tag = |payload: &Vec<u8>| {
         let at = match payload[..2] {
@@ -32,7 +33,7 @@ fn tags(peer: &Peer) -> Vec<u16> {
     peer.packets.iter().map(|p| tag(&p.payload)).collect()
 }
 
-/// Checks that no number is missing and that time goes on.
+/// Checks that no number is missing and that time increases.
 fn assert_continuous(peer: &Peer) {
     for pair in peer.packets.windows(2) {
         assert_eq!(pair[1].seq, pair[0].seq + 1, "{:?}", peer.packets);
@@ -58,7 +59,7 @@ fn report(ssrc: u32, timestamp: u32) -> Vec<u8> {
     out
 }
 
-/// Waits for a keyframe request; the stream that it is for.
+/// Waits for a keyframe request. Returns its stream.
 fn keyframe_request(socket: &UdpSocket) -> u32 {
     let mut buf = [0; 1_500];
     loop {
@@ -110,7 +111,7 @@ async fn a_sender_that_restarts_is_one_stream_to_viewers() {
     for n in 0..10 {
         first.picture(n == 0, 2);
     }
-    // Somebody else is not heard while the first sends.
+    // A second sender is not heard while the first one sends.
     let mut second = Sender::new(local, 40_000);
     second.picture(true, 1);
     let last = first.sequence - 1;
@@ -150,7 +151,7 @@ async fn keyframes_are_asked_for_at_most_once_a_second_and_no_viewer_is_forgotte
     let _first = stage.watch(0, ingest.id).await;
     assert_eq!(keyframe_request(&control.socket), 9_000);
     let asked = Instant::now();
-    // A keyframe comes, and then viewers that have not seen it.
+    // A keyframe arrives, and then viewers that have not seen it.
     sender.picture(true, 1);
     let _second = stage.watch(1, ingest.id).await;
     let _third = stage.watch(0, ingest.id).await;
@@ -185,7 +186,7 @@ async fn noise_is_not_taken_for_the_keyframe_that_was_asked_for() {
     let _viewer = stage.watch(0, ingest.id).await;
     assert_eq!(keyframe_request(&control.socket), 9_000);
     stage.media.request_source_keyframe(ingest.id);
-    // Read as VP8 it is the start of a keyframe, but for its start code.
+    // Read as VP8, it is the start of a keyframe except for its start code.
     let taken = ingest.status.packets();
     let noise = sender.packet(true, &[0x10, 0x10, 7, 7, 1, 2, 3, 4, 5, 6, 7, 8]);
     sender.send(&noise);
@@ -274,7 +275,7 @@ async fn what_comes_while_an_ingest_is_disabled_is_left_out_without_a_gap() {
     }
     let status = &ingest.status;
     let ignored = async |sequence: u16| {
-        // All that was sent has come.
+        // All packets have arrived.
         while status.packets() + status.ignored() < u64::from(sequence) - 700 {
             tokio::task::yield_now().await;
         }
@@ -402,7 +403,7 @@ async fn a_source_is_told_the_lowest_bitrate_of_its_viewers_and_they_its_clock()
                 }
             }
         }
-        // The source's clock stands at five seconds, and runs on.
+        // The source's clock is at five seconds, and runs on.
         let runs = |viewer: &portunus_tests::Viewer| {
             let of_source = |(_, clock): &&(usize, _)| {
                 let clock: &portunus_rtc::streams::SenderClock = clock;
@@ -436,7 +437,7 @@ async fn spatial_layers_are_selected_where_the_ingest_has_them() {
         viewer.peer.connect().await;
         for picture in 0..10u8 {
             for spatial in 0..2u8 {
-                // Picture id, layers, start and end of a frame; predicted after the first picture.
+                // Picture id, layers, start and end of a frame. Predicted after the first picture.
                 let flags = 0x80 | 0x20 | 0x08 | 0x04 | if picture > 0 { 0x40 } else { 0 };
                 let inter_layer = u8::from(spatial > 0);
                 let payload = [flags, picture, spatial << 1 | inter_layer, picture, 0xaa];

@@ -1,4 +1,4 @@
-//! The modules of a crate, and what each file names of others.
+//! The modules of a crate, and the names of other modules in each file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -17,18 +17,18 @@ pub(crate) struct Modules {
 #[derive(Debug, Default)]
 struct Module {
     file: PathBuf,
-    /// What it defines, modules excepted.
+    /// Its definitions, except modules.
     defined: BTreeSet<String>,
-    /// What it takes in by `use`, by the name that it has here.
+    /// Its imports by `use`: local names with their paths.
     imported: BTreeMap<String, Vec<String>>,
-    /// The modules of which it takes in everything.
+    /// The modules imported by globs.
     globs: Vec<Vec<String>>,
-    /// The paths that its code names.
+    /// The paths in its code.
     named: Vec<Vec<String>>,
 }
 
 impl Modules {
-    /// Reads the crate whose root is this file. Tests are left out.
+    /// Reads the crate with this root file, without tests.
     pub(crate) fn read(root: &Path) -> Self {
         let mut this = Modules::default();
         let folder = root.parent().unwrap().to_owned();
@@ -73,7 +73,8 @@ impl Modules {
         }
     }
 
-    /// The files that a file's code depends on. What a file only passes on by `pub use` counts for those who use it, not for the file.
+    /// Returns the files that each file's code depends on. A re-export by `pub use` counts for its
+    /// users, not for the file itself.
     pub(crate) fn imports(&self) -> BTreeMap<&Path, BTreeSet<&Path>> {
         let mut imports: BTreeMap<&Path, BTreeSet<&Path>> = BTreeMap::new();
         for (path, module) in &self.modules {
@@ -85,14 +86,20 @@ impl Modules {
         imports
     }
 
-    /// Where `file` is in the tree of modules.
+    /// Returns the files of all modules.
+    pub(crate) fn files(&self) -> BTreeSet<&Path> {
+        let files = self.modules.values();
+        files.map(|module| module.file.as_path()).collect()
+    }
+
+    /// Returns the path of the module in `file`.
     pub(crate) fn place(&self, file: &Path) -> &[String] {
         let mut modules = self.modules.iter();
         let found = modules.find(|(_, module)| module.file == file);
         found.map(|(path, _)| path).unwrap()
     }
 
-    /// The file that defines what `name` means in the module at `path`, if this crate does.
+    /// Returns the file that defines `name` for the module at `path`, if this crate does.
     fn defining(&self, path: &[String], name: &[String], depth: u8) -> Option<&Path> {
         if depth > 8 {
             return None;
@@ -110,7 +117,7 @@ impl Modules {
         }
     }
 
-    /// The same of a name that begins in the module at `path`.
+    /// Like `defining`, for a name that starts in the module at `path`.
     fn within(&self, path: &[String], name: &[String], depth: u8) -> Option<&Path> {
         let module = self.modules.get(path)?;
         let Some((first, rest)) = name.split_first() else {
@@ -179,7 +186,7 @@ impl Module {
     }
 }
 
-/// The leaves of a `use`: the name that each has here, which a glob has not, and its path.
+/// Returns the leaves of a `use`: the local name, which a glob lacks, and the path.
 fn flatten(tree: &UseTree, before: Vec<String>, leaves: &mut Vec<(Option<String>, Vec<String>)>) {
     let and = |name: &syn::Ident| {
         let mut path = before.clone();
@@ -207,14 +214,20 @@ fn flatten(tree: &UseTree, before: Vec<String>, leaves: &mut Vec<(Option<String>
     }
 }
 
-fn is_test(attributes: &[Attribute]) -> bool {
+/// Returns whether an item is for tests: `#[cfg(test)]` or `#[cfg(all(test, …))]`.
+pub(crate) fn is_test(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let list = attribute.meta.require_list();
-        attribute.path().is_ident("cfg") && list.is_ok_and(|list| list.tokens.to_string() == "test")
+        let condition = list.map(|list| list.tokens.to_string()).unwrap_or_default();
+        let condition = condition
+            .trim_start_matches("all")
+            .trim_start_matches([' ', '(']);
+        attribute.path().is_ident("cfg")
+            && condition.split([',', ')']).next().map(str::trim) == Some("test")
     })
 }
 
-/// Collects the paths that code names.
+/// Collects the paths in code.
 struct Names<'a>(&'a mut Vec<Vec<String>>);
 
 impl<'ast> Visit<'ast> for Names<'_> {
@@ -242,7 +255,7 @@ impl<'ast> Visit<'ast> for Names<'_> {
 }
 
 impl Names<'_> {
-    /// Paths in the text of a macro: names with `::` between them.
+    /// Takes the paths in a macro's text: names with `::` between them.
     fn take_tokens(&mut self, tokens: TokenStream) {
         let mut path = Vec::new();
         let mut colons = 0;

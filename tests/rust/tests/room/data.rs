@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::world::{Member, publisher, server, viewer};
 
-/// Lets both run until the viewer has got something.
+/// Lets both run until the viewer has received something.
 async fn both(from: &mut Member, viewer: &mut Member, mut done: impl FnMut(&Peer) -> bool) {
     tokio::select! {
         () = viewer.peer.run_until(|peer| done(peer)) => {}

@@ -1,4 +1,4 @@
-//! Who publishes, and who watches and hears it.
+//! Feeds, and their viewers.
 
 use serde_json::json;
 
@@ -21,7 +21,7 @@ async fn many_feeds_come_on_one_connection_as_they_come_and_go() {
     flow(&mut bo, VIDEO, &mut viewer, 3, &keyframe(2)).await;
     flow(&mut al, VIDEO, &mut viewer, 1, &keyframe(3)).await;
 
-    // Al goes; his places are taken by somebody else.
+    // Al leaves, and another publisher takes his places.
     al.ask(json!({ "request": "leave" }), "leaving").await;
     let updated = viewer
         .caller

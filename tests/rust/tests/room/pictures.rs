@@ -1,4 +1,4 @@
-//! The first picture, and whose.
+//! The first picture, and its publisher.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::world::{
     AUDIO, LEVEL, Member, VIDEO, flow, keyframe, publisher, server_with, viewer, viewer_with,
 };
 
-/// A frame of VP8 that is no keyframe.
+/// Returns a VP8 frame that is no keyframe.
 fn delta(mark: u8) -> Vec<u8> {
     vec![0x10, 0x11, 0, 0, mark]
 }
@@ -25,7 +25,7 @@ async fn a_new_subscriber_gets_what_was_sent_since_the_last_keyframe() {
         al.send(VIDEO, frame).await;
         al.turn().await;
     }
-    // One on each worker: it sends nothing more, and is asked for nothing.
+    // One viewer on each worker. The publisher sends nothing more, and no keyframe is requested.
     for _ in 0..2 {
         let mut late = viewer(&server, want.clone()).await;
         late.peer.run_until(|peer| peer.packets.len() >= 3).await;
@@ -35,7 +35,7 @@ async fn a_new_subscriber_gets_what_was_sent_since_the_last_keyframe() {
         let numbers = late.numbers(0);
         assert!(numbers.is_sorted_by(|a, b| a + 1 == *b), "{numbers:?}");
     }
-    // What was sent while it was muted is nobody's.
+    // Packets sent while it was muted reach nobody.
     let send = |send: bool| json!({ "request": "configure", "video": send });
     al.ask(send(false), "configured").await;
     al.send(VIDEO, &keyframe(20)).await;
@@ -93,7 +93,7 @@ async fn seats_follow_who_speaks_and_their_numbers_go_on() {
     let mut speakers = [(&mut al, LOUD), (&mut bo, SILENT)];
     speak(&mut speakers, &mut viewer, sits(1)).await;
     flow(&mut al, VIDEO, &mut viewer, 1, &keyframe(3)).await;
-    // Whoever leaves is followed by the other at once.
+    // When a publisher leaves, the other one follows immediately.
     al.ask(json!({ "request": "leave" }), "leaving").await;
     flow(&mut bo, VIDEO, &mut viewer, 1, &keyframe(4)).await;
     let numbers = viewer.numbers(1);

@@ -9,7 +9,7 @@ async fn a_publisher_of_another_server_is_seen_read_and_heard() {
     let (here, there) = (server(2).await, server(2).await);
     let mut al = publisher(&here, 1).await;
     let mut bo = publisher(&there, 2).await;
-    // What was answered to its offer, without the ids of extensions that nobody needs.
+    // The answer to its offer, without the ids of extensions that nobody needs.
     let streams = json!([
         { "type": "audio", "mid": "0", "mindex": 0, "codec": "opus", "audiolevel_ext_id": LEVEL },
         { "type": "video", "mid": "1", "mindex": 1, "codec": "vp8" },
@@ -50,7 +50,7 @@ async fn a_publisher_of_another_server_is_seen_read_and_heard() {
         let data = &event["plugindata"]["data"];
         assert_eq!((&data["id"], &data["mid"]), (&json!(9), &json!("0")));
     }
-    // Its end here is not known there, until somebody says so.
+    // The other server learns of its end only by a request.
     al.ask(json!({ "request": "unpublish" }), "unpublished")
         .await;
     let remove = json!({ "request": "remove_remote_publisher", "room": ROOM, "id": 9 });

@@ -25,7 +25,7 @@ async fn what_has_just_left_cannot_be_subscribed_to_and_harms_nothing() {
     viewer.caller.message(subscribe, None).await;
     let refused = viewer.caller.until("/janus", "event").await;
     assert_eq!(refused["plugindata"]["data"]["error_code"], 428);
-    // Nothing of it was done, and the next request is as if it had not been.
+    // The request had no effect, and the next one works as usual.
     flow(&mut bo, VIDEO, &mut viewer, 0, &keyframe(1)).await;
     let one = json!([{ "feed": 2, "mid": "0" }]);
     viewer
@@ -53,7 +53,7 @@ async fn who_unpublishes_during_a_negotiation_leaves_an_inactive_place() {
     viewer.peer.connect().await;
     assert!(!viewer.peer.negotiated().media[0].recv);
     flow(&mut bo, VIDEO, &mut viewer, 1, &keyframe(1)).await;
-    // Who comes back can be had in the same place.
+    // A returning publisher can be watched in the same place.
     let mut cy = publisher(&server, 3).await;
     let again = json!([{ "feed": 3, "mid": "1" }]);
     viewer
@@ -62,7 +62,8 @@ async fn who_unpublishes_during_a_negotiation_leaves_an_inactive_place() {
     flow(&mut cy, VIDEO, &mut viewer, 0, &keyframe(2)).await;
 }
 
-/// A picture in VP9 alone, on the m-line of a publisher that had VP8 there.
+/// Returns a description with a picture in VP9 alone, on the m-line of a publisher that had VP8
+/// there.
 fn in_vp9() -> Description {
     let mut audio = MediaOffer::new(Kind::Audio, Direction::SendOnly);
     audio.add_codec(CodecName::Opus, None, None);
@@ -89,7 +90,7 @@ async fn a_publisher_that_changes_its_codec_is_seen_after_an_update() {
     let configured = al.caller.until(&format!("{FEED}/configured"), "ok").await;
     assert_eq!(configured["plugindata"]["data"]["video_codec"], "vp9");
     al.peer.accept(sdp(&configured));
-    // The others are told, and a viewer that does nothing loses this picture only.
+    // The others are notified, and a viewer that does nothing loses only this picture.
     let told = bo.caller.until(&format!("{FEED}/publishers/0/id"), 1).await;
     let streams = &told["plugindata"]["data"]["publishers"][0]["streams"];
     assert_eq!(streams[1]["codec"], "vp9", "{told}");
@@ -110,7 +111,7 @@ async fn forwarders_to_closed_ports_disturb_nobody_and_end_with_their_publisher(
     let server = server(1).await;
     let mut al = publisher(&server, 1).await;
     let mut viewer = viewer(&server, json!([{ "feed": 1, "mid": "1" }])).await;
-    // A port that was somebody's a moment ago.
+    // A port that was in use a moment ago.
     let port = UdpSocket::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
@@ -150,7 +151,7 @@ async fn a_publisher_that_stops_sending_is_told_and_one_whose_connection_ends_is
     let mut bo = publisher(&server, 2).await;
     let mut viewer = viewer(&server, json!([{ "feed": 1, "mid": "1" }])).await;
     flow(&mut al, VIDEO, &mut viewer, 0, &keyframe(1)).await;
-    // It says nothing any more: after a second it is told so, and stays a publisher.
+    // It sends nothing any more. After a second, it is notified, and remains a publisher.
     let silent = loop {
         al.peer.run_until(|_| true).await;
         let media = al.caller.until("/janus", "media").await;
@@ -160,7 +161,7 @@ async fn a_publisher_that_stops_sending_is_told_and_one_whose_connection_ends_is
     };
     assert_eq!(silent["mid"], "1", "{silent}");
     flow(&mut al, VIDEO, &mut viewer, 0, &keyframe(2)).await;
-    // It goes without a word to the plugin: all are told, its viewers first.
+    // It leaves without a request to the plugin. All are notified, its viewers first.
     al.peer.connection.transport.close();
     al.turn().await;
     let updated = viewer

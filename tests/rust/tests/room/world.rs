@@ -1,4 +1,4 @@
-//! A server with a room, and who is in it.
+//! A server with a room, and its participants.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use serde_json::{Value, json};
 pub const PACKAGE: &str = "janus.plugin.videoroom";
 pub const ROOM: u64 = 1234;
 
-/// A VP8 keyframe of 16 by 16 pixels in one packet, as far as anybody looks at it.
+/// The headers of a VP8 keyframe of 16 by 16 pixels, in one packet.
 pub const KEYFRAME: [u8; 12] = [0x10, 0x10, 0, 0, 0x9d, 0x01, 0x2a, 16, 0, 16, 0, 7];
 
 /// The m-lines of a publisher.
 pub const AUDIO: usize = 0;
 pub const VIDEO: usize = 1;
-/// The number of the extension that says how loud a packet is.
+/// The id of the extension with a packet's level.
 pub const LEVEL: u8 = 1;
 
 pub fn description() -> Description {
@@ -36,18 +36,18 @@ pub fn description() -> Description {
     })
 }
 
-/// A keyframe that ends with `mark`.
+/// Returns a keyframe that ends with `mark`.
 pub fn keyframe(mark: u8) -> Vec<u8> {
     let mut frame = KEYFRAME.to_vec();
     frame.push(mark);
     frame
 }
 
-/// Someone in the room, with a PeerConnection.
+/// A participant of the room, with a PeerConnection.
 pub struct Member {
     pub caller: Caller,
     pub peer: Peer,
-    /// What its next packet says of the time.
+    /// The timestamp of its next packet.
     pub clock: u32,
 }
 
@@ -55,7 +55,7 @@ pub async fn server(workers: usize) -> Server {
     server_with(workers, json!({})).await
 }
 
-/// A server whose room has these options too.
+/// Starts a server whose room has these options, too.
 pub async fn server_with(workers: usize, options: Value) -> Server {
     let config = VideoRoomConfig {
         outgoing: everywhere(),
@@ -98,7 +98,7 @@ pub async fn viewer(server: &Server, streams: Value) -> Member {
     viewer_with(server, json!({ "streams": streams })).await
 }
 
-/// A viewer whose `join` has these members.
+/// Returns a viewer whose `join` has these members.
 pub async fn viewer_with(server: &Server, members: Value) -> Member {
     let (mut viewer, attached) = joining(server, members).await;
     viewer.answer(&attached).await;
@@ -107,7 +107,7 @@ pub async fn viewer_with(server: &Server, members: Value) -> Member {
     viewer
 }
 
-/// A viewer who has not answered yet, and what it was told.
+/// Returns a viewer who has not answered yet, and the plugin's message.
 pub async fn joining(server: &Server, members: Value) -> (Member, Value) {
     let mut caller = server.attach(PACKAGE).await;
     let mut join = json!({ "request": "join", "room": ROOM, "ptype": "subscriber" });
@@ -180,7 +180,7 @@ impl Member {
         packets.any(|packet| packet.media == media && packet.payload.last() == last)
     }
 
-    /// The numbers of the packets that came on an m-line.
+    /// Returns the numbers of the packets received on an m-line.
     pub fn numbers(&self, media: usize) -> Vec<u64> {
         let packets = self.peer.packets.iter();
         let own = packets.filter(|packet| packet.media == media);
@@ -188,7 +188,7 @@ impl Member {
     }
 }
 
-/// Sends until the viewer has got it on m-line `to`.
+/// Sends until the viewer has received it on m-line `to`.
 pub async fn flow(from: &mut Member, media: usize, viewer: &mut Member, to: usize, payload: &[u8]) {
     for _ in 0..200 {
         from.send(media, payload).await;

@@ -1,4 +1,4 @@
-//! How far the trusted reach.
+//! The limits of trusted clients.
 
 use std::os::unix::fs::symlink;
 
@@ -130,7 +130,7 @@ async fn only_the_trusted_see_where_media_comes_from() {
             assert!(has(0) && !has(1), "{member}: {told:?}");
         }
     }
-    // A port that is in use, of those that strangers may have. The kernel's own go beyond them.
+    // A port in use within the range for strangers, which the kernel's own range exceeds.
     let (port, _taken) = (10_000..60_000)
         .find_map(|port| Some((port, std::net::UdpSocket::bind(("0.0.0.0", port)).ok()?)))
         .unwrap();

@@ -1,4 +1,4 @@
-//! The documentation has the rows that are tested, and all requests.
+//! The documentation has the tested rows, and all requests.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::world::World;
 
 const PAGE: &str = include_str!("../../../../docs/security.md");
 
-/// The cells of the rows of tables in the section about requests.
+/// Returns the cells of the tables in the section about requests.
 fn cells() -> Vec<Vec<String>> {
     cells_of(PAGE)
 }
@@ -64,7 +64,7 @@ fn what_is_for_everybody_is_what_the_documentation_says() {
     }
 }
 
-/// The requests that a page has, each with its plugin.
+/// Returns the requests of a page, each with its plugin.
 fn on(page: &str) -> BTreeSet<(String, String)> {
     let rows = cells_of(page).into_iter().flat_map(|row| {
         let plugin = row[0].clone();
@@ -100,7 +100,7 @@ fn the_page_has_all_requests_of_the_types_and_no_others() {
     });
     let types: BTreeSet<_> = types.collect();
     assert_eq!(on(PAGE), types);
-    // Pages without a request, or with one more, are found out.
+    // A missing request, or a surplus one, is detected.
     for (text, other) in [
         ("| `hangup`, `keyframe`;", "| `hangup`;"),
         (

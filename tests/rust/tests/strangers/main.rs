@@ -1,9 +1,10 @@
-//! What strangers may do, and what the trusted may: the tables of docs/security.md, row by row.
+//! The rights of strangers and of trusted clients: the tables of docs/security.md, row by row.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 mod bounds;

@@ -9,14 +9,14 @@ use crate::world::{FILE, World};
 pub struct Row {
     pub plugin: &'static str,
     pub request: &'static str,
-    /// When it needs it, as the documentation says.
+    /// When it needs the right, as the documentation says.
     pub when: &'static str,
     pub right: Right,
-    /// The error of who lacks it.
+    /// The error without the right.
     pub code: u64,
-    /// Its members, but for `request`.
+    /// Its members, except `request`.
     pub body: Value,
-    /// Where it gets to with the right: to this error, because there is nothing that it is about, or to its end.
+    /// The result with the right: this error, because its object does not exist, or success.
     pub then: Option<u64>,
 }
 
@@ -26,7 +26,7 @@ pub type Table = Vec<(&'static str, Needs)>;
 /// Returns the requests of a plugin.
 pub type Requests = fn() -> Table;
 
-/// The requests of each plugin; whether the plugin has an admin key.
+/// The requests of each plugin, and whether the plugin has an admin key.
 pub const PLUGINS: [(&str, Requests, bool); 10] = [
     ("streaming", table::<portunus_streaming::Request>, true),
     ("videoroom", videoroom, true),
@@ -68,7 +68,7 @@ fn table<R: PluginRequest>() -> Table {
     R::ALL.iter().flat_map(named).collect()
 }
 
-/// All rows, for the files of a world.
+/// Returns all rows, for the files of a world.
 pub fn rows(world: &World) -> Vec<Row> {
     let file = world.file(FILE);
     let media = |more: Value| {
@@ -123,7 +123,8 @@ pub fn rows(world: &World) -> Vec<Row> {
             json!({ "type": "rtsp", "url": "rtsp://127.0.0.1:1/", "video": true, "rtsp_failcheck": false }),
             None,
         ),
-        // A multicast group takes an address of its own on the loopback interface, which not every machine has.
+        // A multicast group uses an address of its own on the loopback interface, which not all
+        // machines have.
         streaming("create", "`mcast` is there", create, group, Some(456)),
         streaming("create", "`iface` is there", create, lo, None),
         streaming("create", permanent, create, kept, None),
@@ -367,7 +368,7 @@ pub fn rows(world: &World) -> Vec<Row> {
     all
 }
 
-/// Those of audio rooms.
+/// Returns the rows of audio rooms.
 fn audio_rooms(file: &str) -> Vec<Row> {
     let (create, record, forward) = (Right::Create, Right::Record, Right::Forward);
     let mut all = Vec::new();

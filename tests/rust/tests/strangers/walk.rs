@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use crate::rows::{PLUGINS, Row, rows};
 use crate::world::{ADMIN_KEY, API_SECRET, Asker, FILE, Setup, Who, World};
 
-/// The answer to a row's request by somebody, on a server of its own.
+/// Returns the answer to a row's request by a client, on a server of its own.
 async fn answer(row: usize, who: &Who, setup: Setup) -> (Row, Value) {
     let world = World::with(setup).await;
     let row = rows(&world).remove(row);
@@ -37,7 +37,7 @@ async fn is_allowed(row: usize, who: &Who, setup: Setup) {
         row.plugin, row.request, row.when, who.name
     );
     let code = answer["error_code"].as_u64();
-    // Where it is about nothing it may get there or not: by machine, for multicast.
+    // Without an object, or for multicast, the result with the right depends on the machine.
     let is_over = code.is_none() || code == row.then;
     assert!(is_over, "{case}: {answer}");
     assert_ne!(code, Some(row.code), "{case}: {answer}");
@@ -143,7 +143,7 @@ async fn a_refusal_tells_nothing_of_what_is_there() {
     );
 }
 
-/// Requests that nothing but an acknowledgement answers where there is no call.
+/// Requests that are only acknowledged without a call.
 const ACKNOWLEDGED: [(&str, &str); 4] = [
     ("sip", "hangup"),
     ("sip", "decline"),
@@ -151,7 +151,7 @@ const ACKNOWLEDGED: [(&str, &str); 4] = [
     ("sip", "unhold"),
 ];
 
-/// Requests that there are on data channels only.
+/// Requests that exist only on data channels.
 const BY_DATA_CHANNEL: [(&str, &str); 3] = [
     ("textroom", "join"),
     ("textroom", "leave"),
@@ -201,7 +201,8 @@ async fn calls_are_for_everybody() {
     assert_eq!(joined["videoroom"], "joined");
 }
 
-/// What a request reaches by what it says cannot be counted; but one that always does has its row, and others have one.
+/// Requests whose reach depends on their content cannot be counted. One that always reaches beyond
+/// the call has its row, and others have one.
 #[tokio::test]
 async fn each_request_that_reaches_beyond_the_call_has_a_row() {
     let rows = rows(&World::new().await);

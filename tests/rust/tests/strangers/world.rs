@@ -1,4 +1,4 @@
-//! A server with all plugins, and who asks it.
+//! A server with all plugins, and its clients.
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -34,12 +34,12 @@ pub struct World {
     pub disk: TempDir,
 }
 
-/// What is special about a server.
+/// The special settings of a server.
 #[derive(Default)]
 pub struct Setup {
     pub admin_key: Option<&'static str>,
     pub api_secret: Option<&'static str>,
-    /// Everywhere, if none.
+    /// The allowed destinations. `None` allows all.
     pub outgoing: Option<Networks>,
 }
 
@@ -148,7 +148,7 @@ impl World {
         World { server, disk }
     }
 
-    /// The name of a file in the folder that may be played from.
+    /// Returns the name of a file in the folder of playable files.
     pub fn file(&self, name: &str) -> String {
         let path: PathBuf = self.disk.path().join("media").join(name);
         path.display().to_string()
@@ -174,7 +174,7 @@ fn text_room() -> ConfiguredTextRoom {
     ConfiguredTextRoom::read(json!({ "room": 7 }).as_object().unwrap(), false).unwrap()
 }
 
-/// One for each right, `only-RIGHT`, and one for all but that, `but-RIGHT`.
+/// Returns a token for each right, `only-RIGHT`, and one for all but that, `but-RIGHT`.
 fn tokens() -> Vec<StoredToken> {
     let token = |token: String, rights: Vec<Right>| StoredToken {
         token,
@@ -191,7 +191,7 @@ fn tokens() -> Vec<StoredToken> {
     both.collect()
 }
 
-/// Who asks, and what is shown.
+/// A client, and what it shows.
 #[derive(Clone, Debug)]
 pub struct Who {
     pub name: &'static str,
@@ -216,7 +216,8 @@ impl Who {
         Who::new(name, portunus_core::testing::stranger())
     }
 
-    /// Somebody on the server's machine; in a browser, if not `local`, on the page of another origin.
+    /// Returns a client on the server's machine. Unless `local`, it is a browser on the page of
+    /// another origin.
     pub fn loopback(name: &'static str, local: bool) -> Self {
         Who::new(name, Requester::at(Ipv4Addr::LOCALHOST.into(), local))
     }
@@ -226,7 +227,7 @@ impl Who {
     }
 }
 
-/// Somebody attached to a plugin.
+/// A client attached to a plugin.
 pub struct Asker {
     client: TestClient,
     who: Who,
@@ -260,7 +261,7 @@ impl Asker {
         assert_eq!(joined["videoroom"], "joined", "{joined}");
     }
 
-    /// The plugin's answer to a request, also if it comes as an event.
+    /// Returns the plugin's answer to a request, also if it comes as an event.
     pub async fn ask(&mut self, request: &str, body: &Value) -> Value {
         let mut body = body.clone();
         if request != "any" {

@@ -1,4 +1,4 @@
-//! RTP that comes to ports of the server.
+//! RTP to ports of the server.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -44,7 +44,7 @@ async fn the_stream_that_is_watched_is_asked_for_a_keyframe() {
     let mut admin = server.attach(PACKAGE).await;
     let media = json!([video("left"), video("right")]);
     let ports = mountpoint(&mut admin, 7, media, json!({})).await;
-    // An empty receiver report shows the server whom to ask.
+    // An empty receiver report shows the server the address for requests.
     let report = [0x80, 201, 0, 1, 0, 0, 0, 7];
     let rtcp: Vec<Source> = (0..2)
         .map(|n| Source::new(&ports[n]["rtcp_port"]))
@@ -54,7 +54,8 @@ async fn the_stream_that_is_watched_is_asked_for_a_keyframe() {
         rtcp.send_raw(&report);
         rtp.send(&FRAME);
     }
-    // A new sender may be asked once, whoever watches; the one that is watched is asked for the viewer too.
+    // One request to a new sender is allowed, whichever stream is watched. The watched sender
+    // receives one for the viewer, too.
     let mut viewer = Viewer::watch(&server, json!({ "id": 7, "media": ["right"] })).await;
     let mut counts = [0, 0];
     let deadline = Instant::now() + Duration::from_secs(20);
@@ -87,7 +88,7 @@ async fn rtp_at_the_rtcp_port_shows_whom_to_ask() {
         picture.send(&FRAME);
         viewer.few_turns().await;
     }
-    // It is no picture for all that.
+    // It is no picture nevertheless.
     let mut packets = viewer.peer.packets.iter();
     assert!(packets.all(|packet| packet.payload.len() == FRAME.len()));
 }
@@ -109,7 +110,7 @@ async fn what_is_sent_to_a_multicast_group_reaches_viewers() {
         Viewer::watch(&server, json!({ "id": 7 })).await,
         Viewer::watch(&server, json!({ "id": 7 })).await,
     ];
-    // Where a socket is bound tells by which interface it sends to a group.
+    // The bound address selects the interface for sending to a group.
     let mut source = Source::new(&json!(port));
     source.host = group;
     for viewer in &mut viewers {
@@ -186,7 +187,7 @@ async fn pauses_switches_and_restarts_leave_no_gap() {
             .receive(0, || source.send(&mark(4 + n as u8)), is(4 + n as u8))
             .await;
     }
-    // The sender starts again, with another SSRC and other numbers.
+    // The sender restarts with another SSRC and other numbers.
     one.ssrc = 1_234;
     one.sequence = 40;
     one.timestamp = 77;
@@ -274,7 +275,7 @@ async fn capture_times_pass_through_to_viewers_on_all_workers() {
     let server = server(2).await;
     let mut admin = server.attach(PACKAGE).await;
     let media = json!([{ "type": "audio", "mid": "a", "port": 0, "codec": "opus" }, video("v")]);
-    // The source says it with 3, viewers are offered 7.
+    // The source has the id 3, viewers are offered 7.
     let options = json!({ "abscapturetime_src_ext_id": 3 });
     let ports = mountpoint(&mut admin, 7, media, options).await;
     let times: [&[u8]; 2] = [&[1, 2, 3, 4, 5, 6, 7, 8], &[9; 16]];
@@ -367,7 +368,7 @@ async fn a_destroyed_mountpoint_has_left_its_ports() {
         let viewer = Viewer::watch(&server, json!({ "id": 7 })).await;
         let destroy = json!({ "request": "destroy", "id": 7 });
         assert_eq!(admin.manage(destroy).await["destroyed"], 7);
-        // The same ones again: a busy port would be refused.
+        // The same ports again. A busy one would be refused.
         mountpoint(&mut admin, 7, media.clone(), json!({})).await;
         drop(viewer);
     }

@@ -1,4 +1,4 @@
-//! What clients publish.
+//! Mountpoints published by clients.
 
 use std::time::{Duration, Instant};
 
@@ -95,7 +95,7 @@ async fn the_next_publisher_takes_over_from_one_that_vanished() {
     }
     assert!(!viewer.peer.packets.is_empty());
 
-    // It crashes: nothing comes any more, not even a goodbye.
+    // It crashes: nothing arrives any more, not even a goodbye.
     drop(first_peer);
     let crashed = Instant::now();
     let mut second = server.attach(PACKAGE).await;
@@ -110,7 +110,7 @@ async fn the_next_publisher_takes_over_from_one_that_vanished() {
             break event["jsep"]["sdp"].as_str().unwrap().to_owned();
         }
         assert_eq!(event["plugindata"]["data"]["error_code"], 460, "{event}");
-        // As long as it takes to notice that a peer is gone, it may not take.
+        // It must be faster than noticing the loss of a peer.
         assert!(crashed.elapsed() < Duration::from_secs(15));
         viewer.few_turns().await;
     };

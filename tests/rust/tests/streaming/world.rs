@@ -1,4 +1,4 @@
-//! A server with the plugin, those who send to it, and those who watch.
+//! A server with the plugin, its sources and its viewers.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 
 pub const PACKAGE: &str = "janus.plugin.streaming";
 
-/// A VP8 keyframe of 16 by 16 pixels in one packet, as far as anybody looks at it.
+/// The headers of a VP8 keyframe of 16 by 16 pixels, in one packet.
 pub const KEYFRAME: [u8; 12] = [0x10, 0x10, 0, 0, 0x9d, 0x01, 0x2a, 16, 0, 16, 0, 7];
-/// A frame that needs the one before.
+/// A frame that refers to the previous one.
 pub const FRAME: [u8; 6] = [0x10, 0x11, 0, 0, 1, 2];
 
 pub async fn server(workers: usize) -> Server {
@@ -27,7 +27,7 @@ pub async fn server(workers: usize) -> Server {
     .await
 }
 
-/// Somebody who sends RTP to a port.
+/// A sender of RTP to a port.
 pub struct Source {
     pub socket: UdpSocket,
     pub host: Ipv4Addr,
@@ -80,7 +80,7 @@ impl Source {
             .unwrap();
     }
 
-    /// How many requests for a keyframe have come since the last look.
+    /// Returns the number of keyframe requests since the last call.
     pub fn asked(&self) -> usize {
         let mut datagram = [0; 1_500];
         self.socket.set_nonblocking(true).unwrap();
@@ -122,7 +122,7 @@ impl Viewer {
         Viewer { caller, peer }
     }
 
-    /// Sends by `send` until a packet comes on m-line `media` that `wanted` is true of.
+    /// Sends by `send` until a packet arrives on m-line `media` for which `wanted` is true.
     pub async fn receive(
         &mut self,
         media: usize,

@@ -1,14 +1,14 @@
-//! Which plots a section has.
+//! The plots of a section.
 
 use super::plot::{Axis, COLOURS, Plot, Series, Style};
 use crate::record::{Criterion, DELIVERED_AT_LEAST, RunRecord, Sample, Step};
 use crate::report::view::Section;
 
-/// A plot with what stands above it.
+/// A plot with its caption.
 #[derive(Debug)]
 pub(super) struct Chart {
     pub(super) title: &'static str,
-    /// Unit and what lines mean.
+    /// The unit, and the meaning of the lines.
     pub(super) caption: String,
     pub(super) plot: Plot,
 }
@@ -17,13 +17,13 @@ pub(super) struct Chart {
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) heading: &'static str,
-    /// What the plots' horizontal axes count.
+    /// The quantity on the plots' horizontal axes.
     pub(super) across: &'static str,
     pub(super) note: String,
     pub(super) charts: Vec<Chart>,
 }
 
-/// All charts that have something to show.
+/// Returns all charts that have something to show.
 pub(super) fn rows(section: &Section<'_>) -> Vec<Row> {
     let mut rows = vec![
         Row {
@@ -129,7 +129,7 @@ fn over_participants(section: &Section<'_>) -> Vec<Chart> {
     charts
 }
 
-/// Where participants have several.
+/// Returns the charts by PeerConnections, if participants have several.
 fn over_connections(section: &Section<'_>) -> Vec<Chart> {
     let mut steps = section.runs().flat_map(|run| &run.steps);
     if !steps.any(|step| step.peer_connections > step.participants) {
@@ -164,10 +164,10 @@ fn over_connections(section: &Section<'_>) -> Vec<Chart> {
 const MEMORY: &str = "resident; shared pages in proportion";
 const TWO_DELAYS: &str = "median; dashed: 99 % are below";
 const BOTH_WAYS: &str = "all headers counted; dashed: to the server";
-/// A sample that is cut short by the start or end of a step says little about a second.
+/// A sample shorter than this, cut by the start or end of a step, says little about a second.
 const SHORT_S: f64 = 0.3;
 
-/// Both ceilings; one line for them if they are one.
+/// Returns both ceilings, or one line if they are equal.
 fn ceilings(section: &Section<'_>) -> Vec<(f64, String)> {
     let bps = |criterion| {
         let bps = section.bare(criterion, |bare| bare.delivered_bps)?;
@@ -182,8 +182,8 @@ fn ceilings(section: &Section<'_>) -> Vec<(f64, String)> {
     }
 }
 
-/// Logarithmic if one server carries many times what another does: on a linear axis that one would be
-/// squeezed into the edge.
+/// The axis is logarithmic if one server carries many times what another does. A linear axis would
+/// squeeze the other into its edge.
 fn participants_axis(section: &Section<'_>, x: &[f64]) -> Axis {
     let most = section.servers.iter().filter_map(|group| {
         let participants = group
@@ -351,7 +351,7 @@ fn plain(title: &'static str, caption: &str, series: Vec<Series>) -> Chart {
     chart(title, caption.to_owned(), y, series)
 }
 
-/// Not from 0: what matters happens close to 100.
+/// The axis does not start at 0, since the differences are close to 100.
 fn delivered(series: Vec<Series>) -> Chart {
     let least = values(&series, |(_, y)| *y).fold(90.0, f64::min);
     let mut chart = plain("Delivered", "% of the packets that were due", series);
@@ -399,7 +399,11 @@ fn delay(title: &'static str, caption: &str, series: Vec<Series>) -> Chart {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
     use super::*;
     use crate::record::example;
     use crate::report::view;

@@ -1,6 +1,6 @@
-//! Text as HTML.
+//! Text in HTML.
 
-/// For text and attributes.
+/// Escapes text for elements and attributes.
 pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")

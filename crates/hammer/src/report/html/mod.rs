@@ -1,4 +1,4 @@
-//! One HTML file with everything in it: no scripts, nothing that is loaded.
+//! The report as one self-contained HTML file without scripts.
 
 mod charts;
 mod escape;
@@ -22,7 +22,7 @@ macro_rules! put {
     ($out:expr, $($arguments:tt)*) => { let _ = writeln!($out, $($arguments)*); };
 }
 
-/// The page.
+/// Formats the page.
 pub(super) fn page(report: &Report) -> String {
     let title = escape(&report.title);
     let mut body = String::new();
@@ -108,7 +108,7 @@ fn summary(out: &mut String, section: &Section<'_>) {
     rows(out, &table::of(section), &names);
 }
 
-/// A table; `servers` have their colours by their place.
+/// Writes a table. `servers` are coloured by their index.
 fn rows(out: &mut String, table: &Table, servers: &[&str]) {
     put!(out, "<div class=\"card scroll\">\n<table>\n<thead><tr>");
     for heading in &table.headings {
@@ -181,7 +181,8 @@ fn legend(out: &mut String, section: &Section<'_>) {
 
 fn figure(out: &mut String, chart: &Chart, x: &str) {
     let label = format!("{} over {x}. {}", chart.title, chart.caption);
-    // Drawing into a string fails only if the plot itself is impossible: then its place says so.
+    // Drawing into a string fails only if the plot itself is impossible. Then the page says so in
+    // its place.
     let svg = chart
         .plot
         .to_svg(&label)
@@ -195,7 +196,7 @@ fn figure(out: &mut String, chart: &Chart, x: &str) {
     put!(out, "{svg}\n<div class=\"x\">{x}</div>\n</figure>");
 }
 
-/// How each server was started, and which of its threads were busy in the best step.
+/// Writes how each server was started, and which of its threads were busy in the best step.
 fn servers(out: &mut String, section: &Section<'_>) {
     put!(out, "<h2>Servers</h2>\n<dl class=\"card\">");
     for (round, ceiling) in section.ceilings().iter().enumerate() {
@@ -283,7 +284,7 @@ fn method(out: &mut String) {
     );
 }
 
-/// Seconds since 1970 as a date and time of UTC (Howard Hinnant's civil_from_days).
+/// Formats seconds since 1970 as a date and time in UTC (Howard Hinnant's civil_from_days).
 fn date(unix_s: f64) -> String {
     let seconds = unix_s.max(0.0) as i64;
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));

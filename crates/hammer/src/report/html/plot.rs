@@ -1,4 +1,4 @@
-//! One plot, drawn by plotters as SVG; its colours are those of the page's style sheet.
+//! A plot, drawn by plotters as SVG. Its colours come from the page's style sheet.
 
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint};
@@ -9,19 +9,19 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use super::escape::escape;
 use crate::figures::digits;
 
-/// Size of the drawing, in its own units; the page scales it.
+/// The size of the drawing, in its own units. The page scales it.
 const SIZE: (u32, u32) = (560, 260);
-/// plotters writes fonts a fifth smaller than this.
+/// The size of the font. plotters writes fonts a fifth smaller than this.
 const FONT: u32 = 15;
-/// Stand-ins for colours of the style sheet: red and green are always 1 and 2, blue says which.
+/// Stand-ins for colours of the style sheet: red and green are always 1 and 2, blue is the index.
 const INK: RGBColor = RGBColor(1, 2, 250);
 const GRID: RGBColor = RGBColor(1, 2, 251);
 const CEILING: RGBColor = RGBColor(1, 2, 252);
 const PAPER: RGBColor = RGBColor(1, 2, 253);
-/// Colours for series; further ones start again.
+/// The number of colours for series. Further series reuse them.
 pub(super) const COLOURS: usize = 8;
 
-/// What is drawn, and how.
+/// A plot's content and axes.
 #[derive(Debug, Clone)]
 pub(super) struct Plot {
     pub(super) x: Axis,
@@ -31,14 +31,14 @@ pub(super) struct Plot {
     pub(super) lines: Vec<(f64, String)>,
 }
 
-/// How a direction is divided.
+/// The division of an axis.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Axis {
     pub(super) scale: Scale,
-    /// The values that are shown at least.
+    /// The least range of shown values.
     pub(super) from: f64,
     pub(super) to: f64,
-    /// What values are divided by before they are written.
+    /// The divisor of written values.
     pub(super) unit: f64,
 }
 
@@ -48,10 +48,10 @@ pub(super) enum Scale {
     Logarithmic,
 }
 
-/// Points that are joined by a line.
+/// Points joined by a line.
 #[derive(Debug, Clone)]
 pub(super) struct Series {
-    /// Which server's colour.
+    /// The server's colour.
     pub(super) colour: usize,
     pub(super) style: Style,
     pub(super) points: Vec<(f64, f64)>,
@@ -69,12 +69,12 @@ type Drawing<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Failed = DrawingAreaErrorKind<std::io::Error>;
 
 impl Plot {
-    /// Whether there is anything to see.
+    /// Returns whether there is nothing to draw.
     pub(super) fn is_empty(&self) -> bool {
         self.series.iter().all(|series| series.points.is_empty())
     }
 
-    /// As an `<svg>` element; `label` says to those who do not see it what it shows.
+    /// Draws an `<svg>` element. `label` describes it for screen readers.
     pub(super) fn to_svg(&self, label: &str) -> Result<String, Failed> {
         let mut svg = String::new();
         {
@@ -159,7 +159,7 @@ impl Plot {
 }
 
 impl Axis {
-    /// From 0 to the largest of `values`.
+    /// Returns an axis from 0 to the largest of `values`.
     pub(super) fn linear(values: impl Iterator<Item = f64>, unit: f64) -> Self {
         let to = values.fold(0.0, f64::max);
         Self {
@@ -170,7 +170,7 @@ impl Axis {
         }
     }
 
-    /// From the smallest positive of `values` to the largest.
+    /// Returns an axis from the smallest positive one of `values` to the largest.
     pub(super) fn logarithmic(values: impl Iterator<Item = f64>, unit: f64) -> Self {
         let positive = values.filter(|value| *value > 0.0);
         let (from, to) = positive.fold((f64::MAX, 0.0_f64), |(from, to), v| {
@@ -187,7 +187,7 @@ impl Axis {
         }
     }
 
-    /// Where a value is, in the drawing's coordinates.
+    /// Returns a value's place in the drawing's coordinates.
     fn place(&self, value: f64) -> f64 {
         match self.scale {
             Scale::Linear => value,
@@ -203,7 +203,7 @@ impl Axis {
         tick_text(value / self.unit)
     }
 
-    /// Where the ticks are: at about `wanted` round values.
+    /// Returns about `wanted` ticks at round values.
     fn ticks(&self, wanted: usize) -> Vec<f64> {
         match self.scale {
             Scale::Linear => {
@@ -229,7 +229,7 @@ impl Axis {
                 let ticks =
                     decades.flat_map(|decade| factors.iter().map(move |f| f * 10_f64.powi(decade)));
                 let ticks: Vec<f64> = ticks.map(|tick| tick * self.unit).collect();
-                // One tick below the smallest value and one above the largest.
+                // One tick below the smallest value, and one above the largest.
                 let first = ticks
                     .iter()
                     .rposition(|tick| *tick <= self.from * 1.001)
@@ -255,7 +255,7 @@ impl Axis {
     }
 }
 
-/// A range with ticks of our choice.
+/// A range with explicit ticks.
 struct Ticked {
     range: RangedCoordf64,
     ticks: Vec<f64>,
@@ -278,7 +278,7 @@ impl Ranged for Ticked {
     }
 }
 
-/// 1, 2 or 5 times a power of ten, at least `least`.
+/// Returns 1, 2 or 5 times a power of ten, at least `least`.
 fn round_step(least: f64) -> f64 {
     let power = 10_f64.powf(least.log10().floor());
     let factors = [1.0, 2.0, 5.0, 10.0];
@@ -296,7 +296,7 @@ fn tick_text(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Puts the style sheet's colours in, and leaves size and font to it.
+/// Inserts the style sheet's colours, and leaves size and font to it.
 fn themed(svg: &str, label: &str) -> String {
     let mut svg = svg.to_owned();
     let mut paint = |colour: RGBColor, name: &str| {
@@ -325,7 +325,7 @@ fn themed(svg: &str, label: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[test]

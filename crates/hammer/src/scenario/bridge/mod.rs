@@ -1,4 +1,4 @@
-//! Audio rooms: some talk, all hear what the server mixes.
+//! Audio rooms: some participants talk, and all hear the server's mix.
 
 mod options;
 mod quality;
@@ -53,7 +53,7 @@ pub(super) async fn measure(
     Ok(record)
 }
 
-/// What each of these says, encoded.
+/// Encodes the speech of each talker.
 fn scripts(
     talkers: HashSet<Talker>,
     encoding: Encoding,

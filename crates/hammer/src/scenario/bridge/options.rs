@@ -39,7 +39,8 @@ pub struct Options {
     /// What those who talk send as Opus, bits per second
     #[arg(long = "bitrate", value_name = "BPS", default_value = "32k", value_parser = crate::traffic::bits)]
     pub bitrate: u64,
-    /// How many are mixed at once, the loudest; 0: all. For servers whose rooms have such an option [default: the server's]
+    /// How many are mixed at once, the loudest; 0: all. For servers whose rooms have such an option
+    /// [default: the server's]
     #[arg(long, value_name = "N")]
     pub loudest: Option<u32>,
     /// A further member of the request that makes a room; VALUE is JSON
@@ -48,8 +49,8 @@ pub struct Options {
     /// The audio bridge plugin's admin key
     #[arg(long, value_name = "KEY")]
     pub admin_key: Option<String>,
-    /// At the end, when all have left: recorded sentences are said in so many rooms of two, over a way that loses and holds up
-    /// packets, and what the other one hears is scored by PESQ
+    /// At the end, when all have left: recorded sentences are said in so many rooms of two, over a
+    /// way that loses and holds up packets, and what the other one hears is scored by PESQ
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub quality: Option<u32>,
     /// The packets that this way loses, in percent
@@ -60,7 +61,7 @@ pub struct Options {
     pub jitter: f64,
 }
 
-/// What is sent and heard.
+/// The codec of the sound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Codec {
     /// RFC 7587
@@ -73,14 +74,14 @@ pub enum Codec {
 }
 
 impl Options {
-    /// Who gets what.
+    /// Returns who receives what.
     pub(crate) fn topology(&self) -> Topology {
         Topology::Streaming {
             sources: self.rooms(),
         }
     }
 
-    /// What each gets, as far as that is known.
+    /// Returns the traffic of each participant, as far as it is known.
     pub(crate) fn traffic(&self) -> Traffic {
         Traffic::audio(self.bitrate)
     }
@@ -114,7 +115,7 @@ impl Options {
         }
     }
 
-    /// Members of the request that makes a room.
+    /// Returns members of the request that creates a room.
     pub(super) fn room(&self) -> Map<String, Value> {
         let mut members = Map::new();
         members.insert("sampling_rate".to_owned(), self.sampling_rate.into());
@@ -164,7 +165,7 @@ impl Codec {
     }
 }
 
-/// As it stands on the command line.
+/// Returns the value's name on the command line.
 fn name(value: impl ValueEnum) -> Option<String> {
     let value = value.to_possible_value()?;
     Some(value.get_name().to_owned())

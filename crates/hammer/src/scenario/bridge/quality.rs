@@ -1,4 +1,4 @@
-//! How well recorded sentences are heard that come over a bad way.
+//! The quality of recorded sentences sent over a lossy path.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,24 +8,24 @@ use serde_json::Value;
 use tokio::time::sleep;
 
 use super::options::Options;
-use crate::listening::Playback;
 use crate::record::Quality;
 use crate::scenario::ScenarioError;
 use crate::scenario::crowd::{Act, Crowd, Hall, Layout, Pace, Silence};
+use crate::sound_check::Playback;
 use crate::speech::{self, Encoding, Sentences, Talker};
 use crate::viewer::{Heard, PeerId, Weather};
 
-/// Of the first room; each other one has the next.
+/// The seed of the first room. Each further room uses the next.
 const SEED: u64 = 1;
 
-/// Two in each room: one says sentences, the other listens.
+/// Participants of a room: one says sentences, the other listens.
 const PAIR: usize = 2;
 
-/// What those who came last still have to hear, and windows are asked for so often.
+/// The time after the last sentence until it has been heard, and the interval of windows.
 const REST: Duration = Duration::from_secs(4);
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// Fills `rooms` with pairs, and scores what is heard.
+/// Fills `rooms` with pairs, and scores what they hear.
 pub(super) async fn measure(
     options: &Options,
     rooms: &[Value],
@@ -33,7 +33,7 @@ pub(super) async fn measure(
 ) -> Result<Quality, ScenarioError> {
     let sentences = Sentences::new();
     let encoding = Encoding {
-        // As a browser's, which the other side tells of the loss.
+        // Like a browser whose peer reports the loss.
         expected_loss: options.loss.round().min(100.0) as u8,
         ..options.encoding()
     };
@@ -58,7 +58,7 @@ pub(super) async fn measure(
         at_a_time: options.load.joins_at_a_time as usize,
         at_most: None,
     };
-    // What was heard before is none of this.
+    // What was heard before does not count.
     let _ = crowd.load().window().await;
     crowd.join(&acts, rooms.len() * PAIR, pace).await;
     let mut heard = Heard::default();
@@ -94,7 +94,7 @@ pub(super) async fn measure(
     })
 }
 
-/// The score of each sentence that was heard whole.
+/// Scores each sentence that was heard whole.
 fn score(sentences: &Sentences, talker: PeerId, heard: &Heard, playback: &Playback) -> Vec<f64> {
     let said = heard.said.iter().filter(|said| said.peer == talker);
     let scores = sentences
@@ -112,7 +112,7 @@ fn score(sentences: &Sentences, talker: PeerId, heard: &Heard, playback: &Playba
 }
 
 impl Quality {
-    /// One line.
+    /// Formats the figures in one line.
     pub(super) fn to_text(&self) -> String {
         let Self {
             median,

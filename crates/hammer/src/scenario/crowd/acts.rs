@@ -24,7 +24,7 @@ pub(in crate::scenario) enum Act {
     /// Watches a mountpoint of the streaming plugin.
     Watch {
         mountpoint: Value,
-        /// Its source, as the load threads know it.
+        /// The source's number in the load threads.
         source: usize,
     },
     /// Watches by WHEP.
@@ -34,11 +34,11 @@ pub(in crate::scenario) enum Act {
         source: usize,
         config: Arc<SourceConfig>,
     },
-    /// Sends to the echo test plugin, and gets it back.
+    /// Sends to the echo test plugin, and receives the echo.
     Echo(Arc<SourceConfig>),
     /// Watches feeds of a video room.
     Subscribe(Arc<Audience>),
-    /// Several who all publish and watch each other in a room of their own.
+    /// Several endpoints that publish and watch each other in a room of their own.
     Confer(Arc<Conference>),
     /// Takes a place in an audio room.
     Meet(Arc<Hall>),
@@ -47,7 +47,7 @@ pub(in crate::scenario) enum Act {
 }
 
 impl Shared {
-    /// Joins; `member` is what has to be ended if that fails half-way.
+    /// Joins. `member` is ended if joining fails half-way.
     pub(super) async fn enter(
         &self,
         act: &Act,

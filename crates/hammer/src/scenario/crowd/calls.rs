@@ -18,36 +18,36 @@ use crate::source::{SourceConfig, spread};
 use crate::speech::Script;
 use crate::viewer::{Hearing, Speaking};
 
-/// The plugin.
+/// The plugin's name.
 pub(in crate::scenario) const SIP: &str = "janus.plugin.sip";
 
-/// What all who call have in common.
+/// What all callers share.
 #[derive(Debug)]
 pub(in crate::scenario) struct Line {
     pub(in crate::scenario) far: Arc<FarEnd>,
     pub(in crate::scenario) codec: CodecName,
     pub(in crate::scenario) sound: Sound,
-    /// Accounts so far.
+    /// The accounts so far.
     accounts: AtomicU64,
 }
 
-/// What is said.
+/// The sound of a call.
 #[derive(Debug)]
 pub(in crate::scenario) enum Sound {
-    /// What comes back as it was sent.
+    /// Numbered packets, which return unchanged.
     Stamped(SourceConfig),
-    /// Speech, which comes back as something else.
+    /// Speech, which returns transcoded.
     Spoken(Arc<Script>),
 }
 
-/// A call that was accepted.
+/// An accepted call.
 pub(in crate::scenario) struct Called {
     pub(in crate::scenario) call_id: String,
     pub(in crate::scenario) answer: String,
 }
 
 impl Line {
-    /// Nobody has an account yet.
+    /// Creates a line without accounts.
     pub(in crate::scenario) fn new(far: Arc<FarEnd>, codec: CodecName, sound: Sound) -> Self {
         Self {
             far,
@@ -57,7 +57,7 @@ impl Line {
         }
     }
 
-    /// Registers an account of its own at the far end.
+    /// Registers a new account at the far end.
     pub(in crate::scenario) async fn register(&self, handle: &mut Handle) -> Result<(), JoinError> {
         let (far, n) = (
             self.far.sip(),
@@ -94,7 +94,7 @@ impl Line {
 }
 
 impl Shared {
-    /// Registers, calls, and waits until the far end's sound comes.
+    /// Registers, calls, and waits for the far end's sound.
     pub(super) async fn call(&self, session: &Session, line: &Line) -> Result<Joined, JoinError> {
         let mut handle = session.attach(SIP).await?;
         line.register(&mut handle).await?;
@@ -141,7 +141,7 @@ impl Shared {
     }
 }
 
-/// The next event of the plugin with this name; what ends a call or a registration is an error.
+/// Returns the plugin's next event with this name. The end of the call or registration is an error.
 async fn awaited(handle: &mut Handle, name: &str) -> Result<Value, JoinError> {
     let coming = async {
         while let Some(event) = handle.events.recv().await {

@@ -1,4 +1,4 @@
-//! Video rooms: who publishes in them, and who watches whom.
+//! Video rooms: publishers and subscribers.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::client::{Connection, Session};
 use crate::scenario::plugins::videoroom::{self, Room, VIDEOROOM};
 use crate::source::{Sent, SourceConfig};
 
-/// How many PeerConnections one who watches several feeds has.
+/// The PeerConnections of a participant that watches several feeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::scenario) enum Form {
     /// One for each feed.
@@ -23,7 +23,7 @@ pub(in crate::scenario) enum Form {
     Multistream,
 }
 
-/// What is to be watched in a room.
+/// The feeds to watch in a room.
 #[derive(Debug)]
 pub(in crate::scenario) struct Audience {
     pub(in crate::scenario) room: Value,
@@ -31,18 +31,18 @@ pub(in crate::scenario) struct Audience {
     pub(in crate::scenario) form: Form,
 }
 
-/// What one publishes in a room.
+/// A feed published in a room.
 #[derive(Debug, Clone)]
 pub(in crate::scenario) struct Feed {
-    /// By which the server knows it.
+    /// The feed's id on the server.
     id: Value,
-    /// As the load threads know it.
+    /// The source's number in the load threads.
     source: usize,
     sent: Arc<Sent>,
 }
 
 impl Feed {
-    /// Packets of it that have been sent so far.
+    /// Returns the packets sent so far.
     pub(in crate::scenario) fn packets(&self) -> u64 {
         self.sent.packets()
     }
@@ -54,14 +54,14 @@ pub(in crate::scenario) struct Conference {
     pub(in crate::scenario) endpoints: u32,
     pub(in crate::scenario) form: Form,
     pub(in crate::scenario) config: Arc<SourceConfig>,
-    /// Further members of the request that makes the room.
+    /// Further members of the request that creates the room.
     pub(in crate::scenario) members: Map<String, Value>,
-    /// The room is what counts as a participant, and not each endpoint.
+    /// The room counts as one participant, instead of each endpoint.
     pub(in crate::scenario) counts_once: bool,
 }
 
 impl Shared {
-    /// Watches all of `feeds` in the form that is asked for, and stands for `stands_for` participants.
+    /// Watches all of `feeds` in the requested form. Counts as `stands_for` participants.
     pub(super) async fn attend(
         &self,
         endpoint: &mut Endpoint,
@@ -115,7 +115,7 @@ impl Shared {
         self.kept(id, handle, outcome)
     }
 
-    /// Publishes in a room; others may subscribe when it returns.
+    /// Publishes in a room. When it returns, others may subscribe.
     pub(super) async fn publish_in(
         &self,
         session: &Session,
@@ -134,7 +134,7 @@ impl Shared {
             connected,
         } = publishing;
         let up = timeout(PATIENCE, async {
-            // The server says so when it is up on its side.
+            // The server sends an event when the PeerConnection is up on its side.
             while let Some(event) = handle.events.recv().await {
                 if event.get("janus").and_then(Value::as_str) == Some("webrtcup") {
                     break;
@@ -154,7 +154,7 @@ impl Shared {
         Ok((Feed { id, source, sent }, joined))
     }
 
-    /// A room whose endpoints all publish, and then all watch each other.
+    /// Creates a room whose endpoints all publish, and then watch each other.
     pub(super) async fn confer(
         &self,
         conference: &Conference,
@@ -195,7 +195,7 @@ impl Shared {
         let failed = failures.map(|error| last = Some(error)).count();
         match last {
             Some(error) if failed == member.endpoints.len() => Err(error),
-            // Those who are there are measured, and the others are missed.
+            // The endpoints that joined are measured, and the others count as missing.
             Some(error) => {
                 self.failed(&error);
                 Ok(())
@@ -204,7 +204,7 @@ impl Shared {
         }
     }
 
-    /// Makes a room and lets `count` publish in it.
+    /// Creates a room, and lets `count` endpoints publish in it.
     pub(super) async fn convene(
         &self,
         count: u32,

@@ -1,4 +1,4 @@
-//! Audio rooms, who is in them, and what each says.
+//! Audio rooms, their participants, and what each says.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,21 +7,22 @@ use portunus_dsp::AudioCodec;
 use portunus_sdp::CodecName;
 use serde_json::Value;
 
-use crate::listening::{Person, Roster};
+use crate::sound_check::{Person, Roster};
 use crate::source::spread;
 use crate::speech::{Script, Talker};
 use crate::viewer::{Hearing, PeerId, Speaking, Weather};
 
-/// Of those who talk in a room so many have a voice of their own; those who follow take turns at as many others.
+/// The talkers of a room with a voice of their own. Further talkers take turns with as many other
+/// voices.
 const VOICES: usize = 16;
 
-/// Of the first room so many of those who do not talk always listen.
+/// The participants of the first room who do not talk and always listen.
 const LISTENERS: usize = 4;
 
-/// From one participant to the next, what is said begins so many packets later.
+/// The packets by which each participant's speech starts later than the previous one's.
 pub(in crate::scenario) const STAGGER: usize = 37;
 
-/// What those send who do not talk.
+/// What participants send who do not talk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Silence {
     /// What an open microphone in a silent room gives
@@ -35,22 +36,22 @@ pub enum Silence {
     Listening,
 }
 
-/// What rooms are like.
+/// The layout of rooms.
 #[derive(Debug, Clone)]
 pub(in crate::scenario) struct Layout {
-    /// Participants of each.
+    /// Participants of each room.
     pub(in crate::scenario) size: usize,
-    /// How many of them talk: those who come first.
+    /// How many of them talk: the first to come.
     pub(in crate::scenario) talkers: usize,
     pub(in crate::scenario) silence: Silence,
     pub(in crate::scenario) codec: AudioCodec,
-    /// The share of participants who listen to what they get.
+    /// The share of participants who decode what they receive.
     pub(in crate::scenario) listening: f64,
-    /// What happens to the packets of those who talk.
+    /// The loss and delay of the talkers' packets.
     pub(in crate::scenario) weather: Option<Weather>,
 }
 
-/// Rooms with places that participants take.
+/// Rooms with places for participants.
 #[derive(Debug)]
 pub(in crate::scenario) struct Hall {
     rooms: Vec<Value>,
@@ -61,13 +62,13 @@ pub(in crate::scenario) struct Hall {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Places that were left, and the first that nobody had yet.
+    /// Places that were left, and the first one never taken.
     left: BTreeSet<usize>,
     next: usize,
     roster: Roster,
 }
 
-/// A participant's place; it is free again when this is dropped.
+/// A participant's place. It is free again when this is dropped.
 #[derive(Debug)]
 pub(in crate::scenario) struct Place {
     hall: Arc<Hall>,
@@ -76,7 +77,7 @@ pub(in crate::scenario) struct Place {
 }
 
 impl Layout {
-    /// Who says something in a room, and what those who do not talk send.
+    /// Returns the talkers of a room, and what the silent participants send.
     pub(in crate::scenario) fn talkers(&self) -> HashSet<Talker> {
         let talking = (0..self.talkers.min(self.size)).map(voice);
         let silent = (self.talkers < self.size).then(|| self.silent()).flatten();
@@ -92,13 +93,13 @@ impl Layout {
     }
 }
 
-/// The voice of the `n`-th who talks.
+/// Returns the voice of the `n`-th talker.
 fn voice(n: usize) -> Talker {
     Talker::Voice(if n < VOICES { n } else { VOICES + n % VOICES })
 }
 
 impl Hall {
-    /// With these rooms; `scripts` has what [`Layout::talkers`] asks for.
+    /// Creates a hall with these rooms. `scripts` contains those of [`Layout::talkers`].
     pub(in crate::scenario) fn new(
         rooms: Vec<Value>,
         layout: Layout,
@@ -112,7 +113,7 @@ impl Hall {
         }
     }
 
-    /// Its codec: as SDP knows it, and the plugin.
+    /// Returns the codec's names in SDP and in the plugin.
     pub(in crate::scenario) fn codec(&self) -> (CodecName, &'static str) {
         match self.layout.codec {
             AudioCodec::Opus => (CodecName::Opus, "opus"),
@@ -122,12 +123,12 @@ impl Hall {
         }
     }
 
-    /// Who is in which room.
+    /// Returns the room of each participant.
     pub(in crate::scenario) fn roster(&self) -> Roster {
         self.state().roster.clone()
     }
 
-    /// The first place that is free.
+    /// Takes the first free place.
     pub(in crate::scenario) fn take_place(self: &Arc<Self>) -> Place {
         let mut state = self.state();
         let number = state.left.pop_first().unwrap_or_else(|| {
@@ -147,12 +148,12 @@ impl Hall {
 }
 
 impl Place {
-    /// The room that it is in.
+    /// Returns the place's room.
     pub(in crate::scenario) fn room(&self) -> Option<&Value> {
         self.hall.rooms.get(self.room_number())
     }
 
-    /// From now on it is this participant's.
+    /// Assigns the place to this participant.
     pub(in crate::scenario) fn seat(&mut self, peer: PeerId) {
         self.peer = Some(peer);
         let person = Person {
@@ -162,8 +163,8 @@ impl Place {
         self.hall.state().roster.insert(peer, person);
     }
 
-    /// How what is heard there is taken. The first who talks and the first ones who do not listen to what they get, and
-    /// some others.
+    /// Returns how received packets are processed. The first talker and the first silent
+    /// participants decode them, and some others.
     pub(in crate::scenario) fn hearing(&self) -> Hearing {
         let Layout {
             size,
@@ -183,24 +184,24 @@ impl Place {
         }
     }
 
-    /// It is muted.
+    /// Returns whether the place is muted.
     pub(in crate::scenario) fn is_muted(&self) -> bool {
         self.talks().is_none() && self.hall.layout.silence == Silence::Muted
     }
 
-    /// It only receives.
+    /// Returns whether the place only receives.
     pub(in crate::scenario) fn listens_only(&self) -> bool {
         self.talks().is_none() && self.hall.layout.silent().is_none()
     }
 
-    /// What is said there.
+    /// Returns the speech of the place.
     pub(in crate::scenario) fn speaking(&self) -> Option<Speaking> {
         let layout = &self.hall.layout;
         let talker = self.talks().map(voice).or_else(|| layout.silent())?;
         let script = Arc::clone(self.hall.scripts.get(&talker)?);
         let weather = layout.weather.filter(|_| self.talks().is_some());
         Some(Speaking {
-            // What is said once has a beginning.
+            // Speech that is said once has a start.
             from: if weather.is_some() {
                 0
             } else {

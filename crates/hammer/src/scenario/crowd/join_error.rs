@@ -1,14 +1,14 @@
-//! Why participants do not come.
+//! The errors of joining.
 
 use std::time::Duration;
 
 use crate::client::ClientError;
 use crate::viewer::PrepareError;
 
-/// How long a participant may take until its first packet.
+/// The longest time until a participant's first packet.
 pub(in crate::scenario) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Why somebody could not join.
+/// The reason why a participant could not join.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JoinError {
@@ -21,13 +21,13 @@ pub enum JoinError {
     /// The server or the network ended it.
     #[error("{0}")]
     Ended(String),
-    /// Nothing came.
+    /// No media arrived.
     #[error("no media in {} s", PATIENCE.as_secs())]
     NoMedia,
     /// The server hung up.
     #[error("the call ended: {0}")]
     HungUp(String),
-    /// ICE or DTLS came to nothing.
+    /// ICE or DTLS failed.
     #[error("no connection in {} s", PATIENCE.as_secs())]
     NotConnected,
 }

@@ -1,4 +1,4 @@
-//! What a participant consists of, so that it can be ended.
+//! The parts of a participant, which end with it.
 
 use serde_json::Value;
 
@@ -7,14 +7,14 @@ use crate::client::{Broadcast, ClientError, Connection, Handle, Session};
 use crate::scenario::plugins::videoroom::Room;
 use crate::viewer::{LoadThreads, PeerId};
 
-/// How the server knows a participant, and what runs for it here.
+/// A participant's session on the server, and its peers here.
 #[derive(Debug, Default)]
 pub(in crate::scenario) struct Member {
     pub(super) endpoints: Vec<Endpoint>,
     pub(super) broadcast: Option<Broadcast>,
-    /// What runs for the broadcast.
+    /// The peer of the broadcast.
     pub(super) broadcast_peer: Option<PeerId>,
-    /// The room that was made for it.
+    /// The room created for it.
     pub(super) room: Option<Room>,
     /// Its place in an audio room.
     pub(super) place: Option<Place>,
@@ -24,19 +24,19 @@ pub(in crate::scenario) struct Member {
 #[derive(Debug)]
 pub(super) struct Endpoint {
     pub(super) session: Session,
-    /// They keep their places at the connection.
+    /// The handles, which keep their places at the connection.
     pub(super) handles: Vec<Handle>,
     pub(super) peers: Vec<PeerId>,
 }
 
-/// A PeerConnection that is up, and the handle that it belongs to.
+/// A connected PeerConnection with its handle.
 pub(super) struct Joined {
     pub(super) peer: PeerId,
     pub(super) handle: Handle,
 }
 
 impl Endpoint {
-    /// A session without handles.
+    /// Creates a session without handles.
     pub(super) async fn new(connection: Option<&Connection>) -> Result<Self, ClientError> {
         let connection = connection.ok_or(ClientError::Closed)?;
         Ok(Self {
@@ -46,7 +46,7 @@ impl Endpoint {
         })
     }
 
-    /// Takes over a PeerConnection.
+    /// Adds a PeerConnection.
     pub(super) fn add(&mut self, joined: Joined) {
         self.peers.push(joined.peer);
         self.handles.push(joined.handle);
@@ -54,7 +54,7 @@ impl Endpoint {
 }
 
 impl Member {
-    /// Who watches by WHEP.
+    /// Creates a viewer by WHEP.
     pub(super) fn whep(broadcast: Broadcast) -> Self {
         Self {
             broadcast: Some(broadcast),
@@ -62,19 +62,19 @@ impl Member {
         }
     }
 
-    /// The id of the room that was made for it.
+    /// Returns the id of the room created for it.
     pub(in crate::scenario) fn room_id(&self) -> Value {
         let room = self.room.as_ref();
         room.map_or(Value::Null, |room| room.id.clone())
     }
 
-    /// What runs for it.
+    /// Returns its peers.
     pub(super) fn peers(&self) -> impl Iterator<Item = PeerId> + '_ {
         let of_endpoints = self.endpoints.iter().flat_map(|e| e.peers.iter().copied());
         of_endpoints.chain(self.broadcast_peer)
     }
 
-    /// Says goodbye. The server may be gone, and then need not hear it.
+    /// Closes the session. The server may be gone, so errors are ignored.
     pub(super) async fn end(self, load: &LoadThreads) {
         for peer in self.peers() {
             load.remove(peer);

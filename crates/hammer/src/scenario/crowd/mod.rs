@@ -37,19 +37,19 @@ use crate::viewer::{Event, Factory, LoadThreads, PeerId};
 #[derive(Debug, Clone)]
 pub(super) struct Crowd(Arc<Shared>);
 
-/// How fast participants come.
+/// The pace of joins.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pace {
-    /// Joins started in a second; 0: as many as go.
+    /// Joins started per second. 0 means no limit.
     pub(super) per_s: f64,
-    /// Joins under way at a time.
+    /// Joins in progress at a time.
     pub(super) at_a_time: usize,
-    /// After this time no more joins are started: a server that is overloaded may take minutes.
+    /// After this time, no more joins are started. An overloaded server may take minutes.
     pub(super) at_most: Option<Duration>,
 }
 
 impl Pace {
-    /// Ticks when the next one may begin; none if there is nothing to wait for.
+    /// Returns an interval that ticks when the next join may start, or `None` without a limit.
     pub(super) fn clock(&self) -> Option<Interval> {
         (self.per_s > 0.0).then(|| {
             let mut clock = interval(Duration::from_secs_f64(1.0 / self.per_s));
@@ -59,7 +59,7 @@ impl Pace {
     }
 }
 
-/// A source that is published by WHIP.
+/// A source published by WHIP.
 #[derive(Debug)]
 pub(super) struct Publisher {
     id: PeerId,
@@ -67,7 +67,7 @@ pub(super) struct Publisher {
 }
 
 impl Crowd {
-    /// Nobody yet. What happens to participants comes from `events`.
+    /// Creates an empty crowd. Events of participants come from `events`.
     pub(super) fn new(
         load: LoadThreads,
         mut events: UnboundedReceiver<Event>,
@@ -92,37 +92,38 @@ impl Crowd {
         Self(shared)
     }
 
-    /// The threads that run the participants.
+    /// Returns the threads that run the participants.
     pub(super) fn load(&self) -> &LoadThreads {
         &self.0.load
     }
 
-    /// Participants that have joined.
+    /// Returns the number of participants that have joined.
     pub(super) fn len(&self) -> usize {
         self.0.state().members.len()
     }
 
-    /// PeerConnections of those who have joined.
+    /// Returns the PeerConnections of the joined participants.
     pub(super) fn connections(&self) -> usize {
         self.0.state().owners.len()
     }
 
-    /// What has been counted since the last call.
+    /// Returns the counts since the last call.
     pub(super) fn take_joins(&self) -> Joins {
         std::mem::take(&mut self.0.state().joins)
     }
 
-    /// Why the last one that could not join, or was ended, could not.
+    /// Returns the reason of the last participant that failed to join, or was ended.
     pub(super) fn last_failure(&self) -> Option<String> {
         self.0.state().last_failure.clone()
     }
 
-    /// What protects the media.
+    /// Returns the profile that protects the media.
     pub(super) fn profile(&self) -> Option<portunus_srtp::Profile> {
         self.0.state().profile
     }
 
-    /// Lets `count` more join, taking turns at `acts`; returns when each has media or has failed.
+    /// Lets `count` participants join, which take turns at `acts`. Returns when each has media or
+    /// has failed.
     pub(super) async fn join(&self, acts: &Arc<[Act]>, count: usize, pace: Pace) {
         let mut under_way = JoinSet::new();
         let mut clock = pace.clock();
@@ -143,7 +144,7 @@ impl Crowd {
         while under_way.join_next().await.is_some() {}
     }
 
-    /// Lets those go that are served no more: they got nothing since the last call. Returns how many.
+    /// Removes participants that received nothing since the last call. Returns their number.
     pub(super) async fn dismiss_starving(&self) -> usize {
         let starving = self.0.load.starving().await;
         let members: Vec<Member> = {
@@ -158,7 +159,8 @@ impl Crowd {
         count
     }
 
-    /// Makes a room with these further members of `create`, in which `count` publish; gives what has to be ended, and the feeds.
+    /// Creates a room with these further members of `create`, in which `count` endpoints publish.
+    /// Returns the members to end, and the feeds.
     pub(super) async fn convene(
         &self,
         count: u32,
@@ -189,7 +191,7 @@ impl Crowd {
         while under_way.join_next().await.is_some() {}
     }
 
-    /// Publishes a source by WHIP and adds it to the load threads'.
+    /// Publishes a source by WHIP, and adds it to the load threads'.
     pub(super) async fn publish(
         &self,
         url: &str,
@@ -213,11 +215,11 @@ impl Crowd {
     /// Ends a source.
     pub(super) async fn unpublish(&self, publisher: Publisher) {
         self.0.load.remove(publisher.id);
-        // The server may be gone, and then need not hear it.
+        // The server may be gone, so errors are ignored.
         let _ = publisher.broadcast.end().await;
     }
 
-    /// Lets `count` leave: those that have been there longest, or those that came last.
+    /// Lets `count` participants leave, the oldest or the newest ones.
     pub(super) async fn leave(&self, count: usize, oldest: bool) {
         let members: Vec<Member> = {
             let mut state = self.0.state();

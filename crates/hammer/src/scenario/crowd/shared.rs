@@ -1,4 +1,4 @@
-//! What all participants of a run have in common: the load threads, the ids, and who waits for what.
+//! The shared state of a run's participants: the load threads, the ids, and waiting joins.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -19,46 +19,46 @@ use crate::viewer::{
     PrepareError, Prepared,
 };
 
-/// What participants do with what they get.
+/// How participants treat what they receive.
 #[derive(Debug, Clone)]
 pub(in crate::scenario) struct Manners {
-    /// Whose certificates they take.
+    /// The certificates that they trust.
     pub(in crate::scenario) trust: Trust,
-    /// The share that decrypts.
+    /// The share of participants that decrypt.
     pub(in crate::scenario) check_share: f64,
-    /// They send receiver reports.
+    /// Participants send receiver reports.
     pub(in crate::scenario) reports: bool,
-    /// What some can take.
+    /// The limit of some participants.
     pub(in crate::scenario) limit: Option<Limit>,
 }
 
-/// Some can take no more than so much, and say so.
+/// A limit that some participants have and report.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::scenario) struct Limit {
-    /// Their share of those who watch, 0 to 1.
+    /// Their share of the viewers, 0 to 1.
     pub(in crate::scenario) share: f64,
-    /// What each can take, in bits per second.
+    /// The limit of each, in bits per second.
     pub(in crate::scenario) bps: u64,
 }
 
-/// How long the server took to set a call up.
+/// The time that the server took to set a call up.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::scenario) struct CallSetUp {
     /// From the request to the INVITE's arrival at the far end.
     pub(in crate::scenario) asking: Duration,
-    /// From the answer's leaving there to the event.
+    /// From the sending of the answer to the event.
     pub(in crate::scenario) answering: Duration,
 }
 
-/// What has been counted since the last time.
+/// Counts since the last call.
 #[derive(Debug, Default)]
 pub(in crate::scenario) struct Joins {
-    /// From the first request to the first packet.
+    /// Delays from the first request to the first packet.
     pub(in crate::scenario) delays_us: Vec<f64>,
     pub(in crate::scenario) failed: u32,
-    /// Participants that the server or the network ended.
+    /// Participants ended by the server or the network.
     pub(in crate::scenario) ended: u32,
-    /// How calls were set up.
+    /// The times of call set-ups.
     pub(in crate::scenario) set_ups: Vec<CallSetUp>,
 }
 
@@ -71,31 +71,31 @@ pub(super) struct Shared {
     pub(super) state: Mutex<State>,
 }
 
-/// Tells of a viewer's first packet, or why none came.
+/// Resolves on a viewer's first packet, or with the reason why none came.
 pub(super) type Arrival = oneshot::Receiver<Result<(), String>>;
 
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) next: PeerId,
     pub(super) next_publisher: PeerId,
-    /// Those who have begun to watch a room.
+    /// Participants that started to watch a room.
     pub(super) audience: u64,
-    /// Participants that have begun to join.
+    /// Participants that started to join.
     pub(super) turns: u64,
-    /// Who waits for a viewer's first packet.
+    /// Joins that wait for a viewer's first packet.
     pub(super) arriving: HashMap<PeerId, oneshot::Sender<Result<(), String>>>,
-    /// Who waits for a publisher to be connected.
+    /// Joins that wait for a publisher's connection.
     pub(super) connecting: HashMap<PeerId, oneshot::Sender<()>>,
-    /// In the order in which they began to join.
+    /// In the order in which they started to join.
     pub(super) members: BTreeMap<u64, Member>,
-    /// Whose PeerConnections they are.
+    /// The participants of PeerConnections.
     pub(super) owners: HashMap<PeerId, u64>,
     pub(super) joins: Joins,
     pub(super) last_failure: Option<String>,
     pub(super) profile: Option<portunus_srtp::Profile>,
 }
 
-/// What a viewer is to the load threads.
+/// A viewer's place in the load threads.
 #[derive(Debug)]
 pub(super) struct Seat {
     pub(super) sources: Vec<usize>,
@@ -105,7 +105,7 @@ pub(super) struct Seat {
 }
 
 impl Seat {
-    /// A participant by itself.
+    /// Returns the place of a participant with one PeerConnection.
     pub(super) fn of(sources: Vec<usize>) -> Self {
         Self {
             sources,
@@ -116,17 +116,17 @@ impl Seat {
     }
 }
 
-/// A publisher on its way.
+/// A connecting publisher.
 pub(super) struct Publishing {
-    /// Its source, as the load threads know it.
+    /// The source's number in the load threads.
     pub(super) source: usize,
     pub(super) sent: Arc<Sent>,
-    /// Tells when it is connected.
+    /// Resolves when the publisher is connected.
     pub(super) connected: oneshot::Receiver<()>,
 }
 
 impl State {
-    /// Takes a participant out.
+    /// Removes a participant.
     pub(super) fn take_member(&mut self, turn: u64) -> Option<Member> {
         let member = self.members.remove(&turn)?;
         for peer in member.peers() {
@@ -141,14 +141,14 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An id for one who watches that is not used yet.
+    /// Returns an unused id for a viewer.
     pub(super) fn next_id(&self) -> PeerId {
         let mut state = self.state();
         state.next += 1;
         state.next - 1
     }
 
-    /// An id for one who publishes that is not used yet.
+    /// Returns an unused id for a publisher.
     pub(super) fn next_publisher(&self) -> PeerId {
         let mut state = self.state();
         state.next_publisher += 1;
@@ -161,7 +161,7 @@ impl Shared {
         state.turns - 1
     }
 
-    /// What the next one who watches can take.
+    /// Returns the limit of the next viewer.
     pub(super) fn limit(&self) -> Option<u64> {
         let Limit { share, bps } = self.manners.limit?;
         let mut state = self.state();
@@ -196,7 +196,8 @@ impl Shared {
                 {
                     state.joins.ended += 1;
                     state.last_failure = Some(reason);
-                    // Whose only one it was is gone; others are measured with what is left of them.
+                    // A participant with only this PeerConnection is gone. Others are measured with
+                    // the rest.
                     let alone = |member: &Member| member.peers().count() == 1;
                     if state.members.get(&owner).is_some_and(alone) {
                         state.members.remove(&owner);
@@ -206,7 +207,7 @@ impl Shared {
         }
     }
 
-    /// An offer of the participant that will have this id.
+    /// Creates an offer for the participant that will have this id.
     pub(super) fn offer(
         &self,
         id: PeerId,
@@ -220,7 +221,8 @@ impl Shared {
             .offer(self.address(id), direction, audio, video, simulcast)
     }
 
-    /// The address of the participant that will have this id, if it has no socket of its own.
+    /// Returns the address of the participant that will have this id, if it has no socket of its
+    /// own.
     pub(super) fn address(&self, id: PeerId) -> Option<SocketAddr> {
         let reads_all = self.may_check(id) || self.factory.transport_feedback();
         self.load.address(id, reads_all)
@@ -230,7 +232,7 @@ impl Shared {
         id < PUBLISHERS && spread(id) < self.manners.check_share
     }
 
-    /// Hands one who watches to the load threads; the channel tells of its first packet or its end.
+    /// Passes a viewer to the load threads. The channel resolves on its first packet or its end.
     pub(super) fn run(&self, id: PeerId, prepared: Prepared, seat: Seat) -> Arrival {
         let (sender, arrival) = oneshot::channel();
         self.state().arriving.insert(id, sender);
@@ -249,7 +251,7 @@ impl Shared {
         arrival
     }
 
-    /// Hands one who publishes to the load threads.
+    /// Passes a publisher to the load threads.
     pub(super) fn run_publisher(
         &self,
         id: PeerId,
@@ -277,7 +279,7 @@ impl Shared {
         }
     }
 
-    /// Waits for the first packet, and hands on the candidates that come in the meantime.
+    /// Waits for the first packet, and passes on the candidates that come meanwhile.
     pub(super) async fn wait(
         &self,
         id: PeerId,
@@ -307,14 +309,14 @@ impl Shared {
             Ok(Ok(Err(reason))) => return Err(JoinError::Ended(reason)),
             Ok(Err(_)) | Err(_) => return Err(JoinError::NoMedia),
         }
-        // Nobody listens from now on: the load thread notices the end by itself.
+        // Nobody reads these events any more. The load thread notices the end by itself.
         if let Some(handle) = handle {
             handle.events.close();
         }
         Ok(())
     }
 
-    /// The PeerConnection, or its end if it came to nothing.
+    /// Returns the PeerConnection, or ends it if joining failed.
     pub(super) fn kept(
         &self,
         peer: PeerId,
@@ -332,7 +334,7 @@ impl Shared {
     }
 }
 
-/// A candidate of the server's.
+/// Parses a candidate from the server.
 pub(super) fn candidate(event: &Value) -> Option<String> {
     let candidate = event.pointer("/candidate/candidate")?;
     candidate.as_str().map(str::to_owned)

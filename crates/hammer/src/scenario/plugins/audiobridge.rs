@@ -4,10 +4,10 @@ use serde_json::{Map, Value, json};
 
 use crate::client::{ClientError, Connection, Handle, Session, description, plugin_data};
 
-/// The plugin.
+/// The plugin's name.
 pub(in crate::scenario) const AUDIOBRIDGE: &str = "janus.plugin.audiobridge";
 
-/// Rooms that were made for a run.
+/// Rooms created for a run.
 #[derive(Debug)]
 pub(in crate::scenario) struct Rooms {
     session: Session,
@@ -18,7 +18,7 @@ pub(in crate::scenario) struct Rooms {
 }
 
 impl Rooms {
-    /// None yet.
+    /// Creates no rooms yet.
     pub(in crate::scenario) async fn new(
         connection: &Connection,
         admin_key: Option<String>,
@@ -33,7 +33,7 @@ impl Rooms {
         })
     }
 
-    /// Makes one with these members of `create`.
+    /// Creates a room with these members of `create`.
     pub(in crate::scenario) async fn create(
         &mut self,
         members: &Map<String, Value>,
@@ -53,7 +53,7 @@ impl Rooms {
         Ok(())
     }
 
-    /// Takes all of them away. The server may be gone, and then need not hear it.
+    /// Destroys all rooms. The server may be gone, so errors are ignored.
     pub(in crate::scenario) async fn destroy(self) {
         for id in &self.ids {
             let body = json!({ "request": "destroy", "room": id });
@@ -63,7 +63,7 @@ impl Rooms {
     }
 }
 
-/// Joins with an offer; gives the answer.
+/// Joins with an offer. Returns the answer.
 pub(in crate::scenario) async fn join(
     handle: &Handle,
     room: &Value,

@@ -1,4 +1,4 @@
-//! Requests of Janus's plugins, as scenarios make them.
+//! Requests of Janus's plugins.
 
 pub(super) mod audiobridge;
 pub(super) mod streaming;

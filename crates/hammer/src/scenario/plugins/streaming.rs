@@ -1,4 +1,4 @@
-//! Mountpoints of the streaming plugin, made for a run and taken away after it.
+//! Mountpoints of the streaming plugin, created for a run and destroyed after it.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,17 +8,17 @@ use crate::client::{ClientError, Connection, Handle, Session, plugin_data};
 use crate::source::{Destination, VideoCodec};
 use crate::traffic::Traffic;
 
-/// The plugin.
+/// The plugin's name.
 pub(in crate::scenario) const STREAMING: &str = "janus.plugin.streaming";
 
-/// A mountpoint that was made.
+/// A created mountpoint.
 #[derive(Debug)]
 pub(in crate::scenario) struct Mountpoint {
     pub(in crate::scenario) id: Value,
     pub(in crate::scenario) destination: Destination,
 }
 
-/// The session that made mountpoints.
+/// The session that created mountpoints.
 #[derive(Debug)]
 pub(in crate::scenario) struct Maker {
     session: Session,
@@ -42,7 +42,7 @@ impl Maker {
         })
     }
 
-    /// Makes a mountpoint for `traffic`, whose ports are on the server's address `host`.
+    /// Creates a mountpoint for `traffic` with ports on the server's address `host`.
     pub(in crate::scenario) async fn make(
         &mut self,
         traffic: &Traffic,
@@ -96,10 +96,10 @@ impl Maker {
         Ok(Mountpoint { id, destination })
     }
 
-    /// Takes all of them away.
+    /// Destroys all mountpoints.
     pub(in crate::scenario) async fn finish(self) {
         for id in &self.made {
-            // The run is over: what is left behind is the server's to keep.
+            // The run is over. Mountpoints that remain are the server's to keep.
             let _ = self
                 .handle
                 .message(json!({ "request": "destroy", "id": id }), None)
@@ -109,7 +109,7 @@ impl Maker {
     }
 }
 
-/// The port for a kind of media in the reply to `create`.
+/// Returns the port for a kind of media from the reply to `create`.
 fn port_of(stream: &Value, kind: &str) -> Option<u16> {
     let ports = stream.get("ports").and_then(Value::as_array);
     let listed = ports.into_iter().flatten().find_map(|entry| {

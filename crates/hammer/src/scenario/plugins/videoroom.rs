@@ -4,20 +4,20 @@ use serde_json::{Map, Value, json};
 
 use crate::client::{ClientError, Connection, Handle, Session, description, plugin_data};
 
-/// The plugin.
+/// The plugin's name.
 pub(in crate::scenario) const VIDEOROOM: &str = "janus.plugin.videoroom";
 
-/// A room that was made for a run.
+/// A room created for a run.
 #[derive(Debug)]
 pub(in crate::scenario) struct Room {
     session: Session,
     handle: Handle,
-    /// Its id.
+    /// The room's id.
     pub(in crate::scenario) id: Value,
 }
 
 impl Room {
-    /// Makes a room for so many publishers, with these further members of `create`.
+    /// Creates a room for this number of publishers, with these further members of `create`.
     pub(in crate::scenario) async fn create(
         connection: &Connection,
         publishers: u32,
@@ -40,7 +40,7 @@ impl Room {
         })
     }
 
-    /// Takes it away. The server may be gone, and then need not hear it.
+    /// Destroys the room. The server may be gone, so errors are ignored.
     pub(in crate::scenario) async fn destroy(self) {
         let body = json!({ "request": "destroy", "room": self.id });
         let _ = self.handle.message(body, None).await;
@@ -48,14 +48,14 @@ impl Room {
     }
 }
 
-/// Joins as one who may publish; gives the id that others know the feed by.
+/// Joins as a publisher. Returns the id of the feed.
 pub(in crate::scenario) async fn join(handle: &Handle, room: &Value) -> Result<Value, ClientError> {
     let body = json!({ "request": "join", "ptype": "publisher", "room": room });
     let reply = handle.message(body, None).await?;
     member(&reply, "join", "id")
 }
 
-/// Publishes; gives the answer.
+/// Publishes. Returns the answer.
 pub(in crate::scenario) async fn publish(
     handle: &Handle,
     offer: String,
@@ -67,7 +67,7 @@ pub(in crate::scenario) async fn publish(
     description(&reply, "publish")
 }
 
-/// Joins as one who watches all of `feeds` by one PeerConnection; gives the server's offer.
+/// Joins as a subscriber of all of `feeds` by one PeerConnection. Returns the server's offer.
 pub(in crate::scenario) async fn subscribe<'a>(
     handle: &Handle,
     room: &Value,
@@ -80,7 +80,7 @@ pub(in crate::scenario) async fn subscribe<'a>(
     description(&reply, "join")
 }
 
-/// Starts what was subscribed to.
+/// Starts the subscription.
 pub(in crate::scenario) async fn start(
     handle: &Handle,
     room: &Value,

@@ -1,4 +1,4 @@
-//! Which of hammer's packets are in the files that a server has recorded.
+//! The packets of hammer in the files of a recording server.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -13,25 +13,25 @@ use portunus_rtp::codec::Vp8;
 
 use crate::source::{AUDIO, STAMP_BYTES, Stamp, VIDEO};
 
-/// How much of a `.mjr` file is read at once, in bytes.
+/// Bytes of a `.mjr` file read at once.
 const PIECE: usize = 256 << 10;
-/// RTP of H.264: a fragment of a unit (FU-A), whose header has two bytes.
+/// The type of a fragmentation unit (FU-A) in RTP of H.264, whose header has two bytes.
 const FU_A: u8 = 28;
 
-/// What is in the files of a folder.
+/// The content of the files of a folder.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// Files of media.
+    /// The number of media files.
     pub(super) files: u32,
-    /// Their bytes, and those of all else in the folder.
+    /// Their size, including all other files of the folder.
     pub(super) bytes: u64,
-    /// Packets that are in the files, each counted once.
+    /// Packets in the files, each counted once.
     pub(super) packets: u64,
-    /// The files that could not be read to their end, and why.
+    /// The files that could not be read to their end, with the reasons.
     pub(super) unreadable: Vec<String>,
 }
 
-/// Why a file cannot be read to its end.
+/// The reason why a file cannot be read to its end.
 #[derive(Debug, thiserror::Error)]
 enum Unread {
     #[error(transparent)]
@@ -42,7 +42,7 @@ enum Unread {
     Mjr(#[from] MjrError),
 }
 
-/// Reads all that is in `folder`, and in the folders in it. `since` is when the first packet can have been sent, since 1970.
+/// Reads all files below `folder`. `since` is the earliest time of the first packet, since 1970.
 pub(super) fn look(folder: &Path, since: Duration) -> io::Result<Found> {
     let mut found = Found::default();
     for path in files(folder)? {
@@ -69,7 +69,7 @@ pub(super) fn look(folder: &Path, since: Duration) -> io::Result<Found> {
     Ok(found)
 }
 
-/// How many bytes are in `folder` by now.
+/// Returns the current size of `folder`.
 pub(super) fn bytes(folder: &Path) -> io::Result<u64> {
     let lengths = files(folder)?.into_iter();
     lengths.map(|path| Ok(fs::metadata(path)?.len())).sum()
@@ -94,7 +94,7 @@ struct Packets {
 }
 
 impl Packets {
-    /// Janus's format has the packets as they came.
+    /// Reads a file in Janus's format, which contains the received packets.
     fn of_mjr(&mut self, path: &Path) -> Result<(), Unread> {
         let mut file = File::open(path)?;
         let (mut reader, mut piece) = (FrameReader::new(), vec![0; PIECE]);
@@ -114,7 +114,8 @@ impl Packets {
         }
     }
 
-    /// A container has frames. They are played, as packets that are cut elsewhere, and put together again.
+    /// Reads a container, which contains frames. They are played as packets, which differ from the
+    /// received ones, and joined again.
     fn of_container(&mut self, path: &Path) -> Result<(), Unread> {
         let options = OpenOptions {
             looping: false,
@@ -146,7 +147,7 @@ impl Packets {
         Ok(())
     }
 
-    /// Adds each stamp that is in a frame: one at the end of what was a packet.
+    /// Adds each stamp in a frame. There is one at the end of each former packet.
     fn scan(&mut self, frame: &[u8]) {
         for place in frame.windows(STAMP_BYTES) {
             let stamp = Stamp::read(place);
@@ -155,7 +156,7 @@ impl Packets {
     }
 
     fn add(&mut self, stamp: Option<Stamp>) {
-        /// Longer than any run: what is said to be sent later is no stamp.
+        /// Longer than any run. A stamp with a later time is none.
         const LONGEST: Duration = Duration::from_secs(86_400);
         let streams = [VIDEO, AUDIO].map(|stream| stream as u8);
         let real = |stamp: &Stamp| {
@@ -170,7 +171,11 @@ impl Packets {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
     use portunus_files::mjr::{FrameWriter, Info, Medium, UnixMicros};
 
     use super::*;
@@ -213,11 +218,11 @@ mod tests {
         assert_eq!((found.files, found.packets), (1, 12));
         assert_eq!(found.bytes, bytes.len() as u64 + 2);
         assert!(found.unreadable.is_empty(), "{:?}", found.unreadable);
-        // Cut off in a packet.
+        // Truncated within a packet.
         fs::write(below.join("a.mjr"), &bytes[..bytes.len() - 1]).unwrap();
         let found = look(folder.path(), since).unwrap();
         assert_eq!((found.packets, found.unreadable.len()), (11, 1));
-        // All of another time.
+        // All stamps are of another time.
         let found = look(folder.path(), wall_clock() + Duration::from_secs(1)).unwrap();
         assert_eq!(found.packets, 0);
     }

@@ -1,4 +1,4 @@
-//! Publishers of a video room who are all recorded, while others watch them.
+//! A video room whose publishers are all recorded, while others watch them.
 
 mod files;
 
@@ -29,14 +29,14 @@ use crate::record::{Recorded, RunRecord};
 use crate::traffic::Topology;
 use files::Found;
 
-/// Between two stalls of the disk.
+/// The time between two stalls of the disk.
 const BETWEEN: Duration = Duration::from_secs(4);
-/// How long the server may take to end its files when all have left.
+/// The longest time until the server has completed its files, after all have left.
 const END: Duration = Duration::from_secs(30);
-/// Nothing in the folder has changed for so long when it has.
+/// The time without changes in the folder after which the files are complete.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// Some publish in a room and are recorded, and others watch one of them each.
+/// Some participants publish in a room and are recorded. Each other one watches one of them.
 #[derive(Debug, Clone, Args)]
 #[group(id = "record")]
 pub struct Options {
@@ -49,16 +49,19 @@ pub struct Options {
     /// How many publish and are recorded
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub publishers: u32,
-    /// A folder that the server can write to, and hammer can read: each run has one of its own in it, which is removed at the end
+    /// A folder that the server can write to, and hammer can read: each run has one of its own in
+    /// it, which is removed at the end
     #[arg(long, value_name = "FOLDER", required_unless_present = "not_recorded")]
     pub folder: Option<PathBuf>,
-    /// What files are like, for servers whose rooms have such an option (record_format) [default: the server's]
+    /// What files are like, for servers whose rooms have such an option (record_format) [default:
+    /// the server's]
     #[arg(long, value_name = "FORMAT")]
     pub record_format: Option<String>,
     /// The same without recording, to compare with
     #[arg(long)]
     pub not_recorded: bool,
-    /// The file system of --folder stands still for so many seconds again and again (fsfreeze): it has to be one of its own
+    /// The file system of --folder stands still for so many seconds again and again (fsfreeze): it
+    /// has to be one of its own
     #[arg(long, value_name = "SECONDS", value_parser = load::seconds, requires = "folder", conflicts_with = "not_recorded")]
     pub stall: Option<f64>,
     /// The video room plugin's admin key
@@ -122,14 +125,14 @@ pub(super) async fn measure(
 }
 
 impl Options {
-    /// Who gets what.
+    /// Returns who receives what.
     pub(crate) fn topology(&self) -> Topology {
         Topology::Streaming {
             sources: self.publishers,
         }
     }
 
-    /// A new folder that any user can write to.
+    /// Creates a folder that any user can write to.
     fn make_folder(&self) -> Result<Option<TempDir>, ScenarioError> {
         let Some(folder) = self.folder.as_ref().filter(|_| !self.not_recorded) else {
             return Ok(None);
@@ -144,7 +147,7 @@ impl Options {
         })
     }
 
-    /// Further members of the request that makes the room.
+    /// Returns further members of the request that creates the room.
     fn members(&self, folder: Option<&Path>) -> Map<String, Value> {
         let mut members = Map::new();
         let mut add = |name: &str, value: Value| members.insert(name.to_owned(), value);
@@ -172,12 +175,12 @@ impl Options {
     }
 }
 
-/// How often the disk has stalled.
+/// Counts the stalls of the disk.
 #[derive(Debug, Default)]
 struct Stalls(AtomicU32);
 
 impl Stalls {
-    /// Makes it stall again and again; returns only if that fails.
+    /// Stalls the disk repeatedly. Returns only if that fails.
     async fn go_on(&self, folder: &Path, length: Duration) -> ScenarioError {
         loop {
             sleep(BETWEEN).await;
@@ -200,14 +203,14 @@ impl Stalls {
     }
 }
 
-/// Lets the file system that holds `folder` stand still for a while. A process of its own does it, which ends the stall even
-/// if hammer is ended in it.
+/// Stalls the file system that contains `folder` for `length`. A separate process does it, which
+/// ends the stall even if hammer is killed meanwhile.
 fn stall(folder: &Path, length: Duration) -> Result<(), String> {
     const SCRIPT: &str = "fsfreeze -f \"$1\" && { sleep \"$2\"; fsfreeze -u \"$1\"; }";
     let device = |path: &Path| Ok(fs::metadata(path)?.dev());
     let failed = |error: io::Error| error.to_string();
     let own = device(folder).map_err(failed)?;
-    // It has to be named where it is mounted.
+    // fsfreeze requires the mount point.
     let same = |path: &&Path| device(path).is_ok_and(|it: u64| it == own);
     let mount = folder.ancestors().take_while(same).last();
     let mount = mount.filter(|mount| mount.parent().is_some());
@@ -222,14 +225,14 @@ fn stall(folder: &Path, length: Duration) -> Result<(), String> {
     }
 }
 
-/// Waits until the server has ended its files, and looks what is in them.
+/// Waits until the server has completed its files, and reads them.
 async fn read(folder: &Path, since: Duration) -> Result<Found, ScenarioError> {
     let failed = |source| ScenarioError::Recordings {
         folder: folder.display().to_string(),
         source,
     };
     let (mut last, mut quiet, mut waited) = (0, Duration::ZERO, Duration::ZERO);
-    /// How often it is looked whether they grow.
+    /// The interval of looking whether they grow.
     const TRY: Duration = Duration::from_millis(250);
     while quiet < QUIET && waited < END {
         sleep(TRY).await;

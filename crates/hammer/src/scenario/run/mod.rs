@@ -1,6 +1,6 @@
 //! The phases of a run, the same for all scenarios: join, ramp, bisect, storm, churn.
 
-mod joining;
+mod join_cost;
 mod recorder;
 mod search;
 
@@ -21,24 +21,24 @@ use crate::record::{
     Carried, Criterion, Held, Leaving, Report, RunRecord, Sample, Scenario, Server, Step, Summary,
     best,
 };
-use joining::{Burst, Joining};
+use join_cost::{Burst, Joining};
 pub(super) use recorder::cpu_cores;
 use recorder::{Figures, Recorder};
 
-/// How long joins are started for a step of a ramp: a server that needs longer for so many is
+/// The longest time of starting joins for a step of a ramp. A server that needs longer is
 /// overloaded, and would need ever longer.
 const GROWTH: Duration = Duration::from_secs(20);
-/// Queues are given so many seconds to empty after an overload.
+/// The seconds for queues to empty after an overload.
 const DRAIN_TRIES: u32 = 15;
-/// Memory is given so many seconds to settle.
+/// The seconds for memory to settle.
 const STEADY_TRIES: u32 = 10;
-/// Memory that grows by more while all come and leave is not freed.
+/// The growth of memory above which it is not freed while all come and leave.
 const STEADY_MEMORY: f64 = 0.05;
-/// Who gets nothing in this time starves.
+/// A participant that receives nothing for this time starves.
 const STARVING: Duration = Duration::from_secs(1);
 
-/// Lets the participants of `crowd` do `acts` as the options say; gives the record of it. All have left when it
-/// returns.
+/// Lets the participants of `crowd` do `acts` as the options say. Returns the record when all have
+/// left.
 pub(super) async fn run(
     stage: Stage<'_>,
     crowd: Crowd,
@@ -94,7 +94,7 @@ pub(super) async fn run(
     summary.leaving = leaving;
     summary.held = held;
     let most = |criterion| best(&steps, criterion);
-    // A number that was given is carried at all if it is in time.
+    // A given number is carried at all if it is carried in time.
     let looked_for = options.at_all || options.ramp.is_none() && most(Criterion::InTime).is_none();
     let at_all = most(Criterion::AtAll).filter(|_| looked_for);
     summary.at_all = at_all.map(Carried::of);
@@ -109,7 +109,7 @@ pub(super) async fn run(
     })
 }
 
-/// The record of a run that started at that time since 1970, without any figures.
+/// Creates the record, without figures, of a run that started at this time since 1970.
 pub(super) fn record(options: &Options, flow: &Flow, facts: Facts, started: Duration) -> RunRecord {
     let mut named = options.by_name();
     named.extend(flow.options.clone());
@@ -138,7 +138,7 @@ pub(super) fn record(options: &Options, flow: &Flow, facts: Facts, started: Dura
     }
 }
 
-/// Writes the record to the file that the options name, if they do.
+/// Writes the record to the file of the options, if any.
 pub(super) fn write(options: &Options, record: &RunRecord) -> Result<(), ScenarioError> {
     let Some(path) = &options.json else {
         return Ok(());
@@ -152,28 +152,28 @@ pub(super) fn write(options: &Options, record: &RunRecord) -> Result<(), Scenari
 
 /// What participants do.
 pub(super) enum Acts {
-    /// Each comes by itself; they take turns at these.
+    /// Participants join one by one, and take turns at these.
     Each(Vec<Act>),
-    /// What a number of them does together: another number is made anew.
+    /// A number of participants acts together. Another number needs a new set.
     Anew(Box<dyn Fn(u32) -> Act>),
 }
 
-/// A run under way.
+/// A run in progress.
 struct Run<'a> {
     options: &'a Options,
-    /// What arrives within this time is in time.
+    /// The time within which packets count as in time.
     in_time: Duration,
     acts: Acts,
-    /// How large what was made anew is.
+    /// The size of the current set of participants.
     anew: u32,
     crowd: Crowd,
     recorder: Recorder<'a>,
     joining: Option<Joining>,
-    /// The longest gap where it is of interest: in the storm, else in the best step.
+    /// The longest gap that is of interest: in the storm, else in the best step.
     gap_ms: Option<f64>,
     leaving: Option<Leaving>,
     held: Option<Held>,
-    /// The last step was not carried: queues may be full.
+    /// The last step was not carried, so queues may be full.
     overloaded: bool,
 }
 
@@ -199,7 +199,7 @@ impl Run<'_> {
             ..
         } = self.options;
         if self.options.ramp.is_some() && (storm.is_some() || churn.is_some() || leave.is_some()) {
-            // On top of what is carried, not of what was too much.
+            // The storm adds to a carried load, not to an overload.
             self.resize(last.participants).await?;
             last = self.step().await?;
         }
@@ -235,7 +235,7 @@ impl Run<'_> {
         self.joining = Some(joining);
     }
 
-    /// Measures a share of what was carried at most.
+    /// Measures a share of the most that were carried.
     async fn hold(&mut self, share: f64, best: &Step) -> Result<(), ScenarioError> {
         let wanted = (f64::from(best.participants) * share).round().max(1.0) as u32;
         self.recorder.note(&format!(
@@ -256,7 +256,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Lets all leave, and come again, and compares the server's memory.
+    /// Lets all participants leave and join again, and compares the server's memory.
     async fn leave_again_and_again(&mut self, times: u32) -> Result<(), ScenarioError> {
         let Some(before_bytes) = self.recorder.empty_bytes() else {
             self.recorder
@@ -289,7 +289,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The server's memory once it changes no more.
+    /// Returns the server's memory when it has settled.
     async fn steady_memory(&mut self) -> Result<Option<u64>, ScenarioError> {
         let settle = Duration::from_secs_f64(self.options.settle);
         self.recorder.during(sleep(settle)).await?;
@@ -308,7 +308,7 @@ impl Run<'_> {
         Ok(before)
     }
 
-    /// Participants that are there, or units of them.
+    /// Returns the number of participants, or of units of them.
     fn present(&self) -> u32 {
         match &self.acts {
             Acts::Each(_) => self.crowd.len() as u32,
@@ -317,7 +317,7 @@ impl Run<'_> {
         }
     }
 
-    /// Lets so many leave or join that there are `wanted`.
+    /// Lets participants leave or join until there are `wanted`.
     async fn resize(&mut self, wanted: u32) -> Result<(), ScenarioError> {
         let now = self.present();
         match &self.acts {
@@ -345,7 +345,7 @@ impl Run<'_> {
         self.recorder.during(leaving).await
     }
 
-    /// How long `count` may take to join in a ramp.
+    /// Returns the longest time for `count` joins in a ramp.
     fn growth(&self, count: u32) -> Duration {
         let rate = self.options.join_rate;
         let wished = if rate > 0.0 {
@@ -356,8 +356,8 @@ impl Run<'_> {
         GROWTH + Duration::from_secs_f64(wished)
     }
 
-    /// Lets those go whom the server gave up while it was overloaded: a smaller number is measured
-    /// without them.
+    /// Removes participants that the server dropped while it was overloaded. A smaller number is
+    /// measured without them.
     async fn dismiss_starving(&mut self) -> Result<(), ScenarioError> {
         let crowd = self.crowd.clone();
         let mut dismissed = self.recorder.during(crowd.dismiss_starving()).await?;
@@ -371,12 +371,12 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Lets `count` more join, as fast as the options say.
+    /// Lets `count` more participants join, at the pace of the options.
     async fn grow(&mut self, count: u32) -> Result<Burst, ScenarioError> {
         self.grow_at_most(count, None).await
     }
 
-    /// The same; no more joins are started after the time `at_most`.
+    /// Like `grow`, but starts no join after the time `at_most`.
     async fn grow_at_most(
         &mut self,
         count: u32,
@@ -426,7 +426,7 @@ impl Run<'_> {
         })
     }
 
-    /// Measures the participants that there are.
+    /// Measures the current participants.
     async fn step(&mut self) -> Result<Step, ScenarioError> {
         let settle = Duration::from_secs_f64(self.options.settle);
         let duration = Duration::from_secs_f64(self.options.duration);
@@ -441,8 +441,8 @@ impl Run<'_> {
         Ok(step)
     }
 
-    /// Waits until the queues of an overload are empty, or stay as they are: else what was due before
-    /// would count for the next step.
+    /// Waits until the queues of an overload are empty, or stay as they are. Otherwise, older
+    /// packets would count for the next step.
     async fn drain(&mut self) -> Result<(), ScenarioError> {
         self.recorder.note("waiting for queues to empty");
         let on_time_us = self.in_time.as_secs_f64() * 1e6;
@@ -461,7 +461,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Participants leave and others join, as many each second.
+    /// Lets participants leave and others join at the same rate.
     async fn churn(&mut self, per_s: u32, participants: u32) -> Result<(), ScenarioError> {
         let pace = Pace {
             per_s: f64::from(per_s),
@@ -496,7 +496,8 @@ impl Run<'_> {
     }
 }
 
-/// Whether queues have emptied, so that packets need no longer than `on_time_us`, or the server does what it can.
+/// Returns whether queues have emptied, so that packets take at most `on_time_us`, or the server
+/// does what it can.
 fn has_settled(before: &Sample, now: &Sample, on_time_us: f64) -> bool {
     let share = |s: &Sample| s.received_packets as f64 / s.expected_packets.max(1) as f64;
     let median = |s: &Sample| s.delay.map(|delay| delay.p50_us);

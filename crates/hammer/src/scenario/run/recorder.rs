@@ -1,4 +1,4 @@
-//! Taking the figures: a sample each second, steps over the times of constant load, a summary.
+//! Records figures: a sample each second, steps for the times of constant load, and a summary.
 
 use std::future::Future;
 use std::time::{Duration, Instant};
@@ -7,7 +7,6 @@ use tokio::time::sleep_until;
 
 use crate::farend::FarWindow;
 use crate::figures;
-use crate::listening;
 use crate::machine::{Disturbance, usage::Sampler};
 use crate::progress::Progress;
 use crate::record::{
@@ -17,19 +16,20 @@ use crate::record::{
 use crate::scenario::ScenarioError;
 use crate::scenario::crowd::{CallSetUp, Crowd};
 use crate::scenario::load::Flow;
+use crate::sound_check;
 use crate::source::Delayed;
 use crate::viewer::Heard;
 
-/// A sample of less would say nothing.
+/// The shortest meaningful sample.
 const SHORTEST: Duration = Duration::from_millis(100);
 
-/// Above this share of its time hammer itself may be what limits the figures.
+/// Above this share of its time, hammer itself may limit the figures.
 const OWN_LIMIT: f64 = 0.9;
 
-/// Frames that leave so much later than they are due meet those of other sources.
+/// Frames that leave later than this after they are due meet those of other sources.
 const LATE_US: f64 = 1_000.0;
 
-/// Takes the figures of a run.
+/// Records the figures of a run.
 pub(super) struct Recorder<'a> {
     crowd: Crowd,
     sampler: Sampler,
@@ -41,39 +41,39 @@ pub(super) struct Recorder<'a> {
     open: Option<Gathered>,
     join_delays: Vec<f64>,
     ended: u32,
-    /// When watched cores stood still or were slow, in this sample and the one before.
+    /// The stalls and slow times of watched cores in this sample and the previous one.
     disturbances: Vec<Disturbance>,
-    /// How many of them are of the last sample.
+    /// How many of them belong to the last sample.
     last_disturbances: usize,
     warnings: Vec<String>,
-    /// What arrives later is not in time.
+    /// Packets that arrive later are not in time.
     in_time_us: f64,
-    /// The server's memory before anybody came.
+    /// The server's memory before anybody joined.
     empty_bytes: Option<u64>,
-    /// What participants do.
+    /// The participants' traffic.
     flow: &'a Flow,
     set_ups: Vec<CallSetUp>,
 }
 
-/// All that was taken.
+/// All recorded figures.
 pub(super) struct Figures {
     pub(super) samples: Vec<Sample>,
     pub(super) steps: Vec<Step>,
     pub(super) summary: Summary,
 }
 
-/// What a step is made of.
+/// The data of a step.
 #[derive(Debug, Default)]
 struct Gathered {
     start_s: f64,
     first_sample: usize,
     delays_us: Vec<f64>,
     late_us: Vec<f64>,
-    /// Of packets that no stall can have delayed.
+    /// Delays of packets that no stall can have delayed.
     calm_us: Vec<f64>,
-    /// What was heard in audio rooms.
+    /// The sound in audio rooms.
     heard: Heard,
-    /// What came at the far end of calls.
+    /// What the far end of calls received.
     far: FarWindow,
 }
 
@@ -107,7 +107,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Does `work` and takes samples meanwhile.
+    /// Does `work`, and takes samples meanwhile.
     pub(super) async fn during<T>(
         &mut self,
         work: impl Future<Output = T>,
@@ -122,7 +122,8 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Something begins: what was before is not to be mixed with it. Right after a sample nothing is.
+    /// Takes a sample before a new phase, so that it does not mix with the previous one. Right
+    /// after a sample, this does nothing.
     pub(super) async fn begin(&mut self) -> Result<(), ScenarioError> {
         if self.last.elapsed() < SHORTEST {
             return Ok(());
@@ -190,7 +191,7 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// Forgets the disturbances before the last sample; gives those since then, core by core.
+    /// Forgets the disturbances before the last sample. Returns those since then, by core.
     fn note_disturbances(&mut self, new: Vec<Disturbance>) -> Vec<Stalls> {
         let cores = self.sampler.watched_cores().iter();
         let stalls = cores.map(|core| Stalls::of(*core, &new)).collect();
@@ -204,7 +205,7 @@ impl<'a> Recorder<'a> {
         stalls
     }
 
-    /// From here on the load is constant.
+    /// Starts a time of constant load.
     pub(super) async fn begin_step(&mut self) -> Result<(), ScenarioError> {
         self.begin().await?;
         self.open = Some(Gathered {
@@ -215,9 +216,9 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// The end of a time of constant load.
+    /// Ends a time of constant load.
     pub(super) async fn end_step(&mut self) -> Result<Step, ScenarioError> {
-        // The step tells of the memory at its end, and not of that some samples ago.
+        // A step has the memory at its end, not that of some samples before.
         self.sampler.refresh_memory();
         self.sample().await?;
         let mut open = self.open.take().unwrap_or_default();
@@ -232,7 +233,7 @@ impl<'a> Recorder<'a> {
             });
         }
         if let Some(hall) = &self.flow.hall {
-            let sound = listening::findings(&hall.roster(), hall.layout.codec, &open.heard)?;
+            let sound = sound_check::findings(&hall.roster(), hall.layout.codec, &open.heard)?;
             self.warnings.extend(sound.doubts(step.participants));
             step.sound = Some(sound);
         }
@@ -260,17 +261,17 @@ impl<'a> Recorder<'a> {
         Ok(step)
     }
 
-    /// The server's memory at this moment, shared pages counted in proportion.
+    /// Returns the server's current memory, with shared pages in proportion.
     pub(super) fn server_memory_bytes(&self) -> Option<u64> {
         self.sampler.server_memory_bytes()
     }
 
-    /// The server's memory before anybody came.
+    /// Returns the server's memory before anybody joined.
     pub(super) fn empty_bytes(&self) -> Option<u64> {
         self.empty_bytes
     }
 
-    /// CPU time of the server in the samples from index `first` on, in seconds.
+    /// Returns the CPU time of the server in the samples from index `first` on, in seconds.
     pub(super) fn server_cpu_s(&self, first: usize) -> Option<f64> {
         let samples = self.samples.get(first..)?;
         let cpu = cpu_cores(samples, |s| Some(s.server.as_ref()?.cpu_cores))?;
@@ -278,32 +279,32 @@ impl<'a> Recorder<'a> {
         Some(cpu * length)
     }
 
-    /// The largest step so far that was carried.
+    /// Returns the largest step so far that was carried.
     pub(super) fn best(&self, criterion: Criterion) -> Option<&Step> {
         best(&self.steps, criterion)
     }
 
-    /// The first one, whether it was carried or not.
+    /// Returns the first step, whether it was carried or not.
     pub(super) fn first_step(&self) -> Option<&Step> {
         self.steps.first()
     }
 
-    /// The samples so far.
+    /// Returns the samples so far.
     pub(super) fn samples(&self) -> &[Sample] {
         &self.samples
     }
 
-    /// What happens now.
+    /// Reports progress.
     pub(super) fn note(&self, text: &str) {
         self.progress.note(text);
     }
 
-    /// Something that makes the figures doubtful.
+    /// Adds a reason to doubt the figures.
     pub(super) fn warn(&mut self, warning: String) {
         self.warnings.push(warning);
     }
 
-    /// All that was taken.
+    /// Returns all recorded figures.
     pub(super) fn finish(mut self) -> Figures {
         let mut summary = summary(&self.samples, &self.steps, self.empty_bytes);
         summary.joins = self.join_delays.len() as u64;
@@ -373,7 +374,7 @@ fn step(start_s: f64, samples: &[Sample]) -> Step {
     }
 }
 
-/// The delays that no stalled or slow core can have caused.
+/// Returns the delays that no stalled or slow core can have caused.
 fn calm_us<'a>(
     delays: &'a [Delayed],
     disturbances: &'a [Disturbance],
@@ -387,7 +388,8 @@ fn calm_us<'a>(
     delays.iter().filter(is_calm).map(|delayed| delayed.us)
 }
 
-/// Whether those who decrypt lost hardly anything, and got nine of ten packets within the time that is allowed.
+/// Returns whether decrypting participants lost hardly anything, and received nine of ten packets
+/// within the allowed time.
 fn in_time(lost: u64, delay: Option<Delays>, allowed_us: f64) -> bool {
     delay.is_none_or(|delay| {
         let all = lost.saturating_add(delay.count).max(1);
@@ -395,7 +397,7 @@ fn in_time(lost: u64, delay: Option<Delays>, allowed_us: f64) -> bool {
     })
 }
 
-/// None without calls.
+/// Returns `None` without calls.
 fn set_up(calls: &[CallSetUp]) -> Option<SetUp> {
     let delays = |of: fn(&CallSetUp) -> Duration| {
         let us = calls.iter().map(|call| of(call).as_secs_f64() * 1e6);
@@ -408,7 +410,7 @@ fn set_up(calls: &[CallSetUp]) -> Option<SetUp> {
     })
 }
 
-/// The mean over time; none if a sample has none.
+/// Returns the mean over time, or `None` if a sample lacks it.
 pub(in crate::scenario) fn cpu_cores(
     samples: &[Sample],
     of: impl Fn(&Sample) -> Option<f64>,
@@ -429,7 +431,7 @@ fn summary(samples: &[Sample], steps: &[Step], empty_bytes: Option<u64>) -> Summ
         let more = count(most).checked_sub(count(fewest)).filter(|n| *n > 0)?;
         Some((memory(most)? as f64 - memory(fewest)? as f64) / f64::from(more))
     };
-    // With one number of participants only: what they added to the server's memory without them.
+    // With only one number of participants: what they added to the memory of the empty server.
     let from_nobody = || {
         let (most, empty) = most.zip(empty_bytes)?;
         let count = Some(most.peer_connections).filter(|n| *n > 0)?;
@@ -460,7 +462,7 @@ fn summary(samples: &[Sample], steps: &[Step], empty_bytes: Option<u64>) -> Summ
     }
 }
 
-/// Warnings where hammer, and not the server, may have set the limit.
+/// Returns warnings if hammer, and not the server, may have set the limit.
 fn own_limits(samples: &[Sample], steps: &[Step]) -> Vec<String> {
     let mut warnings = Vec::new();
     for step in steps {
@@ -560,7 +562,7 @@ mod tests {
         assert!(in_time(1, delay(33_000.0), 33_333.0));
         assert!(!in_time(1, delay(34_000.0), 33_333.0));
         assert!(!in_time(2, delay(33_000.0), 33_333.0));
-        // Nobody decrypts: nothing is known.
+        // Nobody decrypts, so nothing is known.
         assert!(in_time(0, None, 33_333.0));
     }
 

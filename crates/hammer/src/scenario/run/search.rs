@@ -5,8 +5,8 @@ use crate::record::{Criterion, Step};
 use crate::scenario::ScenarioError;
 
 impl Run<'_> {
-    /// Looks for the most participants that are carried in time, and then, if asked for, at all; gives the step with the
-    /// most in time, or the first.
+    /// Searches for the most participants that are carried in time, and then, if requested, at all.
+    /// Returns the step with the most in time, or the first one.
     pub(super) async fn ramp(&mut self, step: u32) -> Result<Step, ScenarioError> {
         let mut step = f64::from(step);
         let mut failed = self.climb(&mut step, Criterion::InTime).await?;
@@ -25,8 +25,8 @@ impl Run<'_> {
             .ok_or_else(|| ScenarioError::Nobody("no step was measured".to_owned()))
     }
 
-    /// Ever more participants until it is too much; gives the step that was. One to which not all came is neither in time nor
-    /// carried at all.
+    /// Increases the number of participants until they are not carried, and returns that step. A
+    /// step that not all of them joined is neither in time nor carried at all.
     async fn climb(
         &mut self,
         step: &mut f64,
@@ -41,7 +41,7 @@ impl Run<'_> {
             }
             let grown = self.grow_at_most(more, Some(self.growth(more))).await;
             let burst = match grown {
-                // What was made anew came to nothing; what was measured before stays.
+                // The new set failed. What was measured before remains.
                 Err(ScenarioError::Nobody(reason)) if self.recorder.best(criterion).is_some() => {
                     let wanted = now + more;
                     self.recorder
@@ -66,7 +66,7 @@ impl Run<'_> {
         }
     }
 
-    /// Looks for the most participants that are carried, between the most that were and those who `failed`.
+    /// Searches between the most participants that were carried and the number that `failed`.
     async fn narrow(
         &mut self,
         failed: Option<&Step>,

@@ -1,4 +1,4 @@
-//! Calls by SIP: participants call a far end of hammer's own, which sends back what it hears.
+//! SIP calls to hammer's own far end, which sends back what it hears.
 
 mod registrations;
 
@@ -23,7 +23,7 @@ use crate::speech::{Encoding, Script, Talker};
 use crate::traffic::{AUDIO_PERIOD, Traffic};
 use registrations::Accounts;
 
-/// What is said where it is transcoded.
+/// The speech of transcoded calls.
 const SPOKEN: Encoding = Encoding {
     codec: AudioCodec::Opus,
     bitrate: 32_000,
@@ -48,15 +48,17 @@ pub struct Options {
     /// Instead of calls: so many accounts that are registered and refreshed
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), conflicts_with_all = ["ramp", "storm", "churn", "leave"])]
     pub registrations: Option<u32>,
-    /// How long the registrar grants a registration, in seconds; servers refresh it somewhat earlier
+    /// How long the registrar grants a registration, in seconds; servers refresh it somewhat
+    /// earlier
     #[arg(long, value_name = "SECONDS", default_value_t = 3_600, value_parser = clap::value_parser!(u64).range(5..=86_400))]
     pub expires: u64,
-    /// For how long the registrar takes the answer to a digest challenge, in seconds; then it asks anew
+    /// For how long the registrar takes the answer to a digest challenge, in seconds; then it asks
+    /// anew
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(0..=86_400))]
     pub nonce: u64,
 }
 
-/// What is said and sent back.
+/// The codec of the calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Codec {
     /// RFC 7587, 32 kbit/s
@@ -103,7 +105,7 @@ pub(super) async fn measure(
 }
 
 impl Options {
-    /// What each gets.
+    /// Returns the traffic of each participant.
     pub(crate) fn traffic(&self) -> Traffic {
         Traffic::audio(self.near_codec().rtp_bps())
     }
@@ -151,7 +153,7 @@ impl Codec {
         }
     }
 
-    /// As SDP knows it.
+    /// Returns the codec's name in SDP.
     fn name(self) -> CodecName {
         match self {
             Codec::Opus => CodecName::Opus,
@@ -161,7 +163,7 @@ impl Codec {
         }
     }
 
-    /// With the headers of RTP.
+    /// Returns the bit rate, including RTP headers.
     fn rtp_bps(self) -> u64 {
         let bytes = match self {
             Codec::Opus => 80,

@@ -1,4 +1,4 @@
-//! Accounts that are registered at the far end, and refreshed by the server.
+//! Accounts registered at the far end, and refreshed by the server.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,17 +18,17 @@ use crate::scenario::load::Flow;
 use crate::scenario::run::{cpu_cores, record};
 use crate::scenario::stage::Stage;
 
-/// What to do.
+/// The accounts to register.
 pub(super) struct Accounts {
-    /// How many there are to be.
+    /// Their number.
     pub(super) count: u32,
-    /// By which they register.
+    /// The line that they register by.
     pub(super) line: Arc<Line>,
-    /// How long a registration is granted, in seconds.
+    /// The granted lifetime of a registration, in seconds.
     pub(super) granted_s: u64,
 }
 
-/// Samples that are being taken.
+/// Samples while accounts are registered and refreshed.
 struct Samples<'a> {
     sampler: Sampler,
     far: &'a FarEnd,
@@ -146,13 +146,13 @@ pub(super) async fn measure(
     record.samples = samples.taken;
     record.steps = vec![step];
     for session in sessions {
-        // The server may be gone, and then need not hear it.
+        // The server may be gone, so errors are ignored.
         let _ = session.destroy().await;
     }
     Ok(record)
 }
 
-/// Lets so many register, in sessions that they share: keep-alives of sessions are then none of what is measured.
+/// Registers accounts in shared sessions, so that keep-alives of sessions do not count.
 async fn register(
     line: &Arc<Line>,
     sessions: &[Session],
@@ -190,7 +190,7 @@ async fn register(
 }
 
 impl Samples<'_> {
-    /// Takes a sample each second for so long.
+    /// Takes a sample each second for this time.
     async fn during(
         &mut self,
         seconds: f64,
@@ -201,7 +201,7 @@ impl Samples<'_> {
         while Instant::now() < end {
             let due = end.min(self.last + Duration::from_secs(1));
             sleep_until(due.into()).await;
-            // What servers tell of each refresh is not wanted.
+            // Events about refreshes are discarded.
             for handle in &mut *handles {
                 while handle.events.try_recv().is_ok() {}
             }
@@ -233,7 +233,7 @@ impl Samples<'_> {
 }
 
 impl Registered {
-    /// In one line.
+    /// Formats the figures in one line.
     fn to_text(self, cores: Option<f64>) -> String {
         let Self {
             accounts,

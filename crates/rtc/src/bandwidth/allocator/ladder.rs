@@ -1,11 +1,11 @@
-//! The choices that a track has, the worst first.
+//! The choices for a track, the lowest first.
 
 use smallvec::SmallVec;
 
 use super::{LayerRates, Layering, Target};
 use crate::bandwidth::DataRate;
 
-/// A choice and what it takes.
+/// A choice and its rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Step {
     pub target: Target,
@@ -18,15 +18,16 @@ pub(super) struct Ladder {
     pub steps: SmallVec<[Step; 8]>,
     /// The source sends more than the client wants.
     pub is_bounded: bool,
-    /// The source has one encoding, with one spatial layer: its publisher decides what that takes.
+    /// The source has one encoding with one spatial layer, so its publisher decides on the rate.
     pub is_single: bool,
 }
 
 impl Ladder {
-    /// What a source offers within the bounds that the client set; if it has no encoding within them, its lowest one.
+    /// Makes the steps that a source offers within the client's bounds. Without an encoding within
+    /// them, the lowest one counts.
     ///
-    /// Above the lowest encoding or spatial layer half the frame rate is the least that is worth
-    /// anything: a small moving picture is better than a large one that jerks.
+    /// Above the lowest encoding or spatial layer, less than half the frame rate is not offered: a
+    /// small smooth video is better than a large one that jerks.
     pub fn new(rates: &LayerRates, most: Target) -> Self {
         let mut ladder = Self::default();
         let least = (0_u8..)
@@ -70,7 +71,7 @@ impl Ladder {
                     continue;
                 }
                 let rate = taken(rates, index, temporal);
-                // The highest stands for all there may be.
+                // The highest layer stands for all layers.
                 let temporal = if Some(temporal) == highest {
                     most.temporal
                 } else {
@@ -88,7 +89,7 @@ impl Ladder {
         ladder
     }
 
-    /// The step at or below a target.
+    /// Returns the step at or below a target.
     pub fn at_most(&self, target: Target) -> Option<usize> {
         let key = |target: Target| (target.encoding, target.spatial, target.temporal);
         let position = self
@@ -98,7 +99,7 @@ impl Ladder {
         position.or_else(|| (!self.steps.is_empty()).then_some(0))
     }
 
-    /// The lowest step of the same encoding and spatial layer.
+    /// Returns the lowest step of the same encoding and spatial layer.
     pub fn lowest_like(&self, step: usize) -> usize {
         let key = |step: &Step| (step.target.encoding, step.target.spatial);
         let of = self.steps.get(step).map(key);
@@ -108,14 +109,14 @@ impl Ladder {
             .unwrap_or(step)
     }
 
-    /// What a step takes.
+    /// Returns the rate of a step.
     pub fn rate(&self, step: usize) -> DataRate {
         self.steps
             .get(step)
             .map_or(DataRate::ZERO, |step| step.rate)
     }
 
-    /// What the whole encoding or spatial layer of a step takes.
+    /// Returns the rate of the whole encoding or spatial layer of a step.
     pub fn whole_rate(&self, step: usize) -> DataRate {
         let key = |step: &Step| (step.target.encoding, step.target.spatial);
         let of = self.steps.get(step).map(key);
@@ -123,13 +124,14 @@ impl Ladder {
         whole.map_or(DataRate::ZERO, |step| step.rate)
     }
 
-    /// The best step.
+    /// Returns the best step.
     pub fn top(&self) -> usize {
         self.steps.len().saturating_sub(1)
     }
 }
 
-/// What flows with this layer: its temporal layers up to this one, in SVC of the lower layers too.
+/// Returns the rate of a layer: its temporal layers up to this one, and with SVC those of the lower
+/// spatial layers.
 fn taken(rates: &LayerRates, index: u8, temporal: u8) -> DataRate {
     let lowest = match rates.layering {
         Layering::Encodings => index,

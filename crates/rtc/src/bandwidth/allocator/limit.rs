@@ -1,22 +1,22 @@
-//! Publishers of a single layer: when they are asked to send less, and when no longer.
+//! Limits for publishers of a single layer: when they start and when they end.
 
 use std::time::{Duration, Instant};
 
 use crate::bandwidth::{DataRate, Estimate, Limit};
 
-/// More than the estimate is borne for this time before a publisher is asked for less, ...
+/// The time for which an excess over the estimate is tolerated before a publisher is limited, ...
 const BORNE: Duration = Duration::from_millis(2_500);
-/// ... unless packets wait for longer, or more of them are lost.
+/// ... unless the delay or the loss exceeds these values.
 const QUEUE: Duration = Duration::from_millis(125);
 const LOSS: f64 = 0.1;
-/// A publisher that sends so much less than it may, for so long, is not asked any more; unless it grows meanwhile by the
-/// third factor: encoders take many seconds to reach what they may, and one that is let go then goes on to far more than
-/// the link carries.
+/// A publisher is no longer limited after it has sent this factor less than its share for this
+/// time, unless it grows by the third factor meanwhile: encoders take many seconds to reach their
+/// limit, and without one they go far beyond what the link carries.
 const SPARE: f64 = 1.3;
 const SPARE_FOR: Duration = Duration::from_secs(8);
 const GROWS: f64 = 1.15;
 
-/// Whether more flows than the link carries.
+/// Whether more is sent than the link carries.
 #[derive(Debug, Default)]
 pub(super) struct Overload {
     since: Option<Instant>,
@@ -24,10 +24,10 @@ pub(super) struct Overload {
 }
 
 impl Overload {
-    /// `flows` is what is sent, `budget` what may be.
+    /// Takes the sent rate `flows` and the allowed rate `budget`.
     ///
-    /// While little is known of a link, or probes go on, nobody is asked for less: all viewers of the
-    /// publisher would pay for it. Nor is anybody because a viewer is not heard.
+    /// While little is known of a link, or a probe is active, no publisher is limited, since all
+    /// its viewers would suffer. Neither is one because the viewer's feedback is missing.
     pub fn update(
         &mut self,
         (flows, budget): (DataRate, DataRate),
@@ -48,23 +48,23 @@ impl Overload {
             || now.saturating_duration_since(since) >= BORNE;
     }
 
-    /// Whether somebody has to send less.
+    /// Returns whether a publisher has to send less.
     pub fn is_certain(&self) -> bool {
         self.is_certain
     }
 }
 
-/// Whether the publisher of a track is asked for less.
+/// Whether the publisher of a track is limited.
 #[derive(Debug, Default)]
 pub(super) struct Asked {
     is_asked: bool,
-    /// Since when it sends less than it may, and the least that it sent since.
+    /// The start of a time with less than the share, and the lowest rate since.
     spare_since: Option<(Instant, DataRate)>,
 }
 
 impl Asked {
-    /// `sends` is what the publisher sends, `share` what it may; returns whether it is to be asked to
-    /// keep to that.
+    /// Takes the rate `sends` of the publisher and its `share`. Returns whether it has to be
+    /// limited.
     pub fn update(
         &mut self,
         overload: &Overload,
@@ -81,7 +81,7 @@ impl Asked {
             self.spare_since = None;
             return true;
         }
-        // What it sends is known late: it seems to fall for some time after it has begun to grow.
+        // The rate is measured late: it seems to fall for some time after it has begun to grow.
         let (since, least) = self.spare_since.unwrap_or((now, sends));
         if sends > least.times(GROWS) {
             self.spare_since = Some((now, sends));
@@ -157,7 +157,7 @@ mod tests {
         overload.update((share, share), &estimate(400), now);
         assert!(asked.update(&overload, (share, share), now));
         assert!(asked.update(&overload, (share, sends), now));
-        // It grows: what it wants is not known.
+        // The rate grows, so the publisher's need is unknown.
         let grown = share.times(1.3);
         assert!(asked.update(&overload, (grown, sends), now + SPARE_FOR / 2));
         assert!(asked.update(&overload, (grown, sends), now + SPARE_FOR));
@@ -177,7 +177,7 @@ mod tests {
         overload.update((share, share.times(0.5)), &congested, now);
         assert!(asked.update(&overload, (share, share.times(0.5)), now));
         overload.update((share.times(0.5), share), &estimate(1_000), now);
-        // What was sent before is in what is measured for a while.
+        // Packets sent before count in the measured rate for a while.
         for kbps in [600, 500, 400, 300, 250, 260, 290, 330, 390, 450, 510, 580] {
             let sends = DataRate::kbps(kbps);
             assert!(asked.update(&overload, (sends, share), now), "{kbps}");

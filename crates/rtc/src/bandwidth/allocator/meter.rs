@@ -1,27 +1,27 @@
-//! How much each layer of a source takes, measured once for all its viewers.
+//! The rate of each layer of a source, measured once for all its viewers.
 
 use std::time::{Duration, Instant};
 
 use crate::bandwidth::DataRate;
 
-/// Encodings or spatial layers, and temporal layers, that a source has at most.
+/// The most encodings or spatial layers, and the most temporal layers, of a source.
 pub const LAYERS: (usize, usize) = (3, 3);
 
-/// Bytes are counted for this time before they change the rates.
+/// The time for which bytes are counted before the rates change.
 const PERIOD: Duration = Duration::from_millis(500);
-/// Weight of a new period, and how far above the present rate it counts: a keyframe is a burst, not a
-/// rate.
+/// The weight of a new period, and the factor above the current rate up to which it counts: a
+/// keyframe is a burst, not a rate.
 const WEIGHT: f64 = 0.25;
 const BURST: f64 = 1.25;
-/// A layer that is silent for the first time while others are not has vanished; it is there again once it
-/// flowed for the second (the lowest at once).
+/// A layer has vanished if it is silent for the first time while others flow. It is back after
+/// flowing for the second time; the lowest one at once.
 const VANISHED: Duration = Duration::from_millis(1_500);
 const BACK: Duration = Duration::from_secs(1);
 
-/// What tells the layers of a source apart.
+/// The kind of the layers of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Layering {
-    /// Simulcast: an encoding does not need the ones below it. Also a single encoding.
+    /// Simulcast, or a single encoding: an encoding does not need the ones below it.
     #[default]
     Encodings,
     /// SVC: a spatial layer needs all below it.
@@ -31,9 +31,9 @@ pub enum Layering {
 /// The bitrates of a source's layers.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct LayerRates {
-    /// What the first index stands for.
+    /// The meaning of the first index.
     pub layering: Layering,
-    /// By encoding or spatial layer, then by temporal layer: what this layer takes for itself; none if
+    /// The rate of each layer alone, by encoding or spatial layer and by temporal layer. `None` if
     /// it is not sent.
     pub rates: [[Option<DataRate>; LAYERS.1]; LAYERS.0],
 }
@@ -49,14 +49,14 @@ pub struct LayerMeter {
 #[derive(Debug, Clone, Copy, Default)]
 struct Measured {
     rate: DataRate,
-    /// When it began to flow, and flowed last.
+    /// When it started to flow, and when it last flowed.
     flows: Option<(Instant, Instant)>,
     is_there: bool,
 }
 
 impl LayerMeter {
-    /// A packet came: of an encoding or spatial layer, and a temporal layer. What is beyond the bounds
-    /// is not counted.
+    /// Counts a packet of an encoding or spatial layer, and of a temporal layer. Ignores indices
+    /// out of range.
     #[inline]
     pub fn record(&mut self, layer: u8, temporal: u8, bytes: usize) {
         let counts = self.bytes.get_mut(usize::from(layer));
@@ -65,7 +65,7 @@ impl LayerMeter {
         }
     }
 
-    /// The rates at `now`.
+    /// Returns the rates at `now`.
     pub fn rates(&mut self, layering: Layering, now: Instant) -> LayerRates {
         let since = *self.since.get_or_insert(now);
         let time = now.saturating_duration_since(since);
@@ -85,7 +85,7 @@ impl LayerMeter {
         let mut flowing = self.bytes.iter().filter(|counts| flows(counts)).count();
         let mut lower_flow = false;
         for (counts, layers) in self.bytes.iter_mut().zip(&mut self.layers) {
-            // Temporal layers of its own do not count: the first of them may be rare.
+            // Its own temporal layers do not count, since the first of them may be rare.
             flowing = flowing.saturating_sub(usize::from(flows(counts)));
             let higher_flow = flowing > 0;
             for (count, layer) in counts.iter_mut().zip(layers) {
@@ -99,7 +99,7 @@ impl LayerMeter {
 }
 
 impl Measured {
-    /// Where nothing flows at all the source only pauses: what was there stays.
+    /// Ends a period. If no layer flowed, the source has paused, and its layers stay.
     fn take_period(
         &mut self,
         rate: DataRate,
@@ -121,13 +121,13 @@ impl Measured {
         self.flows = Some((began, now));
         let counts = rate.min(self.rate.times(BURST) + DataRate::kbps(10));
         self.rate = self.rate.times(1.0 - WEIGHT) + counts.times(WEIGHT);
-        // The lowest layer is never waited for.
+        // The lowest layer counts at once.
         self.is_there |= !lower_flow || now.saturating_duration_since(began) >= BACK;
     }
 }
 
 impl LayerRates {
-    /// A source with one layer of `rate`.
+    /// Makes the rates of a source with one layer.
     pub fn single(rate: DataRate) -> Self {
         Self {
             layering: Layering::Encodings,
@@ -135,7 +135,7 @@ impl LayerRates {
         }
     }
 
-    /// Everything that the source sends.
+    /// Returns the rate of all layers together.
     pub fn total(&self) -> DataRate {
         self.rates.iter().flatten().flatten().copied().sum()
     }
@@ -147,7 +147,7 @@ mod tests {
 
     const STEP: Duration = Duration::from_millis(100);
 
-    /// Bytes every 100 ms, by layer.
+    /// Counts bytes every 100 ms, by layer.
     fn run(meter: &mut LayerMeter, now: &mut Instant, steps: u32, bytes: [usize; 3]) -> LayerRates {
         for _ in 0..steps {
             *now += STEP;
@@ -159,7 +159,7 @@ mod tests {
         meter.rates(Layering::Encodings, *now)
     }
 
-    /// To the nearest 50 kbit/s.
+    /// Returns the rates, rounded to 50 kbit/s.
     fn kbps(rates: &LayerRates) -> [Option<u64>; 3] {
         let round = |rate: DataRate| (rate.as_bps() + 25_000) / 50_000 * 50;
         rates.rates.map(|[rate, ..]| rate.map(round))
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(kbps(&rates), [None, Some(500), None]);
         let rates = run(&mut meter, &mut now, 6, [1_250, 6_250, 0]);
         assert!(matches!(kbps(&rates), [Some(_), Some(_), None]));
-        // Of temporal layers the first may be rare.
+        // The first of the temporal layers may be rare.
         let mut meter = LayerMeter::default();
         meter.record(0, 0, 1_250);
         for _ in 0..50 {

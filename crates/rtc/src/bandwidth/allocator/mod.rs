@@ -1,15 +1,16 @@
-//! Which layers of its tracks a viewer gets.
+//! Chooses the layers that a viewer gets of each track.
 //!
-//! Audio first; then every video track in its lowest layer, even if that is more than the link carries:
-//! a track goes black only if the client asks. What is left raises tracks step by step, the highest
-//! priority first. A raise needs room to spare and waits for its time; a queue on the way lowers at once.
+//! Audio comes first, then every video track in its lowest layer, even if that exceeds the link: a
+//! track stops only if the client asks for it. The rest raises tracks step by step, the highest
+//! priority first. A raise needs a margin and waits for its time. A queue on the way lowers tracks
+//! at once.
 
 mod allocate;
-mod hold;
+mod hysteresis;
 mod ladder;
 mod limit;
 mod meter;
-mod proven;
+mod proven_rate;
 mod share;
 
 use super::DataRate;
@@ -17,7 +18,7 @@ use super::DataRate;
 pub use allocate::Allocator;
 pub use meter::{LAYERS, LayerMeter, LayerRates, Layering};
 
-/// Layers up to which a track is relayed.
+/// The highest layers that are relayed of a track.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Target {
     /// The simulcast encoding, 0 the lowest.
@@ -29,14 +30,14 @@ pub struct Target {
 }
 
 impl Target {
-    /// Everything.
+    /// All layers.
     pub const ALL: Target = Target {
         encoding: 2,
         spatial: 2,
         temporal: 2,
     };
 
-    /// Whether another one is more in some respect.
+    /// Returns whether `other` is higher in some respect.
     fn is_below(self, other: Target) -> bool {
         self.encoding < other.encoding
             || self.spatial < other.spatial
@@ -44,61 +45,62 @@ impl Target {
     }
 }
 
-/// What a track is.
+/// The kind of a track.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TrackKind {
-    /// It always flows.
+    /// Audio, which is always relayed.
     Audio,
-    /// Its layers are chosen.
+    /// Video, whose layers are chosen.
     Video,
 }
 
-/// A track that a viewer is to get.
+/// A track for a viewer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Track {
-    /// Index of the m-line: it tells tracks apart.
+    /// The index of the m-line, which identifies the track.
     pub media: usize,
-    /// What it is.
+    /// The kind.
     pub kind: TrackKind,
-    /// The higher comes first.
+    /// The priority. Higher ones come first.
     pub priority: u8,
-    /// What its source sends.
+    /// The rates that the source sends.
     pub rates: LayerRates,
-    /// The most that the client wants.
+    /// The highest layers that the client wants.
     pub most: Target,
-    /// False if the client does not want the track at present.
+    /// False if the client has paused the track.
     pub wanted: bool,
-    /// The publisher has been asked to keep to what this viewer can take ([`Decision::share`]).
+    /// Whether the publisher has been asked to keep to what this viewer can receive
+    /// ([`Decision::share`]).
     pub asked: bool,
 }
 
-/// Why a track is relayed as it is.
+/// The reason why a track is relayed as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reason {
-    /// Audio always flows.
+    /// Audio is always relayed.
     Audio,
-    /// The client does not want it at present.
+    /// The client has paused the track.
     NotWanted,
     /// The source has not been measured yet.
     Unmeasured,
-    /// It is all that the source sends.
+    /// The source does not send more.
     Best,
     /// The client does not want more.
     ClientBound,
     /// More would not fit the link.
     Bandwidth,
-    /// Not even this fits the link, but it is the least there is.
+    /// Even this does not fit the link, but it is the lowest layer.
     Least,
     /// More would fit, but the last change was too recent, or a raise failed lately.
     Holding,
     /// A queue on the way is being emptied.
     EmptyingQueue,
-    /// More would fit, but others come first.
+    /// More would fit, but other tracks come first.
     Priority,
 }
 
 impl Reason {
-    /// All of them, in their order.
+    /// All reasons, in their order.
     pub const ALL: [Reason; 10] = [
         Reason::Audio,
         Reason::NotWanted,
@@ -112,7 +114,7 @@ impl Reason {
         Reason::Priority,
     ];
 
-    /// A word for statistics.
+    /// Returns the name for statistics.
     pub const fn name(self) -> &'static str {
         match self {
             Reason::Audio => "audio",
@@ -129,21 +131,21 @@ impl Reason {
     }
 }
 
-/// What is to be done with a track.
+/// A decision on a track.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Decision {
-    /// The track's m-line.
+    /// The index of the track's m-line.
     pub media: usize,
-    /// What to relay; none if the client does not want the track.
+    /// The layers to relay. `None` if the client has paused the track.
     pub target: Option<Target>,
-    /// What that is expected to take.
+    /// The expected rate.
     pub rate: DataRate,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
-    /// What is above the target is not to be relayed any longer, even if that stops the picture until
-    /// the keyframe of a lower encoding. It would add to a queue that is too long already.
+    /// Whether layers above the target are dropped at once, even if the video freezes until a
+    /// keyframe of a lower encoding. They would add to a queue that is too long already.
     pub cut: bool,
-    /// The most that the publisher of a single layer is to send for this viewer; none if it need not be
-    /// asked for less.
+    /// The most that the publisher of a single layer should send for this viewer. `None` if it is
+    /// not limited.
     pub share: Option<DataRate>,
 }

@@ -1,4 +1,4 @@
-//! Dividing a rate among ladders.
+//! Division of a rate among ladders.
 
 use smallvec::SmallVec;
 
@@ -8,34 +8,34 @@ use crate::bandwidth::DataRate;
 /// A track that takes part.
 #[derive(Debug)]
 pub(super) struct Claim {
-    /// Its place in the list of tracks, and its m-line.
+    /// Its index in the list of tracks, and its m-line.
     pub track: usize,
     pub media: usize,
-    /// The higher first.
+    /// The priority. Higher ones come first.
     pub priority: u8,
     pub ladder: Ladder,
-    /// The step it has; none if it is new.
+    /// The current step. `None` if the track is new.
     pub current: Option<usize>,
     /// The highest step that it may get.
     pub most: usize,
 }
 
 impl Claim {
-    /// What it takes at present.
+    /// Returns the rate of the current step.
     pub fn present_rate(&self) -> DataRate {
         self.current
             .map_or(DataRate::ZERO, |step| self.ladder.rate(step))
     }
 
-    /// What the source sends, if its publisher alone decides on that.
+    /// Returns the rate of the source if its publisher alone decides on it.
     pub fn top_if_single(&self) -> Option<DataRate> {
         let ladder = &self.ladder;
         ladder.is_single.then(|| ladder.rate(ladder.top()))
     }
 
-    /// What a step costs: more than it takes if it is higher than the present one, so that it is left
-    /// alone until there is room to spare. The room is for the keyframe that it begins with, which is as large with
-    /// all pictures of an encoding as with half of them.
+    /// Returns the cost of a step. A step above the current one costs more than its rate, so that
+    /// it waits until there is a margin. The margin is for the keyframe that it starts with, which
+    /// is as large for all frames of an encoding as for half of them.
     fn cost(&self, step: usize, margin: f64) -> DataRate {
         let rate = self.ladder.rate(step);
         if self.current.is_none_or(|current| step <= current) {
@@ -46,13 +46,13 @@ impl Claim {
     }
 }
 
-/// The step for each claim. Everyone gets the lowest, even if that is more than there is; the rest goes
-/// to the highest priority first, step by step and in turn among equals.
+/// Returns the step of each claim. All get the lowest step, even if that exceeds `total`. The rest
+/// goes to the highest priority first, step by step and in turn among equals.
 pub(super) fn divide(claims: &[Claim], total: DataRate, margin: f64) -> SmallVec<[usize; 8]> {
     divide_by(claims, total, margin, |claim| claim.priority)
 }
 
-/// The step for each claim if none came before others.
+/// Returns the step of each claim without priorities.
 pub(super) fn divide_as_equals(
     claims: &[Claim],
     total: DataRate,
@@ -81,7 +81,7 @@ fn divide_by(
                     continue;
                 }
                 let before = claim.cost(*step, margin);
-                // A step that costs no more than the one before is passed through.
+                // A step that costs no more than the one below is passed through.
                 let next = (*step + 1..=claim.most)
                     .find(|next| claim.cost(*next, margin) <= before + left);
                 if let Some(next) = next {
@@ -97,7 +97,7 @@ fn divide_by(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::indexing_slicing)]
+    #![allow(clippy::indexing_slicing, reason = "a test fails by a panic")]
     use super::super::{LayerRates, Layering, Target};
     use super::*;
     use proptest::prelude::*;

@@ -1,8 +1,13 @@
-//! A peer that knows the password and still sends nonsense, and the bounds on what it can make us
-//! remember.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+//! A peer that knows the password and still sends nonsense, and the limits of the state that it can
+//! cause.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test fails by a panic"
+)]
 
-mod moving;
+mod address_changes;
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -27,7 +32,7 @@ fn ice(controlling: bool, lite: bool, now: Instant) -> Ice {
     ice
 }
 
-/// Before the remote side is known.
+/// Makes an agent that does not know the remote side.
 fn alone(controlling: bool, lite: bool) -> Ice {
     let local = IceCredentials {
         ufrag: "mine".into(),
@@ -50,7 +55,7 @@ fn remote() -> RemoteTransport {
     }
 }
 
-/// A STUN message with authentic integrity.
+/// Makes a STUN message with authentic integrity.
 fn message(kind: u16, transaction: [u8; 12], attributes: &[(u16, Vec<u8>)]) -> Vec<u8> {
     let mut bytes = kind.to_be_bytes().to_vec();
     bytes.extend([0, 0, 0x21, 0x12, 0xA4, 0x42]);
@@ -79,7 +84,7 @@ fn request(transaction: [u8; 12]) -> Vec<u8> {
     message(1, transaction, &attributes)
 }
 
-/// The answer to a check of ours from [`here`].
+/// Makes the response to a check of ours from [`here`].
 fn answer(check: &[u8]) -> Vec<u8> {
     let [a, b, c, d] = [10, 0, 0, 1];
     let [high, low] = 1_000_u16.to_be_bytes();
@@ -134,7 +139,7 @@ fn candidates_that_are_named_again_take_no_place_from_others() {
     assert_eq!(ice.agent.remote_candidates().count(), 8);
     ice.add_remote_candidate(&line(9)).unwrap();
     assert_eq!(ice.agent.remote_candidates().count(), 9);
-    // Of another session: it may be one of this session later.
+    // It belongs to another session, which may become this one later.
     let text = format!("{} ufrag other", line(10));
     assert!(ice.add_remote_candidate(&text).unwrap().is_some());
     ice.add_remote_candidate(&line(10)).unwrap();
@@ -200,8 +205,8 @@ fn the_number_of_addresses_is_bounded() {
     assert_eq!(accepted, sources::MOST);
 }
 
-/// As Firefox does whose candidates are names: it checks each pair once, often before its answer is here, and waits to be
-/// nominated.
+/// A peer like Firefox with mDNS candidates: it checks each pair once, often before its answer is
+/// here, and waits to be nominated.
 #[test]
 fn who_checks_before_its_answer_comes_is_checked_in_turn() {
     for checks in [1, 2, 200] {
@@ -246,7 +251,7 @@ fn a_check_that_is_answered_again_and_again_teaches_few_addresses() {
     let transaction: [u8; 12] = check.unwrap().bytes[8..20].try_into().unwrap();
     let mut accepted = 0;
     for n in 0..10_000_u16 {
-        // XOR-MAPPED-ADDRESS, another each time.
+        // Each response has another XOR-MAPPED-ADDRESS.
         let [high, low] = n.to_be_bytes();
         let mapped = vec![0, 1, high, low, 1, 2, 3, 4];
         let answer = message(0x0101, transaction, &[(0x0020, mapped)]);
@@ -287,13 +292,13 @@ fn the_same_addresses_by_tcp_are_another_path() {
         assert_eq!(ice.is_source(other), n == 1);
         let mut sent = 0;
         while let Some(datagram) = ice.poll_transmit() {
-            // The answer at once, checks of our own to whoever was heard.
+            // The response comes at once, then our own checks to all addresses that were heard.
             assert!(n == 1 || datagram.path == path, "{datagram:?}");
             sent += usize::from(datagram.path == path);
         }
         assert!(sent > 0);
     }
-    // What ends is the way by TCP.
+    // Only the TCP path ends.
     ice.lose(tcp, now);
     let mut candidates = ice.agent.remote_candidates();
     assert!(candidates.all(|candidate| candidate.proto() == Carrier::Udp.into()));

@@ -1,4 +1,4 @@
-//! Fields that end at any bit, the most significant first.
+//! Reading and writing fields that end at any bit, the most significant bit first.
 
 /// Reads bits.
 #[derive(Debug, Clone)]
@@ -12,16 +12,16 @@ impl<'a> BitReader<'a> {
         Self { bytes, at: 0 }
     }
 
-    /// Bits read.
+    /// Returns the number of bits read.
     pub fn position(&self) -> usize {
         self.at
     }
 
-    /// Reads `f(count)`, at most 32 bits; none if they are not there.
+    /// Reads `f(count)`, at most 32 bits. Returns `None` if there are not enough.
     pub fn read(&mut self, count: usize) -> Option<u32> {
         let (first, shift) = (self.at / 8, self.at % 8);
         let bytes = self.bytes.get(first..(self.at + count).div_ceil(8))?;
-        // 32 bits that begin within a byte lie in at most five.
+        // 32 bits that start within a byte are in at most five bytes.
         let whole = bytes
             .iter()
             .fold(0u64, |bits, byte| (bits << 8) | u64::from(*byte));
@@ -35,7 +35,7 @@ impl<'a> BitReader<'a> {
         self.read(1).map(|bit| bit == 1)
     }
 
-    /// Reads `ns(n)`: a number below `n` in as few bits as it takes; `n` is not 0.
+    /// Reads `ns(n)`: a number below `n` in as few bits as possible. `n` must not be 0.
     pub fn read_non_symmetric(&mut self, n: u32) -> Option<u32> {
         let width = u32::BITS - n.leading_zeros();
         let short = (1 << width) - n;
@@ -47,7 +47,7 @@ impl<'a> BitReader<'a> {
     }
 }
 
-/// Writes bits over bytes, whatever was in them.
+/// Writes bits over bytes, whatever their values.
 #[derive(Debug)]
 pub(super) struct BitWriter<'a> {
     bytes: &'a mut [u8],
@@ -59,12 +59,12 @@ impl<'a> BitWriter<'a> {
         Self { bytes, at: 0 }
     }
 
-    /// Bytes written, the last filled up with zeros.
+    /// Returns the bytes written. The last one is filled up with zeros.
     pub fn len(&self) -> usize {
         self.at.div_ceil(8)
     }
 
-    /// Writes the low `count` bits of `value`, at most 32; none if there is no room.
+    /// Writes the low `count` bits of `value`, at most 32. Returns `None` without room.
     pub fn write(&mut self, value: u32, count: usize) -> Option<()> {
         for bit in (0..count).rev() {
             let (index, shift) = (self.at / 8, 7 - self.at % 8);
@@ -92,7 +92,7 @@ impl<'a> BitWriter<'a> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
     use super::*;
 
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn non_symmetric_numbers() {
-        // Below 5: 0, 1, 2 take two bits, 3 and 4 three.
+        // Below 5: 0, 1, 2 take two bits, 3 and 4 take three.
         let bytes = [0b0001_1011, 0b0111_0000];
         let mut reader = BitReader::new(&bytes);
         let values: Vec<_> = (0..5)

@@ -2,21 +2,21 @@ use super::bits::BitReader;
 use super::structure::MAX_DECODE_TARGETS;
 use crate::RtpError;
 
-/// What every descriptor says, with or without a structure at hand (section A.8.2).
+/// The fields of every descriptor, which need no structure (section A.8.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MandatoryFields {
     /// The packet is the first of its frame.
     pub start_of_frame: bool,
-    /// The packet is the last of its frame (of one spatial layer; not of the picture).
+    /// The packet is the last of its frame. A frame is one spatial layer, not the picture.
     pub end_of_frame: bool,
     /// The template that the frame follows, 6 bits.
     pub template_id: u8,
-    /// The frame's number, one up with each frame of any layer.
+    /// The frame number, which increases by one with each frame of any layer.
     pub frame_number: u16,
 }
 
 impl MandatoryFields {
-    /// Bytes that the fields take.
+    /// The bytes of the fields.
     pub const LEN: usize = 3;
 
     /// Parses the start of an element's value.
@@ -36,8 +36,8 @@ impl MandatoryFields {
         })
     }
 
-    /// Writes another frame number into an element's value, as a relay does that puts one stream behind
-    /// another; references are relative and stay as they are. A value that is too short stays too.
+    /// Sets the frame number in an element's value, as for a relay that appends one stream to
+    /// another. References are relative and stay. A truncated value stays too.
     pub fn set_frame_number(value: &mut [u8], frame_number: u16) {
         if let Some(number) = value.get_mut(1..Self::LEN) {
             number.copy_from_slice(&frame_number.to_be_bytes());
@@ -45,16 +45,16 @@ impl MandatoryFields {
     }
 }
 
-/// What a frame is to a decode target.
+/// The role of a frame in a decode target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Indication {
-    /// Not part of it: need not be sent.
+    /// It is not part of the target and need not be sent.
     NotPresent = 0,
     /// No later frame of the target needs it.
     Discardable = 1,
-    /// From here on the target can be decoded: a receiver may switch to it.
+    /// The target can be decoded from here on, so a receiver may switch to it.
     Switch = 2,
-    /// Part of it.
+    /// It is part of the target.
     Required = 3,
 }
 
@@ -63,7 +63,8 @@ pub enum Indication {
 pub struct Indications(u64);
 
 impl Indications {
-    /// The indication for decode target `target`; not present if there is no such target.
+    /// Returns the indication for decode target `target`, or not present if there is no such
+    /// target.
     pub fn of(self, target: u8) -> Indication {
         match self.0.checked_shr(u32::from(target) * 2).unwrap_or(0) & 3 {
             0 => Indication::NotPresent,
@@ -73,7 +74,7 @@ impl Indications {
         }
     }
 
-    /// Whether the frame is part of any decode target of the mask `targets`.
+    /// Returns whether the frame is part of any decode target in the mask `targets`.
     pub fn is_present_in(self, targets: u32) -> bool {
         (0..MAX_DECODE_TARGETS as u8)
             .any(|target| targets & (1 << target) != 0 && self.of(target) != Indication::NotPresent)
@@ -94,7 +95,7 @@ pub struct FrameDiffs {
 }
 
 impl FrameDiffs {
-    /// The differences: 1 to 4,096, at most 8 of them.
+    /// Returns the differences: at most 8, each 1 to 4,096.
     pub fn as_slice(&self) -> &[u16] {
         self.diffs.get(..usize::from(self.len)).unwrap_or_default()
     }
@@ -106,8 +107,8 @@ impl FrameDiffs {
     }
 }
 
-/// For each chain how far back its last frame lies, as differences of frame numbers; 0: the chain
-/// begins here.
+/// The distance of each chain's last frame, as a difference of frame numbers. 0 means that the
+/// chain starts here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ChainDiffs {
     len: u8,
@@ -115,7 +116,7 @@ pub struct ChainDiffs {
 }
 
 impl ChainDiffs {
-    /// The differences, by the chain's index.
+    /// Returns the differences by the index of the chain.
     pub fn as_slice(&self) -> &[u8] {
         self.diffs.get(..usize::from(self.len)).unwrap_or_default()
     }

@@ -1,10 +1,11 @@
 //! The dependency descriptor: layers and references of a frame, readable without the codec (RTP
 //! Payload Format For AV1, appendix A).
 //!
-//! Most descriptors refer to templates that a keyframe brought, so a [`DependencyReader`] is kept for
-//! each stream. A relay that leaves out the frames of upper layers needs to change nothing in the
-//! descriptors of the others: frame numbers may have gaps. But it must tell the receiver which decode
-//! targets it still sends, lest that wait for the others: see [`TargetsPlace::write`].
+//! Most descriptors refer to templates in a keyframe's descriptor, so there is a
+//! [`DependencyReader`] for each stream. A relay that drops the frames of upper layers need not
+//! change the descriptors of the others: frame numbers may have gaps. But it has to signal the
+//! decode targets that it still sends, so that the receiver does not wait for the others: see
+//! [`TargetsPlace::write`].
 
 mod bits;
 mod frame;
@@ -18,64 +19,64 @@ pub use structure::{DecodeTarget, TemplateStructure};
 
 /// Reads the descriptors of one stream, and keeps the structure that they refer to.
 ///
-/// A structure takes an allocation when it comes, with a keyframe; other packets take none.
+/// A new structure, which comes with a keyframe, takes an allocation. Other packets take none.
 #[derive(Debug, Clone, Default)]
 pub struct DependencyReader {
     structure: Option<TemplateStructure>,
     active_targets: u32,
 }
 
-/// What a descriptor says of its packet's frame.
+/// A descriptor's information on its packet's frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DependencyDescriptor {
-    /// Frame number, template, and where in the frame the packet is.
+    /// Frame number, template, and the place of the packet in the frame.
     pub fields: MandatoryFields,
-    /// The descriptor brings a structure: the packet belongs to a keyframe.
+    /// Whether the descriptor has a structure, so that the packet belongs to a keyframe.
     pub has_structure: bool,
     /// The frame's spatial layer, 0 to 3.
     pub spatial: u8,
     /// The frame's temporal layer, 0 to 7.
     pub temporal: u8,
-    /// What the frame is to each decode target.
+    /// The role of the frame in each decode target.
     pub indications: Indications,
     /// The frames that it refers to.
     pub frame_diffs: FrameDiffs,
-    /// Where the chains' last frames are.
+    /// The places of the chains' last frames.
     pub chain_diffs: ChainDiffs,
-    /// A mask of the decode targets that the sender sends at present.
+    /// The mask of the decode targets that the sender currently sends.
     pub active_targets: u32,
-    /// Where that mask stands, or could stand.
+    /// The place of that mask in the descriptor, present or not.
     pub targets_place: TargetsPlace,
 }
 
-/// Where a descriptor has its mask of decode targets, or has room for one.
+/// The place of the mask of decode targets in a descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TargetsPlace {
-    /// Whether the mask stands in the descriptor, rather than in an earlier one.
+    /// Whether this descriptor has the mask, rather than an earlier one.
     pub is_told: bool,
-    /// The bit behind flags and structure, where the mask belongs.
+    /// The bit after flags and structure, where the mask belongs.
     mask_at: u16,
-    /// The bit behind the last field.
+    /// The bit after the last field.
     end: u16,
     decode_targets: u8,
 }
 
-/// The bit of the first flag, and how many there are.
+/// The bit of the first flag, and the number of flags.
 const FLAGS_AT: usize = 8 * MandatoryFields::LEN;
 const FLAGS_LEN: usize = 5;
 
 impl DependencyReader {
-    /// A reader that waits for the first structure.
+    /// Makes a reader that waits for the first structure.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The structure in force.
+    /// Returns the current structure.
     pub fn structure(&self) -> Option<&TemplateStructure> {
         self.structure.as_ref()
     }
 
-    /// Reads an element's value. A malformed one leaves the reader as it was.
+    /// Reads an element's value. A malformed one does not change the reader.
     pub fn read(&mut self, value: &[u8]) -> Result<DependencyDescriptor, RtpError> {
         let fields = MandatoryFields::parse(value)?;
         let truncated = RtpError::Truncated {
@@ -169,14 +170,14 @@ impl DependencyReader {
 type ReadResult = Result<(DependencyDescriptor, Option<TemplateStructure>), RtpError>;
 
 impl TargetsPlace {
-    /// Bytes by which [`Self::write`] makes a value longer at most.
+    /// The most bytes by which [`Self::write`] extends a value.
     pub const MAX_GROWTH: usize = 5;
 
-    /// Writes `value`, which is of the descriptor, with the mask `targets` of decode targets that are sent from now
-    /// on, and returns its length.
+    /// Writes the descriptor's `value` with the mask `targets` of decode targets that are sent from
+    /// now on. Returns its length.
     ///
-    /// To be used on all packets that bring a structure (which makes all targets active otherwise),
-    /// and on those of the first frames after a change; a receiver keeps the last mask that it saw.
+    /// Use it on all packets with a structure, which otherwise activates all targets, and on those
+    /// of the first frames after a change. A receiver keeps the last mask.
     pub fn write(&self, value: &[u8], targets: u32, out: &mut [u8]) -> Result<usize, RtpError> {
         let available = out.len();
         let needed = value.len() + Self::MAX_GROWTH;
@@ -206,7 +207,7 @@ impl TargetsPlace {
     }
 }
 
-/// Puts another frame number into an element's value, as after a switch between streams.
+/// Sets the frame number in an element's value, as after a switch between streams.
 pub fn set_frame_number(value: &mut [u8], frame_number: u16) {
     if let Some(bytes) = value.get_mut(1..3) {
         bytes.copy_from_slice(&frame_number.to_be_bytes());

@@ -2,7 +2,7 @@ use super::bits::BitReader;
 use super::{ChainDiffs, FrameDiffs, Indication, Indications};
 use crate::RtpError;
 
-/// What a keyframe says of the stream until the next one: its layers, its decode targets, and the
+/// The structure of a stream from one keyframe to the next: its layers, its decode targets, and the
 /// templates that later frames refer to (section A.8.3 of the AV1 payload format).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TemplateStructure {
@@ -15,7 +15,7 @@ pub struct TemplateStructure {
     resolutions: Option<[(u32, u32); MAX_SPATIAL_LAYERS]>,
 }
 
-/// What a frame has unless its descriptor says otherwise.
+/// The defaults of a frame whose descriptor does not override them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Template {
     pub spatial: u8,
@@ -25,7 +25,7 @@ pub(super) struct Template {
     pub chain_diffs: ChainDiffs,
 }
 
-/// The highest layers of a decode target: a set of frames that can be decoded without the others.
+/// The highest layers of a decode target: a set of frames that can be decoded without others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DecodeTarget {
     /// The highest spatial layer, 0 to 3.
@@ -40,14 +40,14 @@ const MAX_SPATIAL_LAYERS: usize = 4;
 const MAX_TEMPORAL_LAYERS: u8 = 8;
 
 impl TemplateStructure {
-    /// The decode targets, by their index (at most 32).
+    /// Returns the decode targets by their index (at most 32).
     pub fn decode_targets(&self) -> &[DecodeTarget] {
         self.layers
             .get(..usize::from(self.decode_targets))
             .unwrap_or_default()
     }
 
-    /// A mask of the decode targets that need no layer above these.
+    /// Returns the mask of the decode targets that need no layer above these.
     pub fn targets_within(&self, spatial: u8, temporal: u8) -> u32 {
         let within =
             |target: &DecodeTarget| target.spatial <= spatial && target.temporal <= temporal;
@@ -57,14 +57,14 @@ impl TemplateStructure {
         })
     }
 
-    /// A mask of all decode targets.
+    /// Returns the mask of all decode targets.
     pub fn all_targets(&self) -> u32 {
         u32::MAX
             .checked_shr(32 - u32::from(self.decode_targets))
             .unwrap_or(0)
     }
 
-    /// The highest spatial layer of any frame.
+    /// Returns the highest spatial layer of all frames.
     pub fn max_spatial(&self) -> u8 {
         self.templates
             .iter()
@@ -73,7 +73,7 @@ impl TemplateStructure {
             .unwrap_or(0)
     }
 
-    /// The highest temporal layer of any frame.
+    /// Returns the highest temporal layer of all frames.
     pub fn max_temporal(&self) -> u8 {
         self.templates
             .iter()
@@ -82,14 +82,14 @@ impl TemplateStructure {
             .unwrap_or(0)
     }
 
-    /// Width and height in pixels of a spatial layer, where they are told.
+    /// Returns width and height in pixels of a spatial layer, if present.
     pub fn resolution(&self, spatial: u8) -> Option<(u32, u32)> {
         let spatial = Some(spatial).filter(|spatial| *spatial <= self.max_spatial())?;
         self.resolutions?.get(usize::from(spatial)).copied()
     }
 
-    /// The chain whose frames a receiver of decode target `target` must have without a gap; none if
-    /// there is no such chain.
+    /// Returns the chain that a receiver of decode target `target` needs without a gap, or `None`
+    /// if there is no such chain.
     pub fn protecting_chain(&self, target: u8) -> Option<u8> {
         let chain = self
             .protecting_chains
@@ -113,7 +113,7 @@ impl TemplateStructure {
             .get(usize::from(id.wrapping_sub(self.id_offset) & 0x3f))
     }
 
-    /// Reads `template_dependency_structure()`. None: the bits end early.
+    /// Reads `template_dependency_structure()`. Returns `None` if the bits end early.
     pub(super) fn read(bits: &mut BitReader<'_>) -> Option<Result<Self, RtpError>> {
         let id_offset = bits.read(6)? as u8;
         let decode_targets = bits.read(5)? as u8 + 1;
@@ -168,8 +168,8 @@ impl TemplateStructure {
     }
 }
 
-/// Reads `template_layers()`: for each template whether it stays in the layer of the one before,
-/// goes to the next temporal layer, or to the next spatial layer.
+/// Reads `template_layers()`: whether each template stays in the previous layer, or goes to the
+/// next temporal or spatial layer.
 fn read_layers(bits: &mut BitReader<'_>, out: &mut Vec<Template>) -> Option<Result<(), RtpError>> {
     let (mut spatial, mut temporal) = (0, 0);
     for _ in 0..MAX_TEMPLATES {
@@ -193,7 +193,7 @@ fn read_layers(bits: &mut BitReader<'_>, out: &mut Vec<Template>) -> Option<Resu
     Some(Err(RtpError::Invalid("number of templates")))
 }
 
-/// A decode target's layers are the highest of the templates that are present in it.
+/// Returns the layers of a decode target: the highest of the templates that are present in it.
 fn decode_target_layers(templates: &[Template]) -> [DecodeTarget; MAX_DECODE_TARGETS] {
     let mut layers = [DecodeTarget::default(); MAX_DECODE_TARGETS];
     for (target, layer) in (0..).zip(&mut layers) {

@@ -1,4 +1,8 @@
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by a panic"
+)]
 
 use super::*;
 use proptest::prelude::*;
@@ -26,8 +30,8 @@ const CHAIN_DIFFS: [[u32; 2]; 6] = [[0, 0], [4, 3], [2, 1], [1, 1], [1, 1], [3, 
 const ID_OFFSET: u32 = 60;
 
 impl Example {
-    /// Writes a descriptor: start and end of frame, `template`, frame `number`, then what `more`
-    /// writes behind them.
+    /// Writes a descriptor: start and end of frame, `template`, frame `number`, then the output of
+    /// `more`.
     fn new(template: u32, number: u32, more: impl FnOnce(&mut BitWriter<'_>)) -> (Self, usize) {
         let mut this = Self { bytes: [0; 64] };
         let mut bits = BitWriter::new(&mut this.bytes);
@@ -70,7 +74,8 @@ fn put_structure(bits: &mut BitWriter<'_>) {
         }
         put(bits, &[(0, 1)]);
     }
-    // Two of up to four chains: ns(5) of 2 takes two bits; then ns(2) of each target's chain.
+    // Two of up to four chains: ns(5) of 2 takes two bits. Then follows ns(2) of each target's
+    // chain.
     put(bits, &[(2, 2), (0, 1), (0, 1), (1, 1), (1, 1)]);
     for diff in CHAIN_DIFFS.as_flattened() {
         put(bits, &[(*diff, 4)]);
@@ -146,7 +151,7 @@ fn frames_with_fields_of_their_own() {
     assert_eq!(descriptor.indications.of(2), Indication::NotPresent);
     assert_eq!(descriptor.frame_diffs.as_slice(), [8, 4096]);
     assert_eq!(descriptor.chain_diffs.as_slice(), [200, 0]);
-    // The mask stays until another comes.
+    // The mask stays until the next one.
     let (example, _) = Example::new(1, 10, |_| {});
     let descriptor = reader.read(&example.bytes[..3]).unwrap();
     assert_eq!(

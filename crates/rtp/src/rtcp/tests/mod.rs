@@ -1,4 +1,9 @@
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test fails by a panic"
+)]
 
 mod twcc;
 
@@ -258,13 +263,13 @@ fn a_compound_skips_what_it_does_not_know() {
         })
         .unwrap();
     let mut bytes = compound.as_bytes().to_vec();
-    // APP, feedback of an unknown format, application feedback that is not REMB.
+    // APP, feedback of an unknown format, and application feedback other than REMB.
     bytes.extend([0x80, 204, 0, 2, 1, 2, 3, 4, b'n', b'a', b'm', b'e']);
     bytes.extend([0x9e, 205, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2]);
     bytes.extend([
         0x8f, 206, 0, 3, 0, 0, 0, 1, 0, 0, 0, 2, b'L', b'N', b'T', b'F',
     ]);
-    // A PLI that is too short, a good one with padding.
+    // A truncated PLI, and a good one with padding.
     bytes.extend([0x81, 206, 0, 1, 0, 0, 0, 1]);
     bytes.extend([0xa1, 206, 0, 3, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 4]);
     let kinds: Vec<_> = Compound::new(&bytes).collect();
@@ -304,7 +309,7 @@ fn a_broken_frame_ends_the_walk() {
     }
 }
 
-/// Walks everything that a datagram holds.
+/// Reads all content of a datagram.
 fn exhaust(datagram: &[u8]) {
     for packet in Compound::new(datagram).flatten() {
         let _ = match packet {

@@ -52,7 +52,7 @@ fn a_run_of_neighbours_is_one_chunk() {
 
 #[test]
 fn losses_and_reordering_take_vectors() {
-    // One bit each: no large deltas.
+    // One bit each, since there are no large deltas.
     let arrivals = [(10, ms(64)), (12, ms(65)), (18, ms(66))];
     let bytes = feedback(9, &arrivals);
     assert_eq!(bytes[20..22], [0b1001_0100, 0b0001_0000]);
@@ -64,7 +64,7 @@ fn losses_and_reordering_take_vectors() {
     };
     assert_eq!(view(&bytes).statuses().next(), Some(first));
 
-    // Two bits each: one came before its predecessor, one long after.
+    // Two bits each: one arrived before its predecessor, one long after.
     let arrivals = [(0, ms(100)), (1, ms(99)), (3, ms(1_000))];
     let bytes = feedback(0, &arrivals);
     assert_eq!(bytes[20..22], [0b1101_1000, 0b1000_0000]);

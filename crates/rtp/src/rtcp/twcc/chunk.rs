@@ -1,13 +1,13 @@
 //! The packet status chunks (section 3.1): run lengths, and vectors of one or two bits.
 
-/// What is said of a packet.
+/// The status of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Symbol {
     #[default]
     Missing = 0,
-    /// It came up to 63.75 ms after the one before.
+    /// It arrived up to 63.75 ms after the previous one.
     SmallDelta = 1,
-    /// It came before the one before, or long after it.
+    /// It arrived before the previous one, or long after it.
     LargeDelta = 2,
 }
 
@@ -16,7 +16,7 @@ impl Symbol {
         match bits & 3 {
             1 => Symbol::SmallDelta,
             2 => Symbol::LargeDelta,
-            // 3 is reserved: nothing can be said of when the packet came.
+            // 3 is reserved, so the arrival is unknown.
             _ => Symbol::Missing,
         }
     }
@@ -26,7 +26,8 @@ const MAX_RUN: u16 = 0x1fff;
 const ONE_BIT_SYMBOLS: u16 = 14;
 const TWO_BIT_SYMBOLS: u16 = 7;
 
-/// The symbols of a chunk; the last chunk of a message may have more than there are packets.
+/// Returns the symbols of a chunk. The last chunk of a message may have more than there are
+/// packets.
 pub(super) fn symbols(chunk: [u8; 2]) -> impl Iterator<Item = Symbol> {
     let bits = u16::from_be_bytes(chunk);
     let (run, count) = match bits >> 14 {
@@ -45,16 +46,16 @@ pub(super) fn symbols(chunk: [u8; 2]) -> impl Iterator<Item = Symbol> {
     })
 }
 
-/// Joins symbols to chunks: the longest of the three kinds that can hold what comes.
+/// Encodes symbols in chunks: the longest of the three kinds that can hold the next ones.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ChunkEncoder {
-    /// The first of the symbols that wait; a longer run repeats the first.
+    /// The first of the waiting symbols. A longer run repeats the first.
     waiting: [Symbol; ONE_BIT_SYMBOLS as usize],
     len: u16,
 }
 
 impl ChunkEncoder {
-    /// Adds `symbol`; gives a chunk if it does not fit behind those that wait.
+    /// Adds `symbol`. Returns a chunk if it does not fit after the waiting ones.
     pub fn push(&mut self, symbol: Symbol) -> Option<[u8; 2]> {
         let full = if self.fits(symbol) {
             None
@@ -68,7 +69,7 @@ impl ChunkEncoder {
         full
     }
 
-    /// The last chunk, if symbols wait.
+    /// Returns the last chunk, if symbols wait.
     pub fn finish(mut self) -> Option<[u8; 2]> {
         (self.len > 0).then(|| self.take(true))
     }
@@ -80,8 +81,8 @@ impl ChunkEncoder {
             || (self.len < MAX_RUN && is_run && self.stored().first() == Some(&symbol))
     }
 
-    /// Takes as many symbols as one chunk can hold. Only the last may be filled up with symbols that
-    /// stand for no packet.
+    /// Takes as many symbols as one chunk can hold. Only the last chunk may be filled up with
+    /// symbols without a packet.
     fn take(&mut self, last: bool) -> [u8; 2] {
         let first = self.stored().first().copied().unwrap_or_default();
         let taken;

@@ -5,44 +5,44 @@ mod write;
 
 use std::time::Duration;
 
-use super::frame::Frame;
+use super::frame::{FeedbackFields, Frame};
 use crate::{RtpError, Ssrc};
 use chunk::Symbol;
 
 pub use write::TwccWriter;
 
-/// What arrival times are counted in.
+/// The unit of arrival times.
 const TICK: Duration = Duration::from_micros(250);
-/// Ticks in a step of the reference time (64 ms).
+/// The ticks in a step of the reference time (64 ms).
 const REFERENCE_TICKS: i64 = 256;
-/// Bytes before the chunks: two sources, base, count, reference time and feedback count.
+/// The bytes before the chunks: two sources, base, count, reference time and feedback count.
 const HEAD_LEN: usize = 16;
 
-/// View of a feedback message: which packets arrived, and when.
+/// View of a feedback message: the packets that arrived, and when.
 #[derive(Debug, Clone, Copy)]
 pub struct Twcc<'a> {
-    /// Who reports.
+    /// The sender of the report.
     pub sender: Ssrc,
-    /// A stream of the transport that is reported on; often 0.
+    /// A stream of the transport. Often 0.
     pub media: Ssrc,
     /// The transport-wide number of the first packet.
     pub base: u16,
-    /// The number of packets that are reported on, arrived or not.
+    /// The number of reported packets, arrived or not.
     pub count: u16,
-    /// The time that the arrivals count from, in 64 ms of the reporter's clock (24 bits).
+    /// The reference time of the arrivals, in 64 ms of the reporter's clock (24 bits).
     pub reference_time: u32,
-    /// The feedback message's number, for finding lost ones.
+    /// The number of the feedback message, for finding lost ones.
     pub feedback_count: u8,
     chunks: &'a [[u8; 2]],
     deltas: &'a [u8],
 }
 
-/// A packet that is reported on.
+/// The status of a reported packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TwccStatus {
-    /// Its transport-wide number.
+    /// The transport-wide number.
     pub sequence: u16,
-    /// When it arrived by the reporter's clock; none if it did not. The clock wraps at
+    /// The arrival on the reporter's clock, or `None` if it did not arrive. The clock wraps at
     /// [`Twcc::CLOCK_PERIOD`].
     pub arrival: Option<Duration>,
 }
@@ -50,15 +50,15 @@ pub struct TwccStatus {
 impl<'a> Twcc<'a> {
     pub(super) const FORMAT: u8 = 15;
 
-    /// The time after which the reporter's clock starts again (2^24 times 64 ms).
+    /// The time after which the reporter's clock wraps (2^24 times 64 ms).
     pub const CLOCK_PERIOD: Duration = Duration::from_millis(64 << 24);
 
     pub(super) fn parse(frame: Frame<'a>) -> Result<Self, RtpError> {
-        let (sender, media, _) = frame.feedback()?;
+        let FeedbackFields { sender, media, .. } = frame.feedback()?;
         let (head, rest) = frame.split_body::<HEAD_LEN>()?;
         let [.., b0, b1, c0, c1, r0, r1, r2, feedback_count] = *head;
         let count = u16::from_be_bytes([c0, c1]);
-        // The chunks end where they have told of all packets; the deltas follow.
+        // The chunks end after the last packet. The deltas follow.
         let (all, _) = rest.as_chunks::<2>();
         let mut told = 0;
         let mut used = 0;
@@ -88,7 +88,7 @@ impl<'a> Twcc<'a> {
         })
     }
 
-    /// The packets, in the order of their numbers. If the deltas end early, so does this.
+    /// Returns the packets in the order of their numbers. Ends early if the deltas do.
     pub fn statuses(&self) -> impl Iterator<Item = TwccStatus> + 'a {
         let (base, mut deltas) = (self.base, self.deltas);
         let mut ticks = i64::from(self.reference_time) * REFERENCE_TICKS;
@@ -107,7 +107,7 @@ impl<'a> Twcc<'a> {
                 };
                 let arrival = delta.map(|delta| {
                     ticks += delta;
-                    // Before the clock's zero: only where the reporter's clock wraps.
+                    // It is negative only if the reporter's clock wraps.
                     Duration::from_micros(u64::try_from(ticks).unwrap_or(0) * 250)
                 });
                 Some(TwccStatus {

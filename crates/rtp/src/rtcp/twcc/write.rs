@@ -13,19 +13,19 @@ pub struct TwccWriter<'a> {
     media: Ssrc,
     feedback_count: u8,
     reports: Reports<'a>,
-    /// Packets that are reported on, arrived or not.
+    /// The number of reported packets, arrived or not.
     count: u16,
     chunks: usize,
     delta_bytes: usize,
 }
 
 impl<'a> TwccWriter<'a> {
-    /// Reports on the packets from number `base` on: `arrivals` lists those that came, by ascending
-    /// number, with the time on a clock of the reporter's; those in between count as lost. Numbers
-    /// that do not ascend are left out.
+    /// Reports on the packets from number `base` on. `arrivals` lists those that arrived, by
+    /// ascending number, with the time on a clock of the reporter. Those in between count as lost.
+    /// Numbers that do not ascend are skipped.
     ///
-    /// Takes as many as fit `max_size` bytes and, since arrivals more than 8.19 s apart cannot stand
-    /// in one message, gives back the others; none if nothing can be taken.
+    /// Takes as many as fit `max_size` bytes and one message, whose arrivals must not be more than
+    /// 8.19 s apart. Returns the others too. Returns `None` if none can be taken.
     pub fn new(
         (sender, media): (Ssrc, Ssrc),
         feedback_count: u8,
@@ -70,7 +70,7 @@ impl<'a> TwccWriter<'a> {
         ))
     }
 
-    /// The number after the last packet that is reported on: the next message's base.
+    /// Returns the number after the last reported packet: the next message's base.
     pub fn next_base(&self) -> u16 {
         self.reports.base.wrapping_add(self.count)
     }
@@ -117,29 +117,29 @@ impl Body for TwccWriter<'_> {
     }
 }
 
-/// Arrivals seen from a base number and a reference time.
+/// Arrivals relative to a base number and a reference time.
 #[derive(Debug, Clone, Copy)]
 struct Reports<'a> {
     base: u16,
-    /// In 64 ms.
+    /// In units of 64 ms.
     reference: i64,
     arrivals: &'a [(u16, Duration)],
 }
 
-/// A packet that came.
+/// A packet that arrived.
 #[derive(Debug, Clone, Copy)]
 struct Report {
-    /// Its place in the list of arrivals.
+    /// The index in the list of arrivals.
     index: usize,
-    /// Its number, from the base on.
+    /// The number, relative to the base.
     offset: u16,
     symbol: Symbol,
-    /// Ticks since the arrival before it.
+    /// The ticks since the previous arrival.
     delta: i16,
 }
 
 impl<'a> Reports<'a> {
-    /// Ends where a delta cannot be written.
+    /// Ends at a delta that cannot be written.
     fn iter(self) -> impl Iterator<Item = Report> + 'a {
         let mut before = self.reference * REFERENCE_TICKS;
         let mut least = 0;
@@ -173,7 +173,7 @@ impl<'a> Reports<'a> {
 }
 
 impl Report {
-    /// What is said of the packets from `told` on up to this one.
+    /// Returns the symbols of the packets from `told` up to this one.
     fn symbols(self, told: u16) -> impl Iterator<Item = Symbol> {
         (told..self.offset)
             .map(|_| Symbol::Missing)
@@ -189,7 +189,7 @@ impl Report {
     }
 }
 
-/// Counts chunks without keeping them.
+/// Counts chunks without storing them.
 #[derive(Debug, Clone, Copy, Default)]
 struct ChunkCounter {
     encoder: ChunkEncoder,
@@ -210,7 +210,7 @@ impl ChunkCounter {
     }
 }
 
-/// More than half of all numbers ahead is behind.
+/// A number more than half the range ahead is behind.
 fn is_ahead(base: u16, sequence: u16) -> bool {
     sequence.wrapping_sub(base) < 0x8000
 }

@@ -1,11 +1,11 @@
-//! Telephony with accounts: pages, and a SIP server and telephone that does what a test says.
+//! Telephony with accounts: pages, and a SIP server and telephone that a test controls.
 
-mod called;
-mod calling;
+mod accounts;
+mod call_media;
+mod call_ownership;
+mod incoming_calls;
+mod outgoing_calls;
 mod phone;
-mod registering;
-mod talking;
-mod whose;
 
 use portunus_core::record::Recorder;
 use portunus_rtp::Pt;
@@ -20,19 +20,19 @@ use phone::{Phone, Talk, contact};
 
 const PACKAGE: &str = "janus.plugin.sip";
 
-/// A server, somebody who watches it, and a far end.
+/// A server, a watcher of its events, and a far end.
 struct World {
     server: Server,
     watcher: Watcher,
     phone: Phone,
 }
 
-/// An event without a call.
+/// Returns an event without a call.
 fn result<const N: usize>(members: [(&'static str, Shape); N]) -> Shape {
     object([("sip", is("event")), ("result", object(members))])
 }
 
-/// One of a call.
+/// Returns an event of a call.
 fn in_call<const N: usize>(call_id: &str, members: [(&'static str, Shape); N]) -> Shape {
     result(members).and([("call_id", is(call_id))])
 }
@@ -76,12 +76,12 @@ impl World {
         }
     }
 
-    /// A handle, not registered.
+    /// Returns a handle that is not registered.
     async fn page(&self) -> Caller {
         self.server.attach(PACKAGE).await
     }
 
-    /// A handle that has registered `USER`; its contact.
+    /// Returns a handle that has registered `USER`, and its contact.
     async fn registered(&mut self, user: &str, more: Value) -> (Caller, String) {
         let mut page = self.page().await;
         let contact = self.register(&mut page, user, more).await;
@@ -113,7 +113,8 @@ impl World {
         contact
     }
 
-    /// A page calls the far end, which answers: page, Call-ID, the dialog, what the page has offered.
+    /// Lets a page call the far end, which answers. Returns the page, the Call-ID, the dialog, and
+    /// the page's offer.
     async fn talking(&mut self, more: Value) -> (Caller, String, Talk, String) {
         let (mut page, _) = self.registered("ann", json!({})).await;
         let mut body = json!({ "request": "call", "uri": self.phone.uri("bob") });
@@ -131,7 +132,7 @@ impl World {
         (page, call_id, talk, String::from_utf8(invite.body).unwrap())
     }
 
-    /// What event handlers are told of a handle next, besides SIP messages.
+    /// Returns the next event for event handlers about a handle, except SIP messages.
     async fn told(&mut self, page: &Caller) -> Value {
         loop {
             let data = self.watcher.told(PACKAGE, Some(page)).await;
@@ -142,7 +143,7 @@ impl World {
             let message = [
                 ("event", is(event)),
                 ("sip", Shape::Text),
-                // An addition.
+                // An addition to Janus.
                 ("peer", Shape::Begins("127.0.0.1:")),
             ];
             object(message).check(&data);
@@ -150,18 +151,18 @@ impl World {
     }
 }
 
-/// The next message of the plugin.
+/// Returns the plugin's next message.
 async fn next(page: &mut Caller) -> Value {
     page.until("/janus", "event").await["plugindata"]["data"].clone()
 }
 
-/// Sends a request; gives what the plugin says next.
+/// Sends a request. Returns the plugin's next message.
 async fn ask(page: &mut Caller, body: Value) -> Value {
     page.message(body, None).await;
     next(page).await
 }
 
-/// The same with an offer of audio and video.
+/// Like `ask`, with an offer of audio and video.
 async fn offer(page: &mut Caller, peer: &mut Peer, body: Value) -> Value {
     let sdp = peer.offer(description());
     page.message(body, Some(("offer", &sdp))).await;
@@ -177,7 +178,7 @@ fn description() -> Description {
     described(CodecName::Pcmu)
 }
 
-/// Audio of this codec with keys, and video.
+/// Returns audio of this codec with telephone keys, and video.
 fn described(codec: CodecName) -> Description {
     let mut audio = MediaOffer::new(Kind::Audio, Direction::SendRecv);
     audio.add_codec(codec, None, None);

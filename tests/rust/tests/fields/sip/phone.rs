@@ -1,4 +1,4 @@
-//! A SIP server and telephone that does what a test tells it, message by message.
+//! A SIP server and telephone that a test controls message by message.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,9 +11,9 @@ use tokio::time::timeout;
 pub struct Phone {
     sip: UdpSocket,
     rtp: UdpSocket,
-    /// Where the server sends from.
+    /// The address from which the server sends.
     server: Option<SocketAddr>,
-    /// CSeq of the requests that it has dealt with.
+    /// Identifiers of the requests that it has handled.
     seen: Vec<(String, String)>,
     branches: u32,
 }
@@ -34,7 +34,7 @@ impl Phone {
         Self::at("127.0.0.1").await
     }
 
-    /// One at another address of this machine.
+    /// Creates a phone at another address of this machine.
     pub async fn at(address: &str) -> Self {
         Phone {
             sip: UdpSocket::bind((address, 0)).await.unwrap(),
@@ -45,17 +45,17 @@ impl Phone {
         }
     }
 
-    /// It sends to a server that has not sent to it yet.
+    /// Sets the address of a server that has not sent to it yet.
     pub fn reach(&mut self, server: SocketAddr) {
         self.server = Some(server);
     }
 
-    /// `sip:USER@` it.
+    /// Returns its URI `sip:USER@…`.
     pub fn uri(&self, user: &str) -> String {
         format!("sip:{user}@{}", self.sip.local_addr().unwrap())
     }
 
-    /// Audio with keys, and video, at its socket for RTP.
+    /// Returns audio with telephone keys, and video, at its socket for RTP.
     pub fn sdp(&self) -> String {
         let port = self.rtp.local_addr().unwrap().port();
         format!(
@@ -66,7 +66,7 @@ impl Phone {
         )
     }
 
-    /// The next message that is no repetition.
+    /// Returns the next message that is no repetition.
     async fn next(&mut self) -> Message {
         let mut buffer = vec![0; 65_535];
         loop {
@@ -96,7 +96,7 @@ impl Phone {
         }
     }
 
-    /// The next request, which has to have this method.
+    /// Returns the next request, which must have this method.
     pub async fn request(&mut self, method: Method) -> Request {
         loop {
             match self.next().await {
@@ -107,7 +107,7 @@ impl Phone {
         }
     }
 
-    /// The next response, which has to have this status.
+    /// Returns the next response, which must have this status.
     pub async fn response(&mut self, code: u16) -> Response {
         loop {
             match self.next().await {
@@ -118,7 +118,7 @@ impl Phone {
         }
     }
 
-    /// The next final response.
+    /// Returns the next final response.
     pub async fn response_of(&mut self) -> Response {
         loop {
             match self.next().await {
@@ -135,7 +135,7 @@ impl Phone {
         self.sip.send_to(&bytes, server).await.unwrap();
     }
 
-    /// Answers a request; `more` are header fields.
+    /// Answers a request. `more` are header fields.
     pub async fn answer(
         &mut self,
         request: &Request,
@@ -166,7 +166,7 @@ impl Phone {
         talk
     }
 
-    /// A request of its own: within a dialog.
+    /// Sends a request within a dialog.
     pub async fn ask(
         &mut self,
         talk: &mut Talk,
@@ -213,7 +213,7 @@ impl Phone {
         request
     }
 
-    /// What a request to a contact outside of calls is made of.
+    /// Returns the common parts of a request to a contact outside of calls.
     pub fn stranger(&self, contact: &str, call_id: &str) -> Talk {
         Talk {
             call_id: call_id.to_owned(),
@@ -239,7 +239,7 @@ impl Phone {
         (invite, talk)
     }
 
-    /// Acknowledges what came to its INVITE.
+    /// Acknowledges the response to its INVITE.
     pub async fn acknowledge(&mut self, talk: &mut Talk, response: &Response, sdp: &str) {
         talk.to = response.headers.get("To").unwrap_or_default().to_owned();
         if response.status.is_success() {
@@ -249,7 +249,7 @@ impl Phone {
             .await;
     }
 
-    /// Takes an INVITE back.
+    /// Cancels an INVITE.
     pub async fn cancel(&mut self, invite: &Request, talk: &Talk) {
         let mut cancel = self.compose(talk, &Method::Cancel, &[], ("", ""));
         for name in ["Via", "CSeq", "To"] {
@@ -263,7 +263,8 @@ impl Phone {
         self.send(cancel).await;
     }
 
-    /// Presses key 5 within the sound that goes to a port of the server's: an RTP event of RFC 4733, with its three last packets.
+    /// Presses key 5 within the sound to a port of the server: an RTP event of RFC 4733, with its
+    /// three last packets.
     pub async fn press_five(&self, sdp: &str) {
         let port = sdp
             .split("m=audio ")
@@ -282,7 +283,7 @@ impl Phone {
     }
 }
 
-/// The URI in a Contact.
+/// Returns the URI in a Contact.
 pub fn contact(header: Option<&str>) -> String {
     let header = header.unwrap_or_default();
     let from = header.split('<').nth(1).unwrap_or_default();

@@ -4,35 +4,35 @@ use std::time::{Duration, Instant};
 
 use smallvec::SmallVec;
 
-use super::hold::{Excess, Hold, Raises};
+use super::hysteresis::{Excess, Hold, Raises};
 use super::ladder::Ladder;
 use super::limit::{Asked, Overload};
-use super::proven::Proven;
+use super::proven_rate::Proven;
 use super::share::{Claim, divide, divide_as_equals};
 use super::{Decision, Reason, Target, Track, TrackKind};
 use crate::bandwidth::{DataRate, Estimate, Limit};
 
-/// The share of the estimate that tracks get: the rest is for retransmissions and RTCP.
+/// The share of the estimate for tracks. The rest is for retransmissions and RTCP.
 const FOR_TRACKS: f64 = 0.95;
-/// A step up has to fit with this factor. Less would be taken back when the keyframe that it begins with
-/// fills the queue, and the estimate becomes 85 % of what the link carries.
+/// A raise has to fit with this factor. With less, the keyframe that it starts with would fill the
+/// queue, the estimate would drop to 85 % of the link, and the raise would be undone.
 const MARGIN: f64 = 1.25;
-/// Who is asked for less because pictures are left out is asked for so much less than there is that they fit
-/// again: with the margin, and what headers and the rates of encoders have on top.
+/// The divisor of the budget for a publisher whose frames are dropped. It makes them fit again: it
+/// is the margin, with headers and the variation of encoders on top.
 const LEFT_OUT: f64 = 1.08 * MARGIN;
-/// What a video track is taken to want before it was measured.
+/// The assumed rate of a video track that has not been measured.
 const UNMEASURED: DataRate = DataRate::kbps(1_500);
-/// The publisher of a single layer may send this much more than it does, and this much at least.
+/// The publisher of a single layer may send this factor more than now, and at least this much more.
 const GROWTH: f64 = 1.5;
 const LEAST_SHARE: DataRate = DataRate::kbps(100);
-/// If so many times the budget flows, the rest is cut.
+/// Above this multiple of the budget, the excess is cut.
 const CUT: f64 = 1.5;
-/// A queue for which a picture may stop until a keyframe.
+/// A queue so long that video may freeze until a keyframe.
 const VERY_LONG_QUEUE: Duration = Duration::from_millis(250);
-/// The next look, as long as something is not as it could be.
+/// The interval of updates while the result is not yet the best one.
 const AGAIN: Duration = Duration::from_millis(250);
 
-/// Divides what a link carries among the tracks of one viewer.
+/// Divides the bandwidth of a link among the tracks of one viewer.
 #[derive(Debug, Default)]
 pub struct Allocator {
     states: Vec<State>,
@@ -41,21 +41,21 @@ pub struct Allocator {
     excess: Excess,
     proven: Proven,
     overload: Overload,
-    /// More flowed than there was when a queue became long. (One that a keyframe leaves behind empties by
-    /// itself.)
+    /// More than the budget was sent when a queue became long. A queue that a keyframe leaves
+    /// behind empties by itself.
     emptying: bool,
-    /// What the best layers take.
+    /// The rate of the best layers.
     best: DataRate,
     wanted: DataRate,
     follows: bool,
     next: Option<Instant>,
 }
 
-/// What is remembered of a video track.
+/// The state of a video track.
 #[derive(Debug)]
 struct State {
     media: usize,
-    /// What it was given; none yet, or not since the client wanted it again.
+    /// The current target. `None` before the first one, and after the client has paused the track.
     target: Option<Target>,
     most: Target,
     priority: u8,
@@ -65,30 +65,30 @@ struct State {
 
 type Steps = SmallVec<[usize; 8]>;
 
-/// What an update works with.
+/// The working data of an update.
 struct Round {
     /// The video tracks that are measured and wanted.
     claims: SmallVec<[Claim; 8]>,
-    /// What is there for them.
+    /// The budget for these tracks.
     budget: DataRate,
-    /// The part of it that may be used at present.
+    /// The part of the budget that may be used now.
     present: DataRate,
-    /// What audio takes.
+    /// The rate of audio.
     audio: DataRate,
-    /// Where they would be if nothing was held.
+    /// The steps that would be reached if nothing was held.
     could: Steps,
-    /// The same, if none came before others.
+    /// The same without priorities.
     equals: Steps,
-    /// Where they are to be.
+    /// The steps to reach.
     steps: Steps,
-    /// Where they are while a queue is emptied.
+    /// The steps while a queue is emptied.
     flows: Steps,
     cut: bool,
 }
 
 impl Allocator {
-    /// Decides anew: the estimate, a track or what its source sends may have changed. The decisions are
-    /// in the order of `tracks`.
+    /// Decides again after a change of the estimate, of a track, or of the source's rates. The
+    /// decisions are in the order of `tracks`.
     pub fn update(&mut self, estimate: &Estimate, tracks: &[Track], now: Instant) -> &[Decision] {
         self.states
             .retain(|state| tracks.iter().any(|track| track.media == state.media));
@@ -100,7 +100,7 @@ impl Allocator {
         }
         self.ask_publishers(&round, estimate, now);
         let asked = |claim: &Claim| tracks.get(claim.track).is_some_and(|track| track.asked);
-        // Of a receiver's own estimate no signs of congestion are known.
+        // The receiver's own estimate comes without signs of congestion.
         self.follows = estimate.limit != Limit::Receiver
             && !round.claims.is_empty()
             && round.claims.iter().all(asked);
@@ -116,24 +116,23 @@ impl Allocator {
         &self.decisions
     }
 
-    /// The decisions of the last update.
+    /// Returns the decisions of the last update.
     pub fn decisions(&self) -> &[Decision] {
         &self.decisions
     }
 
-    /// What the viewer's tracks would take if the link carried it, with room to spare: what probes look
-    /// for.
+    /// Returns the rate of all wanted layers, with a margin. Probes look for it.
     pub fn wanted(&self) -> DataRate {
         self.wanted
     }
 
-    /// Whether what is sent follows the estimate: all video is of publishers with a single layer that are asked
-    /// to keep to it.
+    /// Returns whether the sent rate follows the estimate: all video comes from publishers with a
+    /// single layer that are asked to keep to it.
     pub fn follows(&self) -> bool {
         self.follows
     }
 
-    /// When the next update is due, if nothing else changes.
+    /// Returns when the next update is due if nothing changes before.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.next
     }
@@ -186,7 +185,7 @@ impl Allocator {
         round
     }
 
-    /// Shares are for publishers that are to send less.
+    /// Computes the shares of publishers that have to send less.
     fn ask_publishers(&mut self, round: &Round, estimate: &Estimate, now: Instant) {
         let tops = round.claims.iter().map(|claim| claim.top_if_single());
         let singles: DataRate = tops.flatten().sum();
@@ -208,7 +207,7 @@ impl Allocator {
         }
     }
 
-    /// The claim of a track; none unless it is a video track that is wanted and measured.
+    /// Returns the claim of a track, or `None` unless it is a wanted and measured video track.
     fn claim(&mut self, track: usize, input: &Track, now: Instant) -> Option<Claim> {
         if input.kind != TrackKind::Video {
             return None;
@@ -256,7 +255,7 @@ impl Allocator {
         })
     }
 
-    /// The step of each claim, and what is to be remembered of it.
+    /// Chooses the step of each claim, and updates the state.
     fn choose(
         &mut self,
         claims: &mut [Claim],
@@ -272,13 +271,13 @@ impl Allocator {
             .has_to_go((flows, budget), (raised, self.follows), estimate, now);
         self.emptying = estimate.is_emptying() && (self.emptying || excess);
         let is_new = claims.iter().any(|claim| claim.current.is_none());
-        // What the client asked for and can have in full need not wait for anything.
+        // A layer that the client asked for and that fits need not wait.
         let is_asked = self.proven.is_asked(now);
         let is_top = |(claim, could): (&Claim, &usize)| *could == claim.ladder.top();
         let is_asked_in_full = is_asked && claims.iter().zip(could).all(is_top);
         let is_held = !self.hold.is_over(now) || estimate.is_probing;
         let steps = if excess || is_new {
-            // Nobody rises while others have to give way.
+            // No track is raised while others have to be lowered.
             let fits = divide(claims, budget, 1.0);
             let step = |(claim, fits): (&Claim, usize)| {
                 claim.current.map_or(fits, |current| current.min(fits))
@@ -319,7 +318,7 @@ impl Allocator {
         steps
     }
 
-    /// What every claim may rise to; where none rises all stay as they are.
+    /// Raises the claims as far as possible. Without a raise, all stay as they are.
     fn raise(
         &mut self,
         claims: &mut [Claim],
@@ -356,10 +355,10 @@ impl Allocator {
 }
 
 impl Round {
-    /// A queue is emptied: everyone goes down to what fits, within the same decisions.
+    /// Lowers all tracks to what fits, within the same decisions, to empty a queue.
     ///
-    /// To leave an encoding and come back to it takes two keyframes, which is worth it only for a queue
-    /// that is very long; else less pictures of it have to do.
+    /// Leaving an encoding and coming back takes two keyframes, which is worth it only for a very
+    /// long queue. Otherwise, fewer frames of the same encoding have to do.
     fn empty_queue(&mut self, queue: Duration) {
         for (claim, step) in self.claims.iter_mut().zip(&self.steps) {
             claim.most = *step;
@@ -389,7 +388,7 @@ impl Round {
             return nothing(Some(track.most), track.rates.total(), Reason::Audio);
         }
         let Some(at) = self.claims.iter().position(|claim| claim.track == index) else {
-            // What it will take is not known: the least, until it is.
+            // The rate of a new track is unknown, so it starts with the lowest layer.
             let least = Target {
                 encoding: 0,
                 spatial: 0,
@@ -436,13 +435,13 @@ impl Round {
         }
     }
 
-    /// What all claims take at least.
+    /// Returns the rate of the lowest steps of all claims.
     fn lowest(&self) -> DataRate {
         self.claims.iter().map(|claim| claim.ladder.rate(0)).sum()
     }
 
-    /// A single layer cannot be chosen from, but its publisher can be asked for less: an equal part of
-    /// what the tracks with layers leave. If pictures are left out, it is so much less that they fit.
+    /// Returns the share of a single-layer publisher: an equal part of what the tracks with layers
+    /// leave. It is less while frames are dropped, so that they fit again.
     fn share(&self, claim: &Claim, step: usize) -> Option<DataRate> {
         let is_single = |claim: &Claim| claim.ladder.is_single;
         if !is_single(claim) {

@@ -1,4 +1,8 @@
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by a panic"
+)]
 use super::*;
 use crate::bandwidth::{LayerRates, Layering, Limit};
 
@@ -70,7 +74,7 @@ impl Viewer {
         }
     }
 
-    /// Lets time go by with an estimate; returns how often a target changed.
+    /// Lets time pass with an estimate. Returns how often a target changed.
     fn run(&mut self, seconds: u64, estimate: &Estimate) -> usize {
         let mut changes = 0;
         for _ in 0..seconds * 4 {
@@ -379,7 +383,7 @@ fn a_viewer_follows_the_estimate_if_all_its_publishers_are_asked_and_we_measure(
 
 #[test]
 fn a_change_of_priorities_waits_for_nothing_and_is_told() {
-    // There is room for one top layer, or for two in the middle.
+    // There is room for one top layer, or for two middle ones.
     const KBPS: [u64; 3] = [150, 900, 1_500];
     let mut viewer = Viewer::new(&[video(0, KBPS), video(1, KBPS)]);
     viewer.run(20, &estimate(2_450));
@@ -393,7 +397,7 @@ fn a_change_of_priorities_waits_for_nothing_and_is_told() {
         assert_eq!(viewer.targets()[other], Some(LOW));
         assert_eq!(viewer.reasons()[other], Reason::Priority);
     }
-    // Without the other there would not be more either.
+    // Without the other track, the result would be the same.
     viewer.tracks[1].priority = 0;
     viewer.run(20, &estimate(400));
     assert_eq!(viewer.reasons(), [Reason::Bandwidth; 2]);
