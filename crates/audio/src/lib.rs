@@ -13,6 +13,7 @@ mod feeds;
 mod grid;
 mod leg;
 mod load;
+mod metrics;
 mod mix;
 mod outbox;
 mod outputs;

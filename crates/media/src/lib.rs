@@ -11,6 +11,7 @@ mod identity;
 mod inbox;
 pub mod ingest;
 pub mod leg;
+mod metrics;
 mod offered;
 mod outlet;
 mod plane;

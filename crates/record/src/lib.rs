@@ -19,6 +19,7 @@ mod format;
 mod held;
 mod joint;
 mod manifest_file;
+mod metrics;
 mod opening;
 mod output;
 mod place;

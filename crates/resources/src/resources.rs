@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use portunus_core::{Fields, PluginCounter, Rights, equal_in_constant_time};
+use portunus_core::{Fields, PluginCounter, Rights, equal_in_constant_time, with_admin_key};
 
 use crate::guesses::Guesses;
 use crate::registry::Registry;
@@ -156,7 +156,7 @@ impl<R: Resource> Resources<R> {
 
     /// The rights of somebody who has `rights` and makes a request: all, if it shows the admin key.
     pub fn rights(&self, fields: Fields<'_>, rights: Rights) -> Rights {
-        rights.with_admin_key(fields, self.admin_key.as_deref())
+        with_admin_key(rights, fields, self.admin_key.as_deref())
     }
 
     /// Whose a resource counts as that `maker` makes: those for good are the operator's, and so are all where there is an

@@ -9,11 +9,12 @@ use portunus_core::events::{EventBus, PluginEvents};
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
 use portunus_core::{
-    Asked, Broadcast, ConfiguredPlugin, Doors, Fields, Handle, Networks, Plugin, PluginContext,
-    PluginCounter, PluginHandle, PluginInfo, PluginReloaded, Reply,
+    Asked, Broadcast, ConfiguredPlugin, Fields, Handle, MissingService, Networks, Plugin,
+    PluginContext, PluginCounter, PluginHandle, PluginInfo, PluginReloaded, Reply,
 };
 use portunus_files::Folders;
 use portunus_resources::{AllowedTokens, Asker, Maker, Reloadable, Resources, SavedError};
+use portunus_telephony::Telephony;
 use serde_json::Value;
 
 use crate::attached::Attached;
@@ -53,7 +54,7 @@ pub(crate) struct Shared {
     pub(crate) events: PluginEvents,
     pub(crate) stream_ids: Arc<StreamIds>,
     /// Where telephones are.
-    pub(crate) doors: Doors,
+    pub(crate) telephony: Telephony,
     pub(crate) rooms: Resources<Room>,
 }
 
@@ -66,15 +67,15 @@ impl AudioBridge {
         recorder: Recorder,
         audio: AudioThreads,
     ) -> Result<Self, SavedError> {
-        let (events, doors) = (EventBus::default(), Doors::default());
-        Self::watched(config, (media, recorder, audio), (&events, doors))
+        let (events, telephony) = (EventBus::default(), Telephony::default());
+        Self::watched(config, (media, recorder, audio), (&events, telephony))
     }
 
-    /// The same, whose doings are told on `events`; its rooms are behind `doors`.
+    /// The same, whose doings are told on `events`; its rooms are behind `telephony`.
     fn watched(
         config: AudioBridgeConfig,
         (media, recorder, audio): (MediaPlane, Recorder, AudioThreads),
-        (events, doors): (&EventBus, Doors),
+        (events, telephony): (&EventBus, Telephony),
     ) -> Result<Self, SavedError> {
         let keys = config.resource_keys();
         let told_address = config.told_address();
@@ -101,10 +102,10 @@ impl AudioBridge {
             audio,
             events: events.of_plugin(PACKAGE),
             stream_ids: Arc::default(),
-            doors: doors.clone(),
+            telephony: telephony.clone(),
             rooms,
         });
-        doors.offer_audio_rooms(Arc::new(PhoneRooms(shared.own.clone())));
+        telephony.offer_audio_rooms(Arc::new(PhoneRooms(shared.own.clone())));
         for room in first {
             let made = shared.make(room, AllowedTokens::default(), Maker::Operator);
             if let Err(error) = made {
@@ -115,25 +116,39 @@ impl AudioBridge {
     }
 }
 
+/// An error that keeps the plugin from starting.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The saved rooms cannot be read.
+    #[error(transparent)]
+    Saved(#[from] SavedError),
+    /// The server lacks what audio rooms need.
+    #[error(transparent)]
+    Service(#[from] MissingService),
+}
+
 impl ConfiguredPlugin for AudioBridge {
     const NAME: &'static str = "audiobridge";
     type Config = AudioBridgeConfig;
-    type Error = SavedError;
+    type Error = StartError;
 
     async fn from_config(
         config: AudioBridgeConfig,
         context: PluginContext,
-    ) -> Result<Self, SavedError> {
+    ) -> Result<Self, StartError> {
         let PluginContext {
             media,
             recorder,
-            audio,
             outgoing,
             events,
-            doors,
+            services,
         } = context;
+        let audio = services.get::<AudioThreads>()?.clone();
+        let telephony = services.get::<Telephony>()?.clone();
         let config = AudioBridgeConfig { outgoing, ..config };
-        AudioBridge::watched(config, (media, recorder, audio), (&events, doors))
+        let started = AudioBridge::watched(config, (media, recorder, audio), (&events, telephony))?;
+        Ok(started)
     }
 
     async fn reload(&self, running: &AudioBridgeConfig, new: &AudioBridgeConfig) -> PluginReloaded {

@@ -2,8 +2,9 @@
 
 use std::net::IpAddr;
 
-use portunus_core::{DialError, FieldError, JsepError, Object, OutOfScope, Untrusted};
+use portunus_core::{FieldError, JsepError, Object, OutOfScope, Untrusted};
 use portunus_resources::{self as resources, Guessing, Id, Refused, TooMany};
+use portunus_telephony::DialError;
 use serde_json::Value;
 
 /// Why a request is refused; the text is what the client reads.

@@ -23,11 +23,12 @@ mod telling;
 use std::sync::Arc;
 
 use portunus_audio::AudioRoom;
+use portunus_core::Handle;
 use portunus_core::events::PluginEvents;
 use portunus_core::media::MediaPlane;
 use portunus_core::record::{Format, Recorder, WeakSession};
-use portunus_core::{Doors, Handle};
 use portunus_resources::{Access, AllowedTokens, Id, RoomContent};
+use portunus_telephony::Telephony;
 
 use crate::config::RoomSetup;
 use crate::forward::StaticForwarder;
@@ -91,7 +92,7 @@ pub(crate) struct Means {
     pub(crate) recorder: Recorder,
     pub(crate) events: PluginEvents,
     pub(crate) stream_ids: Arc<StreamIds>,
-    pub(crate) doors: Doors,
+    pub(crate) telephony: Telephony,
 }
 
 impl RoomContent for RoomState {
@@ -158,7 +159,7 @@ impl RoomState {
             announcements: Announcements::default(),
             listeners: Listeners::default(),
             mix_file: MixFile::default(),
-            phones: DialledPhones::new(means.doors),
+            phones: DialledPhones::new(means.telephony),
             sound: Arc::new(means.sound),
             media: means.media,
             recorder: means.recorder,
